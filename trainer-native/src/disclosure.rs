@@ -1,7 +1,8 @@
-//! Which values may be shown.
+//! Types that decide which values may be shown.
 //!
-//! [`Private`] holds a value that depends on private data. It has no `Display` and no `Serialize`, and its `Debug` prints
-//! no contents. [`Released`] holds a value that may be shown. Only released values reach the screen and the metrics file.
+//! [`Private`] holds a value that depends on private data. It has no `Display` and no `Serialize`,
+//! and its `Debug` prints no contents. [`Released`] holds a value that may be shown. Only released
+//! values reach the screen and the metrics file.
 
 use std::fmt;
 

@@ -13,10 +13,10 @@ use crate::store::ledger::{LedgerState, Parent, spent_by};
 use crate::verify::Proof;
 use crate::{RunError, plan_file, sweep};
 
-/// What several runs on the same units cost together.
+/// The joint cost of several runs on the same units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct History {
-    /// Every stage once, in the order of discovery.
+    /// The stages, each once, in the order of discovery.
     stages: Vec<StageCost>,
     /// Certified bounds on the ε of all stages on the same units together.
     epsilon: Bounds,
@@ -207,8 +207,9 @@ fn found_in(folder: &Path) -> Result<Found, RunError> {
     Ok((proof, earlier))
 }
 
-/// What stages spent together. Trials of one search were charged together. A copy of a trial that went on by itself, and a second
-/// trial of a search that publishes one, are of a copy of the search, at the same price.
+/// Returns the events that stages spent together. Trials of one search were charged together. If a
+/// copy of a trial went on separately, or a search that publishes one trial has a second one, that
+/// trial belongs to a copy of the search, which costs the same.
 fn spent(stages: &[Known]) -> Vec<DpEvent> {
     let mut copies: Vec<Vec<&Known>> = Vec::new();
     for stage in stages {

@@ -16,7 +16,7 @@ use crate::store::RunStore;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LabelCount {
     pub label: String,
-    /// With noise, so it may be below 0.
+    /// Count with noise, so it may be below 0.
     pub count: i64,
 }
 

@@ -28,8 +28,9 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// What the control groups of the process leave, of version 1 or 2, with those above them. Pages that the system can take back
-/// at once count as free.
+/// Returns the memory that the control groups of the process leave, in bytes, whether of version 1
+/// or 2, including the groups above them. Pages that the system can take back at once count as
+/// free.
 fn control_groups(mount: &Path, groups: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -61,7 +62,8 @@ fn control_group(folder: &Path, [limit, usage, reclaimable]: [&str; 3]) -> Optio
     Some(limit.saturating_sub(used))
 }
 
-/// What `ulimit -v` leaves, from the texts of `/proc/self/limits` and `/proc/self/status`.
+/// Returns the address space that `ulimit -v` leaves, in bytes, from the texts of
+/// `/proc/self/limits` and `/proc/self/status`.
 fn address_space(limits: &str, status: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     // "unlimited" is no number.

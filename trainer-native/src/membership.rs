@@ -1,7 +1,8 @@
-//! How well a score tells members of the training text from others.
+//! Measures how well a score tells members of the training text from others.
 //!
 //! # References
-//! The true positive rate where false positives are rare: Carlini et al. 2022, <https://arxiv.org/abs/2112.03570>.
+//! True positive rate at low false positive rates: Carlini et al. 2022,
+//! <https://arxiv.org/abs/2112.03570>.
 
 use std::fmt;
 

@@ -26,7 +26,8 @@ pub(crate) fn check(
     limits::free().map_or(Ok(()), |free| check_against(needed, free))
 }
 
-/// What the plan needs with a vocabulary of this size, and with its adapters, whose sizes the plan does not state.
+/// Returns the memory that the plan needs with a vocabulary of this size and with its adapters,
+/// whose sizes the plan does not state.
 ///
 /// # Errors
 /// [`RunError::Refused`] if there is no such network.

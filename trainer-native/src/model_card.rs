@@ -5,7 +5,7 @@ use plan::Objective;
 use crate::infer::Evaluation;
 use crate::store::certificate::Certificate;
 
-/// Its file.
+/// Name of the card's file.
 pub(crate) const NAME: &str = "README.md";
 
 /// A model card as model hubs show it: what is promised first, and what is not.

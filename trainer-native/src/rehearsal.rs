@@ -23,12 +23,13 @@ use crate::{RunError, data, durable, stop};
 /// The key of all trials.
 const KEY: u64 = 1;
 
-/// What the user asks for.
+/// The request of the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub plan: PathBuf,
     pub public: Vec<PathBuf>,
-    /// In increasing or any other order; empty for the usual ones. So are the clip norms.
+    /// Learning rates to try, in any order; the usual ones if empty. The same holds for the clip
+    /// norms.
     pub learning_rates: Vec<f64>,
     pub clip_norms: Vec<f64>,
     pub out: Option<PathBuf>,
@@ -36,7 +37,7 @@ pub(crate) struct Request {
     pub device: Option<Device>,
 }
 
-/// What a rehearsal found.
+/// The result of a rehearsal.
 #[derive(Debug, Serialize)]
 pub(crate) struct Rehearsal {
     /// Units of the public text.
@@ -45,14 +46,14 @@ pub(crate) struct Rehearsal {
     steps: u64,
     trials: Vec<Trial>,
     chosen: Trial,
-    /// What the choice leaves open, one sentence each.
+    /// Open questions about the choice, one sentence each.
     remarks: Vec<String>,
     /// The plan with the chosen settings.
     plan: PathBuf,
     chart: PathBuf,
 }
 
-/// One run on public text.
+/// A run on public text.
 #[derive(Clone, Debug, Serialize)]
 struct Trial {
     learning_rate: f64,
@@ -156,7 +157,7 @@ fn check(certified: &CertifiedPlan, request: &Request) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What is said where the private text is elsewhere.
+/// The note if the private text is elsewhere.
 const NOT_COMPARED: &str = "The plan's training text is not on this machine, so the public text was not compared with it: that they share \
                             no text is for you to know.";
 
@@ -333,7 +334,7 @@ fn best(trials: &[Trial]) -> Result<&Trial, RunError> {
     })
 }
 
-/// What the choice leaves open.
+/// Returns the open questions about the choice.
 fn remarks(trials: &[Trial], chosen: &Trial, file: &PlanFile, on_public: &PlanFile) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut at_edge = |name: &str, option: &str, value: f64, tried: Vec<f64>| {

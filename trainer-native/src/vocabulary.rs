@@ -285,7 +285,8 @@ fn unreadable(error: &dyn std::fmt::Display) -> RunError {
     RunError::Refused(format!("data.source: {error}"))
 }
 
-/// One token for each printable ASCII character and each byte, beside the special tokens and the blank.
+/// Builds a tokenizer with one token for each printable ASCII character and each byte, beside the
+/// special tokens and the blank.
 fn bytes_only() -> Result<Tokenizer, RunError> {
     let words = [(BLANK.to_owned(), 1.0)];
     let smallest = |vocab_size| unigram(&words, &UnigramConfig { vocab_size, ..UnigramConfig::default() });

@@ -98,7 +98,7 @@ fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
     InferenceModel::<Flex>::new(network.clone(), weights, 3, FlexDevice).unwrap();
 }
 
-/// What is saved of a checkpoint with all its settings is the same model to `transformers`.
+/// A saved checkpoint with all its settings is the same model in `transformers`.
 #[test]
 fn transformers_reads_what_is_saved_of_its_checkpoints() {
     let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {

@@ -175,8 +175,9 @@ fn trained_vocabularies_have_the_tokens_of_their_objective() {
     assert!(output.status.success() && !output.stdout.is_empty(), "{}", stderr(&output));
 }
 
-/// What an export of a run holds loads in `transformers`, special tokens and all, and has the logits that the trainer has. Without a
-/// Python the names and shapes are held against those that `transformers` wrote (above).
+/// `transformers` loads the export of a run, including special tokens, and computes the logits of
+/// the trainer. Without Python, the names and shapes are compared with those that `transformers`
+/// wrote (above).
 #[test]
 fn what_a_run_leaves_computes_the_same_in_transformers() {
     let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {

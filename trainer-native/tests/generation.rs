@@ -20,7 +20,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// One line with exit code 2.
+/// Asserts that the command fails with one line and exit code 2.
 fn refused(arguments: &[&str], words: &str) {
     let output = trainer(arguments);
     let message = stderr(&output);
@@ -33,7 +33,7 @@ fn write(bench: &Bench, name: &str, text: &str) -> String {
     bench.path(name).to_str().unwrap().to_owned()
 }
 
-/// What a folder holds.
+/// Reads the files of a folder.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -191,7 +191,8 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     with(&["--examples", "0"], "--examples");
 }
 
-/// Some texts are easy for any model. Only beside a model of other texts does the loss tell who took part.
+/// Some texts are easy for any model. The loss tells members of the training text only in
+/// comparison with a model of other texts.
 #[test]
 fn reference_models_tell_easy_texts_from_members() {
     let text = |from: u64| -> String {

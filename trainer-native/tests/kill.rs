@@ -30,8 +30,8 @@ fn twenty_kills_change_no_weight_and_lose_no_charge() {
     assert_kills_change_nothing(&tiny_of_150_steps(), kills(20));
 }
 
-/// The same with charges for a pass, adaptive clipping, and optimizer state of several shapes: all of these are in the
-/// checkpoint.
+/// Kills a run with charges for a pass, adaptive clipping, and optimizer state of several shapes.
+/// All of these are in the checkpoint.
 #[test]
 fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() {
     let mut plan = tiny_of_150_steps();
@@ -203,7 +203,7 @@ fn killed_at_release(bench: &Bench, out: &str, arguments: &[&str]) -> [String; 2
     lines.try_into().unwrap()
 }
 
-/// Where the line was torn, nobody knows whether the release ran. A known key gives its result again.
+/// After a torn line, nobody knows whether the release ran. A known key gives its result again.
 #[test]
 fn a_torn_line_that_may_be_the_releases_ends_only_a_run_with_a_secret_key() {
     let mut plan = tiny_with_vocabulary();

@@ -226,8 +226,9 @@ fn byte_level_bpe() -> serde_json::Value {
     })
 }
 
-/// What a GGUF file says: its fields that are numbers or texts, and shape (innermost axis first) and values of each tensor.
-/// Written from the format's description, apart from the writer.
+/// The contents of a GGUF file: its fields that are numbers or texts, and shape (innermost axis
+/// first) and values of each tensor. The reader follows the format's description, independently of
+/// the writer.
 struct Gguf {
     numbers: HashMap<String, u64>,
     texts: HashMap<String, Vec<String>>,

@@ -93,7 +93,8 @@ fn adapters_are_merged_and_nothing_else_moves() {
     assert!(verify_run(&bench.path("tuned")).unwrap().private);
 }
 
-/// The same for an encoder–decoder and an encoder, and for the last block with what follows it.
+/// Parts of an encoder–decoder and of an encoder are trained: adapters, and the last block with the
+/// layers after it.
 #[test]
 fn parts_of_t5_and_bert_are_trained_and_nothing_else_moves() {
     let lora = |target: &str| json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": [target] } });

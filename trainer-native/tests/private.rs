@@ -1,4 +1,4 @@
-//! What a run shows and what it hides.
+//! Tests of what a run shows and hides.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

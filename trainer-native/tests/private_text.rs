@@ -1,4 +1,5 @@
-//! What a run may not do with private text: evaluate on it, count it twice, or show how much of it there is.
+//! Tests of what a run refuses to do with private text: evaluate on it, count it twice, or show how
+//! much of it there is.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

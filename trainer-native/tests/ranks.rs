@@ -22,7 +22,7 @@ const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// Records of users with a text and a target.
 const PAIRS: &str = "pairs.jsonl";
 
-/// The same records as elements of an array.
+/// File with the same records as elements of an array.
 const ARRAY: &str = "pairs.json";
 
 /// A public tokenizer.

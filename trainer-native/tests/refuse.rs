@@ -14,7 +14,7 @@ fn cases() -> Vec<Case> {
     [cases_of_figures(), cases_of_tokenizers()].concat()
 }
 
-/// What is wrong, the plan, and a part of the expected message.
+/// The fault, the plan, and a part of the expected message.
 type Case = (&'static str, Value, &'static str);
 
 fn change(pointer: &str, value: Value) -> Value {

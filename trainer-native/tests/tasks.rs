@@ -215,7 +215,7 @@ fn records_that_are_cut_are_counted_where_they_are_public() {
     assert!(said.contains("training: 80 of 240 records are longer") && said.contains(evaluation), "{said}");
 }
 
-/// What `transformers` needs to load the model as one for this task.
+/// The fields that `transformers` needs to load the model as one for this task.
 #[test]
 fn configurations_name_the_task_and_its_labels() {
     let want = [

@@ -61,7 +61,7 @@ fn products_of_16_bits_are_refused_before_anything_is_written() {
     assert!(!bench.path("run").exists());
 }
 
-/// On Linux `wgpu` uses Vulkan, whose loader looks for drivers where this variable says.
+/// On Linux, `wgpu` uses Vulkan, whose loader looks for drivers at the path in this variable.
 #[test]
 #[cfg(target_os = "linux")]
 fn without_a_driver_wgpu_is_refused_before_anything_is_written() {

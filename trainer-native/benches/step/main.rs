@@ -89,17 +89,17 @@ fn compare<B: Kernels>(request: &Request, device: &B::Device, out: &mut impl Wri
     peers::compare(&ours, name, threads, out)
 }
 
-/// What was measured of a setting, in seconds.
+/// Figures of a setting, in seconds.
 pub struct Figures {
     plain: f64,
     private: f64,
     /// Median of the ratios pair by pair.
     ratio: f64,
-    /// Of a step on no example: noise and optimizer, whatever the lot. Plain and private.
+    /// A plain and a private step on no example: noise and optimizer, whatever the lot.
     lot: [f64; 2],
-    /// Of an example.
+    /// Number of targets of an example.
     targets: usize,
-    /// The ratio of what is left without these: what large lots, as the papers have, come to.
+    /// Ratio of the steps' times without these: the limit for large lots, as the papers have.
     example_ratio: f64,
 }
 
@@ -132,7 +132,7 @@ fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures
     Ok(Figures { plain, private, ratio, lot: [plain_lot, private_lot], targets, example_ratio })
 }
 
-/// One step; a private one has a number.
+/// Takes one step. A private step has a number.
 fn step<B: Kernels>(
     trainer: &mut Trainer<B>,
     lot: &[Example],

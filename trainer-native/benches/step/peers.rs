@@ -42,7 +42,7 @@ pub fn compare(ours: &[(&Setting, Figures)], device: &str, threads: usize, out: 
     Ok(())
 }
 
-/// What the peers of a program take.
+/// Returns the figures that the peers of a program print.
 fn answers(
     [python, program]: [&OsStr; 2],
     setting: &Setting,

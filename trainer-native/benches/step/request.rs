@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The request of the command line.
 
 use plan::Device;
 
@@ -9,7 +9,7 @@ use super::settings::{SETTINGS, Setting};
 pub struct Request {
     pub settings: Vec<Setting>,
     pub device: Device,
-    /// In a process that makes steps of one kind and tells its peak memory: the kind.
+    /// The kind of step of which this process takes several to report its peak memory.
     pub memory_of: Option<String>,
     lot: Option<usize>,
     physical_batch: Option<usize>,
@@ -56,7 +56,7 @@ impl Request {
         }
     }
 
-    /// For a process that tells its peak memory after steps of this kind.
+    /// Returns the arguments of a process that reports its peak memory after steps of this kind.
     pub fn memory_arguments(&self, setting: &Setting, kind: &str) -> Vec<String> {
         let flags = [
             ("--memory-of", Some(kind.to_owned())),

@@ -1,4 +1,4 @@
-//! What is measured: models by name, with a lot and its physical batches.
+//! The models that are measured, by name, each with a lot and its physical batches.
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use serde_json::{Value, json};
@@ -18,17 +18,18 @@ pub struct Setting {
     pub layers: u32,
     pub heads: u32,
     pub context: usize,
-    /// With fewer blocks than the whole model the vocabulary shrinks by as much, so that the head has its share of the work.
+    /// Size of the vocabulary. A setting with fewer blocks than the whole model has a smaller one
+    /// in proportion, so that the head has its share of the work.
     pub vocabulary: usize,
     pub lot: usize,
     pub physical_batch: usize,
     pub recompute: bool,
-    /// How many pairs of steps are timed.
+    /// Number of pairs of steps that are timed.
     pub pairs: u64,
     pub trainable: Trainable,
 }
 
-/// Which weights are trained.
+/// The weights that are trained.
 #[derive(Clone, Copy)]
 pub enum Trainable {
     All,
@@ -87,11 +88,12 @@ const T5_SMALL: Setting = Setting {
     ..GPT2_SMALL
 };
 
-/// All blocks of GPT-2 small.
+/// GPT-2 small with all of its blocks.
 const DEEP: Setting = Setting { name: "gpt2-small, 12 blocks", layers: 12, pairs: 2, ..GPT2_SMALL };
 
-/// Some have lots as private training has, though still small ones: many micro-batches to one noise and one step of the
-/// optimizer. The last two are for the memory of activations that are kept or computed again.
+/// The settings that are measured. Some have lots as large as those of private training, or nearly
+/// so: many micro-batches share one draw of noise and one step of the optimizer. The last two
+/// measure the memory of activations that are kept or recomputed.
 pub const SETTINGS: [Setting; 12] = [
     QUICKSTART,
     Setting {
@@ -171,7 +173,7 @@ impl Setting {
         }
     }
 
-    /// For the peers, who build the same model.
+    /// Describes the model to the peers, which build the same one.
     pub fn describe(&self, rows: usize) -> Value {
         json!({
             "name": self.name, "family": self.family, "d_model": self.d_model, "layers": self.layers,
@@ -181,7 +183,7 @@ impl Setting {
     }
 }
 
-/// As many places as masked language modelling predicts in a row: 15 %, rounded up.
+/// Returns as many places as masked language modelling predicts in a row: 15 %, rounded up.
 fn masked_places(context: usize) -> Vec<u32> {
     let count = (context * 15).div_ceil(100);
     (0..count).map(|place| (place * context / count) as u32).collect()

@@ -57,7 +57,8 @@ pub(crate) struct Findings {
     pub confidence: f64,
     /// Lower bound on ε; 0 if the guesses were no better than chance.
     pub epsilon_at_least: f64,
-    /// The same if the run's trade-off is that of a Gaussian mechanism; else an estimate.
+    /// Lower bound on ε if the run's trade-off is that of a Gaussian mechanism; otherwise an
+    /// estimate.
     pub gaussian_epsilon: f64,
     /// Bounds of the run's certificate; absent for a run without noise.
     pub certified_epsilon: Option<Bounds>,
@@ -65,7 +66,8 @@ pub(crate) struct Findings {
     pub refutes_certificate: bool,
     /// Failure probability of both bounds.
     pub delta: f64,
-    /// How well the score tells planted canaries from the others; absent if one of the kinds is.
+    /// Figures of telling planted canaries from the others by the score; absent if there are none
+    /// of one kind.
     pub membership: Option<Membership>,
     /// Mean exposure of the planted canaries, in bits (Carlini et al. 2019, <https://arxiv.org/abs/1802.08232>); about 1.44 for
     /// a model that never saw them.

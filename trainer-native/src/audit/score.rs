@@ -81,7 +81,7 @@ pub(super) fn correct_guesses(scored: &[Scored], guesses: usize) -> usize {
     planted + left_out
 }
 
-/// How well the score tells planted canaries from the others.
+/// Measures how well the score tells planted canaries from the others.
 pub(super) fn membership(scored: &[Scored]) -> Option<Membership> {
     let of = |planted: bool| scored.iter().filter(move |c| c.planted == planted).map(|c| c.score);
     Membership::of(&of(true).collect::<Vec<f64>>(), of(false).collect())

@@ -1,6 +1,7 @@
-//! Bounds what the values of a template hold. The library charges for strings and for the items that it visits, but a list that is added to
-//! itself, or that names another one twice, doubles for the price of one instruction. So each expression of a template passes a filter
-//! that counts what its value holds, and refuses more than [`HEAVIEST`].
+//! Bounds the size of a template's values. The library charges for strings and for the items that
+//! it visits, but a list that is added to itself, or that names another list twice, doubles for the
+//! price of one instruction. Each expression of a template therefore passes a filter that counts
+//! the contents of its value, and refuses more than [`HEAVIEST`].
 
 use std::ops::Range;
 
@@ -8,7 +9,8 @@ use minijinja::machinery::{Span, ast, parse};
 use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, filters};
 
-/// What a value may hold in all: bytes of text, and [`ITEM`] for each item of a list or an object, counted as often as it is named.
+/// Largest weight of a value: bytes of text, and [`ITEM`] for each item of a list or an object,
+/// counted as often as it is named.
 const HEAVIEST: usize = 1 << 24;
 /// Bytes that an item counts as.
 const ITEM: usize = 32;
@@ -97,7 +99,7 @@ fn count(value: &Value, depth: usize, left: &mut usize) -> Result<(), Error> {
 #[derive(Debug)]
 pub(super) struct Bounded {
     pub source: String,
-    /// Where something was inserted into the template, in its bytes, and how many bytes.
+    /// Places of the insertions in the template, in bytes, and their numbers of bytes.
     inserted: Vec<(usize, usize)>,
 }
 
@@ -131,7 +133,7 @@ impl Bounded {
     }
 }
 
-/// What is to be inserted, with the place in bytes.
+/// Texts to be inserted, with their places in bytes.
 struct Insertions(Vec<(usize, &'static str)>);
 
 impl Insertions {
@@ -226,7 +228,7 @@ impl Insertions {
         }
     }
 
-    /// What is before a dot, an index or the parentheses of a call.
+    /// Visits the expression before a dot, an index or the parentheses of a call.
     fn base(&mut self, expression: &ast::Expr<'_>) {
         use ast::Expr::{BinOp, Call, Compare, Const, Filter, GetAttr, GetItem, IfExpr, List, Map};
         use ast::Expr::{Slice, Test, Tuple, UnaryOp, Var};

@@ -26,7 +26,7 @@ const TEMPLATE: &str = "chat_template";
 /// A chat template with the special tokens that it names.
 pub(crate) struct ChatTemplate {
     environment: Environment<'static>,
-    /// As it is written, for `chat_template.jinja`.
+    /// The template as it is written, for `chat_template.jinja`.
     source: String,
     /// The parts of the compiled template between `{% generation %}` and `{% endgeneration %}`, in bytes.
     generation: Vec<Range<usize>>,
@@ -44,7 +44,7 @@ impl std::fmt::Debug for ChatTemplate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conversation {
     pub text: String,
-    /// What the assistant says, with the end of each turn, in bytes.
+    /// The assistant's messages with the end of each turn, in bytes.
     pub answers: Vec<Range<usize>>,
 }
 
@@ -172,7 +172,7 @@ impl ChatTemplate {
             .try_for_each(|(number, record)| self.check_record(number, record, learn, field, is_public))
     }
 
-    /// As [`Self::check`], for a record counted from 1.
+    /// Checks as [`Self::check`] does a record with a number from 1.
     fn check_record(
         &self,
         number: u64,

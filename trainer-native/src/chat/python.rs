@@ -9,8 +9,8 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::bounded;
 
-/// What rendering one text may cost: a unit for each instruction, and for 64 bytes of data that the template makes. Templates of
-/// models take some hundred units a message.
+/// Largest cost of rendering one text: a unit for each instruction, and for each 64 bytes of data
+/// that the template makes. Templates of models take some hundred units a message.
 const FUEL: u64 = 1 << 21;
 /// Nested lists and objects, and blanks before each of them, that `tojson` writes.
 const DEEPEST: usize = 100;
@@ -120,7 +120,7 @@ fn write_json(out: &mut String, value: &Value, indent: Option<usize>, depth: usi
     Ok(())
 }
 
-/// What is wrong with a template, and at which line of it.
+/// Describes the fault of a template and its line.
 pub(super) fn in_one_line(error: &Error) -> String {
     let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let what = what.replace(['\n', '\r'], " ");

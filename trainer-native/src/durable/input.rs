@@ -61,7 +61,7 @@ fn read_from(path: &Path, mut file: File) -> Result<Vec<u8>, RunError> {
     Ok(bytes)
 }
 
-/// What a JSON file says, if it is there.
+/// Reads a JSON file, or returns `None` if there is no such file.
 ///
 /// # Errors
 /// [`RunError::Refused`] if it is malformed; [`RunError::Storage`] if it cannot be read.

@@ -24,7 +24,8 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write_new(path, |_| Ok(bytes))
 }
 
-/// As [`write_atomic`], for a file outside of run folders, which others may read as the umask says.
+/// Writes a file outside of run folders as [`write_atomic`] does, and lets others read it as the
+/// umask permits.
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -41,7 +42,8 @@ pub(crate) fn private_file() -> OpenOptions {
     options
 }
 
-/// As [`write_atomic`], with contents that may depend on the new file's identity.
+/// Writes a new file as [`write_atomic`] does, with contents that may depend on the file's
+/// identity.
 ///
 /// # Errors
 /// As [`write_atomic`], and those of `contents`.
@@ -70,10 +72,11 @@ pub(crate) fn create_private(path: &Path) -> std::io::Result<File> {
     private_file().write(true).create(true).truncate(true).open(path)
 }
 
-/// As [`write_atomic`], for a file too large for memory, which `write` writes a part at a time.
+/// Writes a file that is too large for memory as [`write_atomic`] does: `write` writes one part at
+/// a time.
 ///
 /// # Errors
-/// As [`write_atomic`], also for those of `write`.
+/// As [`write_atomic`], and those of `write`.
 pub(crate) fn write_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
@@ -132,7 +135,7 @@ struct Published {
 }
 
 impl Published {
-    /// Those that a new file beside `path` gets.
+    /// Returns the rights that a new file beside `path` gets.
     #[cfg(unix)]
     fn of(path: &Path) -> Result<Self, RunError> {
         use std::os::unix::fs::PermissionsExt;
@@ -208,8 +211,8 @@ pub(crate) fn forget_time(path: &Path) -> Result<(), RunError> {
         .map_err(|error| RunError::storage("set the time of", path, &error))
 }
 
-/// What tells a file from its copies: its number in the file system and the time of its creation. A file keeps both when it is
-/// renamed. A part that the system does not report is 0.
+/// Identity of a file, which its copies do not share: its number in the file system and the time of
+/// its creation. A file keeps both when it is renamed. A part that the system does not report is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileIdentity {
     inode: u64,

@@ -13,14 +13,14 @@ use crate::plan_file::read_uncertified;
 use crate::store::{files, read_canaries};
 use network::nn::Kernels;
 
-/// Most training examples in which a model is asked for one secret.
+/// Largest number of training examples in which a model is asked for one secret.
 const EXAMPLES: usize = 16;
 
-/// What a model knows of its run's secrets.
+/// Figures of a model on the secrets of its run.
 pub(super) struct Measured {
     /// Tokens that a secret could be.
     pub candidates: usize,
-    /// By number of occurrences, then by pattern.
+    /// Figures by number of occurrences, then by pattern.
     pub cells: Vec<Figures>,
 }
 

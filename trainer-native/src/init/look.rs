@@ -45,9 +45,9 @@ const USER_NAMES: [&str; 14] = [
 /// Records from which the fields with text are told.
 const FIRST_RECORDS: usize = 50;
 
-/// What the records of a text look like.
+/// The fields of a text's records.
 pub(crate) struct Fields {
-    /// All names of fields; none where a record is a text by itself.
+    /// Names of all fields; empty if a record is a text by itself.
     pub names: Vec<String>,
     /// The likeliest field with text.
     pub text: Option<String>,

@@ -14,17 +14,17 @@ pub(crate) use look::{Counts, Fields, count};
 use crate::store::files;
 use crate::{RunError, pretrained};
 
-/// With fewer units, too few words would pass the threshold of a release.
+/// Number of units below which too few words would pass the threshold of a release.
 const LEAST_UNITS_FOR_WORDS: u64 = 2000;
-/// From here on, a vocabulary of 8000 tokens pays off.
+/// Number of units from which a vocabulary of 8000 tokens pays off.
 const MANY_UNITS: u64 = 50_000;
 /// Passes over the text.
 const EPOCHS: u64 = 6;
 
-/// What a plan from a checkpoint declares of it.
+/// The declaration about the checkpoint in a plan that starts from one.
 pub(crate) const PUBLIC: &str = "public_text";
 
-/// What the user decided.
+/// The decisions of the user.
 #[derive(Debug)]
 pub(crate) struct Choices {
     pub data: Vec<PathBuf>,
@@ -170,7 +170,7 @@ fn beside(out: &Path, path: &Path) -> Result<String, RunError> {
     })
 }
 
-/// What the owner of the text should know, and nobody else: counts are not released.
+/// Returns warnings for the owner of the text alone, since counts are not released.
 pub(crate) fn warnings(counts: &Counts, unit: PrivacyUnit, units: u64) -> Vec<String> {
     let Counts { records, users, .. } = counts;
     let found = match (unit, users) {

@@ -1,4 +1,4 @@
-//! How close generated tokens come to the tokens that followed in the text.
+//! Measures how close generated tokens come to the tokens that followed in the text.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
-//! How much of its training text a model continues word for word: exact matches, token accuracy and edit distances on four
-//! splits, by whether a text has near-duplicates in the training text.
+//! Measures how much of its training text a model continues word for word: exact matches, token
+//! accuracy and edit distances on four splits, by whether a text has near-duplicates in the
+//! training text.
 //!
-//! The figures depend on private text, and no mechanism has released them. They are marked so and never written to the run
-//! folder.
+//! The figures depend on private text, and no mechanism has released them. They are marked so and
+//! never written to the run folder.
 //!
 //! # References
 //! Ponomareva, Bastings & Vassilvitskii 2022, section 5.2, with the splits of Lee et al. 2021,
@@ -32,22 +33,22 @@ use crate::infer::{
 use crate::membership::Membership;
 use network::nn::Kernels;
 
-/// What is said of the figures.
+/// The warning that comes with the figures.
 const WARNING: &str = "NOT PRIVATE: may not be published. These figures depend on private text, and no mechanism has released them.";
 /// Key of the choice of examples and of spans.
 const SEED: u64 = 0;
 /// Prompts that are continued at a time.
 const BATCH: usize = 16;
 
-/// What to measure.
+/// Settings of a measurement.
 pub(crate) struct Settings<'a> {
     /// The text that the model was trained on.
     pub train: &'a Path,
     /// Text that it was not trained on.
     pub valid: &'a Path,
-    /// What the model is asked.
+    /// The task given to the model.
     pub question: Question,
-    /// Most examples of a split.
+    /// Largest number of examples of a split.
     pub examples: usize,
     /// Jaccard similarity of runs of five words from which two records are near-duplicates.
     pub similarity: f64,
@@ -57,7 +58,7 @@ pub(crate) struct Settings<'a> {
     pub references: &'a [PathBuf],
 }
 
-/// What the model is asked.
+/// The task given to the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question {
     /// The first `prefix` tokens of a record: the next `continuation` tokens are the target.
@@ -75,12 +76,13 @@ pub(crate) enum Question {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Memorization {
     warning: Cow<'static, str>,
-    /// What the model was asked, in words.
+    /// The task given to the model, in words.
     pub question: String,
     pub rows: Vec<Row>,
-    /// How well the loss tells training records from validation records; absent if one of the texts is empty.
+    /// Figures of telling training records from validation records by the loss; absent if one of
+    /// the texts is empty.
     pub membership: Option<Membership>,
-    /// The same for the loss less its mean over reference models.
+    /// Figures of telling them by the loss less its mean over reference models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_membership: Option<Membership>,
 }

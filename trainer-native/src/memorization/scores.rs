@@ -13,7 +13,7 @@ use crate::infer::{ModelTask, RunModel, with_model};
 use crate::membership::Membership;
 use network::nn::Kernels;
 
-/// Most records of a text whose loss is compared.
+/// Largest number of records of a text whose losses are compared.
 pub(super) const SCORED: usize = 1000;
 
 /// Minus the loss of records, in nats a target.
@@ -21,9 +21,9 @@ pub(super) struct Scores {
     /// The tokenizer of the run.
     tokenizer: String,
     windows: WindowSpec,
-    /// Of training records.
+    /// Scores of training records.
     members: Vec<f64>,
-    /// Of validation records.
+    /// Scores of validation records.
     others: Vec<f64>,
 }
 

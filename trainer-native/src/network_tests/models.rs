@@ -1,4 +1,5 @@
-//! Every family held against the loop over single examples, against differences, and against autodiff in torch.
+//! Tests of every family against the loop over single examples, finite differences, and automatic
+//! differentiation in torch.
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
@@ -30,7 +31,8 @@ fn network(family: &str, objective: &str) -> Network {
     testing::network(&json!({ "family": family, "history": history }), objective, VOCABULARY)
 }
 
-/// All families new here, with weights far enough from their start that no gradient is small by accident.
+/// Returns all families of these tests, with weights so far from their initial values that no
+/// gradient is small by accident.
 fn cases() -> Vec<Case> {
     let case = |(seed, (name, family, objective, examples)): (u64, (_, &str, &str, Vec<Example>))| {
         let network = network(family, objective);
@@ -84,7 +86,7 @@ fn bert_examples(pairs: bool) -> Vec<Example> {
     list.into_iter().map(example).collect()
 }
 
-/// Every way to clip, with and without recomputed activations, and the sum without privacy.
+/// Tests every way to clip, with and without recomputed activations, and the sum without privacy.
 #[test]
 fn recomputed_activations_give_the_same_bits() {
     let automatic = plan::Clipping::Automatic(plan::Automatic { stability: 0.05 });

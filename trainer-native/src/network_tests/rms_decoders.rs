@@ -88,7 +88,7 @@ fn logits_equal_those_of_transformers() {
     }
 }
 
-/// Each parameter's products with the three vectors of the oracle.
+/// Returns the products of each parameter with the three vectors of the oracle.
 fn products(sum: &[f64], specs: &[ParamSpec]) -> Vec<(String, Vec<f64>)> {
     let mut rest = sum;
     let of_spec = |spec: &ParamSpec| {
@@ -165,7 +165,7 @@ fn a_clipped_step_of_adapters_equals_the_loop_in_torch() {
     }
 }
 
-/// What a plan may not say in `model.config`.
+/// Settings that a plan may not have in `model.config`.
 #[test]
 fn settings_that_a_family_does_not_take_are_refused_by_name() {
     let refusal = |family: &str, config: Value| {

@@ -275,7 +275,7 @@ fn gradients_with_dropout_are_those_of_the_loss_with_the_same_values_dropped() {
     }
 }
 
-/// How many rates of dropout `transformers` has for a family.
+/// Returns the number of dropout rates that `transformers` has for a family.
 fn dropout_names(family: &str) -> usize {
     match family {
         "gpt2" | "phi" | "gpt_neo" | "modernbert" => 3,

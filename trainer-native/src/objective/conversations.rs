@@ -20,7 +20,8 @@ pub(super) struct Conversations {
 }
 
 impl Conversations {
-    /// Each token of a conversation that is learnt, predicted from those before it. A conversation was checked when it was read.
+    /// Makes an example that predicts each learnt token of a conversation from those before it. The
+    /// conversation was checked when it was read.
     pub fn example(&self, messages: &str, tokenizer: &Tokenizer, context: usize) -> Example {
         let Ok(Conversation { text, answers }) =
             self.template.conversation_for(messages, self.settings.learn)
@@ -47,10 +48,11 @@ impl Conversations {
         }
     }
 
-    /// Those of a plan.
+    /// Creates the conversations of a plan.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the template writes no token after an answer and the tokenizer has no end-of-text token.
+    /// [`RunError::Refused`] if the template writes no token after an answer and the tokenizer has
+    /// no end-of-text token.
     pub fn new(
         plan: &plan::Plan,
         tokenizer: &Tokenizer,

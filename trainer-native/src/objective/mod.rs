@@ -1,4 +1,4 @@
-//! What a model learns to predict: makes an example of a window of a unit's tokens.
+//! The objectives: each makes an example of a window of a unit's tokens.
 //!
 //! | objective | input | predicts | source |
 //! |---|---|---|---|
@@ -8,8 +8,9 @@
 //! | masked LM | the window with masked places | the tokens at these places | Devlin et al. 2019 |
 //! | a [`Task`] | a record's text | its label, its labels, the tags of its words, or another text | |
 //!
-//! An example is made of one window, so of one privacy unit. The second sentence of a pair is the other half of the
-//! window, never text of another unit. Masks change from step to step.
+//! An example is made of one window, and therefore of one privacy unit. The second sentence of a
+//! pair is the other half of the window, never text of another unit. Masks change from step to
+//! step.
 
 mod conversations;
 mod masks;
@@ -105,7 +106,7 @@ impl Objective {
         }
     }
 
-    /// How a unit's tokens are cut into windows.
+    /// Returns the way in which a unit's tokens are cut into windows.
     pub fn window_spec(&self) -> WindowSpec {
         let Self { eos, context, unit_is_piece, .. } = *self;
         let length = match &self.kind {
@@ -193,7 +194,7 @@ impl Objective {
         matches!(self.kind, Kind::SpanCorruption(_))
     }
 
-    /// How a model trained for this objective generates text, if it does.
+    /// Returns the way in which a model trained for this objective generates text.
     pub fn generation(&self) -> Generation {
         match self.kind {
             Kind::CausalLm => Generation::Continuation,
@@ -206,26 +207,26 @@ impl Objective {
     }
 }
 
-/// How a model generates text.
+/// The way in which a model generates text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// It continues its input.
+    /// The model continues its input.
     Continuation,
-    /// It answers a text after the end-of-text token.
+    /// The model answers a text after the end-of-text token.
     Answer,
-    /// It takes the assistant's turn in a conversation.
+    /// The model takes the assistant's turn in a conversation.
     Turn {
         /// The token that ends the turn.
         end: u32,
     },
-    /// Its decoder writes an answer to the encoder's input.
+    /// The decoder writes an answer to the encoder's input.
     FromDecoder {
         /// The token that the decoder starts from.
         start: u32,
         /// The first token of each text, if there is one.
         first: Option<u32>,
     },
-    /// It predicts masked tokens and generates no text.
+    /// The model predicts masked tokens and generates no text.
     None,
 }
 

@@ -13,7 +13,7 @@ use network::Example;
 /// Span corruption and its special tokens.
 #[derive(Clone, Debug)]
 pub(super) struct SpanCorruption {
-    /// One for each run, in this order.
+    /// The sentinels: one for each run, in this order.
     pub sentinels: Vec<u32>,
     /// The token that the decoder starts from.
     pub start: u32,
@@ -44,10 +44,10 @@ impl SpanCorruption {
     }
 }
 
-/// Where a window is divided into what is read and what is written.
+/// The place at which a window is divided into the part that is read and the part that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Split {
-    /// Anywhere, at random.
+    /// A random place.
     Random,
     /// After so many tokens of a whole window, and in the same proportion in a shorter one.
     Fixed { read: usize, written: usize },

@@ -61,7 +61,7 @@ pub(super) struct Special<'a> {
 }
 
 impl Special<'_> {
-    /// As many sentinels as a window of this context has runs.
+    /// Returns as many sentinels as a window of this context has runs.
     pub fn sentinels(&self, context: usize) -> Result<Vec<u32>, RunError> {
         (0..corruption_lengths(context).spans).map(|at| self.token(&sentinel(at))).collect()
     }

@@ -23,11 +23,11 @@ pub(crate) struct Task {
     context: usize,
     /// Number of labels.
     labels: usize,
-    /// How conversations become text, and what is learnt of them.
+    /// Settings by which conversations become text, and the parts that are learnt.
     chat: Option<Conversations>,
 }
 
-/// How texts become the input of a network.
+/// The layout of texts in the input of a network.
 #[derive(Clone, Copy, Debug)]
 enum InputLayout {
     /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`. RoBERTa has two such tokens between the texts.
@@ -108,7 +108,7 @@ impl Task {
         }
     }
 
-    /// How many public records are cut to the model's context, if any is.
+    /// Describes how many public records are cut to the model's context, if any is.
     pub fn cut_note(&self, records: &[LabelledRecord], tokenizer: &Tokenizer) -> Option<String> {
         let whole = self.without_limits();
         let is_cut =
@@ -130,7 +130,7 @@ impl Task {
         })
     }
 
-    /// The same task of a model that reads and writes texts of any length.
+    /// Returns the same task of a model that reads and writes texts of any length.
     fn without_limits(&self) -> Self {
         // Half of the largest number leaves room for the marks of a text.
         const ANY: usize = usize::MAX / 2;
@@ -228,7 +228,7 @@ impl Task {
         }
     }
 
-    /// How a model trained for this task generates text, if it does.
+    /// Returns the way in which a model trained for this task generates text.
     pub fn generation(&self) -> Generation {
         if let Some(chat) = &self.chat {
             return Generation::Turn { end: chat.end() };
@@ -255,7 +255,8 @@ impl Task {
         self.chat.as_ref().map(Conversations::template)
     }
 
-    /// For each word the number of its prediction among those of the example; `None` for a word beyond the context.
+    /// Returns, for each word, the index of its prediction among those of the example, or `None`
+    /// for a word beyond the context.
     pub fn predicted_words(&self, words: &[String], tokenizer: &Tokenizer) -> Vec<Option<usize>> {
         let numbered: Vec<u32> = (0..words.len() as u32).collect();
         let targets = self.tagged(words, &numbered, tokenizer).targets;

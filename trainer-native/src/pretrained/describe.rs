@@ -10,7 +10,7 @@ use super::{CONFIG_FILE_NAME, refused};
 use crate::{RunError, durable};
 use network::model::{Backbone, HuggingFace, Kind, Network};
 
-/// Most tokens that a plan's window may have.
+/// Largest number of tokens of a plan's window.
 const LONGEST_CONTEXT: u64 = 131_072;
 /// Sizes that every plan gives.
 const REQUIRED: [&str; 5] = ["context", "d_ff", "d_model", "heads", "layers"];

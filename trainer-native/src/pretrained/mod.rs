@@ -29,7 +29,8 @@ pub(crate) const CONFIG_FILE_NAME: &str = "config.json";
 
 /// Weights to start from that fit a plan's model.
 pub struct Start {
-    /// In the order of the model's parameters, without a head for labels that the checkpoint lacks.
+    /// Weights in the order of the model's parameters, without a head for labels that the
+    /// checkpoint lacks.
     pub weights: Vec<NamedTensor<StoredValues>>,
     /// Number of tokens of the checkpoint's table; never below the tokenizer's.
     pub vocab_size: usize,

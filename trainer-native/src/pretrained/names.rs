@@ -1,4 +1,4 @@
-//! Which tensor of a checkpoint is which parameter.
+//! Assigns the tensors of a checkpoint to the parameters of a model.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use crate::tensor_file::{NamedTensor, StoredValues};
 use network::model::HuggingFace;
 use network::nn::ParamSpec;
 
-/// What a checkpoint gives a model.
+/// The contents of a checkpoint, assigned to a model.
 #[derive(Debug)]
 pub struct Assigned<Values = Vec<f32>> {
-    /// In the order of the model's parameters, without the drawn ones.
+    /// Weights in the order of the model's parameters, without the drawn ones.
     pub weights: Vec<NamedTensor<Values>>,
     /// Names of parameters of a head for labels that the checkpoint lacks.
     pub drawn: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Assigned<Values = Vec<f32>> {
 }
 
 impl Assigned<StoredValues> {
-    /// The same with all values in 32 bits.
+    /// Converts all values to 32 bits.
     pub(super) fn in_f32(self) -> Assigned {
         let Self { weights, drawn, ignored } = self;
         let wide = |NamedTensor { name, shape, data }: NamedTensor<StoredValues>| NamedTensor {

@@ -21,7 +21,7 @@ const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
 /// A checkpoint on the host: its configuration, its tensors in the number formats of their files, and its digest.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// What names the folder: a field of the plan, or an option.
+    /// The field of the plan or the option that names the folder.
     field: &'static str,
     folder: PathBuf,
     config: Value,
@@ -39,7 +39,7 @@ impl Checkpoint {
         Self::named_by(super::FIELD, folder)
     }
 
-    /// As [`Self::read`], for a folder that is named elsewhere than in a plan.
+    /// Reads a folder as [`Self::read`] does, if another field or an option names it.
     pub(crate) fn named_by(field: &'static str, folder: &Path) -> Result<Self, RunError> {
         let refused = |folder: &Path, what: &dyn std::fmt::Display| refused(field, folder, what);
         if !folder.is_dir() {
@@ -90,7 +90,7 @@ impl Checkpoint {
         }
     }
 
-    /// Its `config.json`.
+    /// Returns the folder's `config.json`.
     pub(crate) fn config(&self) -> &Value {
         &self.config
     }
@@ -168,7 +168,7 @@ fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, RunErr
     map.values().map(shard).collect()
 }
 
-/// What to do about a folder without `model.safetensors`.
+/// Describes what to do about a folder without `model.safetensors`.
 fn without_tensors(folder: &Path) -> String {
     let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
     match pickled.into_iter().find(|name| folder.join(name).exists()) {

@@ -12,11 +12,11 @@ pub(crate) struct Described {
     pub name: String,
     pub model: plan::Model,
     pub network: Network,
-    /// What `transformers` computes with it (tests/vectors/rms_decoders/make.py).
+    /// Results of `transformers` for this model (tests/vectors/rms_decoders/make.py).
     pub expected: Value,
 }
 
-/// All of them.
+/// Returns all checkpoints in `tests/vectors/rms_decoders`.
 pub(crate) fn rms_decoders() -> Vec<Described> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/rms_decoders");
     let folders = std::fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path());

@@ -327,7 +327,7 @@ fn a_t5_of_version_1_1_that_transformers_5_wrote_keeps_its_head() {
     assert!(refusal.contains("tie_word_embeddings"), "{refusal}");
 }
 
-/// What a configuration says of another family, or in a field that is not known here, is never passed over.
+/// A configuration of another family, or with an unknown field, is never accepted silently.
 #[test]
 fn another_family_and_unknown_fields_are_refused_by_name() {
     let refusal =

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// How often each item occurs, in the order of the items.
+/// Counts the occurrences of each item, in the order of the items.
 pub(super) fn counts<T: Ord>(items: impl Iterator<Item = T>) -> BTreeMap<T, u64> {
     let mut counts = BTreeMap::new();
     for item in items {

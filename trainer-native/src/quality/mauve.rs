@@ -60,7 +60,8 @@ fn clusters(vectors: &[Vec<f32>]) -> Vec<usize> {
     assigned
 }
 
-/// Each center after the first is a vector, drawn in proportion to its squared distance from the nearest one before.
+/// Chooses the first centers. Each center after the first is a vector, drawn in proportion to its
+/// squared distance from the nearest center before it.
 fn first_centers(vectors: &[Vec<f32>], wanted: usize, stream: &mut Stream) -> Vec<Vec<f32>> {
     let mut centers = vec![vectors[stream.below(vectors.len() as u64) as usize].clone()];
     let mut distances: Vec<f32> = vectors.iter().map(|vector| distance(&centers[0], vector)).collect();

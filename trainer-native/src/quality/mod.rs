@@ -1,7 +1,9 @@
-//! How alike synthetic and real records are: words, lengths, labels, embeddings, and what a classifier learns from them.
+//! Measures how alike synthetic and real records are: words, lengths, labels, embeddings, and the
+//! result of a classifier trained on them.
 //!
-//! Real records are public. One half of them stands beside the synthetic ones, so that each figure has the value that real
-//! records of this number reach. Near-duplicates in the training text are for its owner alone.
+//! Real records are public. One half of them is measured in the same way as the synthetic ones, so
+//! that each figure comes with the value that as many real records reach. Near-duplicates in the
+//! training text are for its owner alone.
 
 mod classifier;
 mod distances;
@@ -23,7 +25,7 @@ use crate::memorization::NearDuplicates;
 use crate::score::Tokenization;
 use crate::verify::check_unwritten;
 
-/// What is said of figures that depend on the training text.
+/// The warning that comes with figures which depend on the training text.
 const WARNING: &str =
     "NOT PRIVATE: may not be published. It depends on private text, and no mechanism has released it.";
 /// Jaccard similarity of runs of five words from which two texts are near-duplicates.
@@ -32,7 +34,7 @@ const SIMILARITY: f64 = 0.8;
 const EMBEDDED: usize = 2000;
 const SELF_BLEU: usize = 500;
 
-/// What to compare.
+/// Settings of a comparison.
 pub(crate) struct Settings<'a> {
     pub synthetic: &'a Path,
     /// Public records of the same kind.
@@ -50,7 +52,7 @@ pub(crate) struct Settings<'a> {
 #[derive(Clone, Debug)]
 struct Record {
     text: String,
-    /// In lower case, as sacreBLEU cuts them.
+    /// Words in lower case, as sacreBLEU cuts them.
     words: Vec<String>,
     label: String,
 }
@@ -68,13 +70,13 @@ pub(crate) struct Quality {
     pub not_private: Option<NearTraining>,
 }
 
-/// One figure.
+/// A figure.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figure {
     pub name: &'static str,
-    /// Of the synthetic records.
+    /// Value of the synthetic records.
     pub synthetic: f64,
-    /// Of as many real ones.
+    /// Value of as many real records.
     pub real: f64,
 }
 

@@ -70,7 +70,8 @@ fn add(groups: &mut Vec<Group>, name: &str, bar: Bar) {
     }
 }
 
-/// One chart for each pattern. Curves without privacy that repeat an earlier one are left out.
+/// Draws one chart for each pattern. Curves without privacy that repeat an earlier one are left
+/// out.
 fn of_exposure(curves: &[Titled<'_, Curve>]) -> Vec<Chart> {
     let mut patterns: Vec<&str> = curves.iter().flat_map(|one| one.found.patterns()).collect();
     patterns.sort_unstable();
@@ -111,7 +112,7 @@ fn of_memorization(all: &[Titled<'_, Memorization>]) -> Bars {
     Bars { title: "NOT PRIVATE: exact matches (EM)".to_owned(), unit: " %".to_owned(), full: None, groups }
 }
 
-/// What each audit found beside what is certified.
+/// Draws the result of each audit beside the certified bound.
 fn of_audits(all: &[Titled<'_, audit::Findings>]) -> Bars {
     let mut groups = Vec::new();
     for Titled { title, found } in all {
@@ -166,7 +167,7 @@ fn of_scores(all: &[Titled<'_, Measured>]) -> Bars {
     Bars { title: "Scores".to_owned(), unit: String::new(), full: Some(100.0), groups }
 }
 
-/// What a guess of the most frequent label scores, once for each such share.
+/// Adds the score of guessing the most frequent label, once for each such share.
 fn of_majority(groups: &mut Vec<Group>, figures: &LabelEvaluation) {
     let guess = bar("most frequent label", 100.0 * figures.majority_accuracy);
     if groups.iter().all(|group| !group.bars.contains(&guess)) {

@@ -19,17 +19,17 @@ use crate::{RunError, audit, durable};
 pub(super) struct Findings {
     /// The file's name without its extension.
     pub title: String,
-    /// Why the figures may not be published, if they may not.
+    /// Reason why the figures may not be published, if they may not.
     pub warning: Option<String>,
     /// Names and values.
     pub rows: Vec<(String, String)>,
     /// Lists of objects.
     pub tables: Vec<Table>,
-    /// What can be drawn.
+    /// Figures that can be drawn.
     pub measured: Option<Measured>,
 }
 
-/// What a command measured.
+/// Figures that a command measured.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Measured {
@@ -170,7 +170,7 @@ fn are_points(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().any(Value::is_array))
 }
 
-/// One object, a list of them, or one on each line.
+/// Reads one object, a list of them, or one on each line.
 fn objects(bytes: &[u8]) -> Option<Vec<Map<String, Value>>> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => return Some(vec![object]),

@@ -10,7 +10,7 @@ const LOG_OF_ZERO: f64 = -9_999_999_999.0;
 /// The BLEU of a corpus, and what it is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bleu {
-    /// From 0 to 100.
+    /// Score from 0 to 100.
     pub score: f64,
     /// Precision of runs of one to four words, from 0 to 100.
     pub precisions: [f64; ORDERS],
@@ -79,7 +79,7 @@ impl Bleu {
         format!("nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:{VERSION}", self.tokenization.name())
     }
 
-    /// What the score is made of, as sacreBLEU writes it.
+    /// Returns the parts of the score, as sacreBLEU writes them.
     #[must_use]
     pub fn details(&self) -> String {
         let [one, two, three, four] = self.precisions;

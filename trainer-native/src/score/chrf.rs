@@ -6,13 +6,13 @@ use super::{VERSION, is_space, matches, ngrams};
 
 /// The longest runs of characters.
 const CHARACTERS: usize = 6;
-/// How much recall counts against precision.
+/// Weight of recall relative to precision.
 const BETA: f64 = 2.0;
 
 /// The chrF of a corpus.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chrf {
-    /// From 0 to 100.
+    /// Score from 0 to 100.
     pub score: f64,
     /// The longest runs of words: 0 for chrF2, 2 for chrF2++.
     pub words: usize,

@@ -45,7 +45,7 @@ pub(super) struct Draw {
 struct DrawnTrial {
     /// Index of its setting.
     setting: usize,
-    /// Its folder, a random name: a number would say how many came before.
+    /// The trial's folder, with a random name: a number would tell how many trials came before.
     folder: String,
 }
 
@@ -53,7 +53,7 @@ struct DrawnTrial {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Done {
-    /// How many.
+    /// Number of trials.
     trials: usize,
     /// The folder of the best of them.
     best: Option<String>,

@@ -1,4 +1,5 @@
-//! What a sweep promises and found: a function of its files alone, which [`super::verify`] rebuilds byte for byte.
+//! The certificate of a sweep: its promise and its findings. It is a function of the sweep's files
+//! alone, which [`super::verify`] rebuilds byte for byte.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,21 +36,21 @@ pub(super) struct SweepCertificate {
     pub epsilon_limit: f64,
     /// Failure probability.
     pub delta: f64,
-    /// What one person's data is.
+    /// The privacy unit.
     pub unit: PrivacyUnit,
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     pub relation: NeighboringRelation,
-    /// What is published, and how it was found.
+    /// Description of what is published, and of how it was found.
     pub search: String,
     /// The noise multipliers of the vocabulary and of every trial.
     pub noise_multipliers: NoiseMultipliers,
-    /// What the whole sweep costs.
+    /// Event of the whole sweep.
     pub event: DpEvent,
-    /// What was found.
+    /// Results of the sweep.
     pub findings: Findings,
-    /// The accountant that computed ε.
+    /// Version of the accountant that computed ε.
     pub accountant_version: String,
-    /// Its method.
+    /// Method of the accountant.
     pub accountant_method: String,
     /// SHA-256 of `sweep.json`.
     pub sweep_sha256: String,
@@ -62,7 +63,7 @@ pub(super) struct SweepCertificate {
     pub vocabulary_sha256: Option<String>,
 }
 
-/// What a sweep found.
+/// Results of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Findings {
@@ -82,7 +83,7 @@ pub(super) enum Findings {
 pub(super) struct SettingFindings {
     /// The fields that vary.
     pub values: Map<String, Value>,
-    /// Its runs.
+    /// Runs of the setting.
     pub runs: Vec<RunFindings>,
     /// Mean perplexity per token or label on the public evaluation text; absent if a run has none.
     pub mean: Option<f64>,
@@ -93,7 +94,7 @@ pub(super) struct SettingFindings {
 /// A published run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct RunFindings {
-    /// Its folder inside that of the sweep.
+    /// The run's folder inside that of the sweep.
     pub folder: String,
     /// Perplexity per token on the public evaluation text, if it has a finite one.
     pub perplexity: Option<f64>,
@@ -104,7 +105,7 @@ pub(super) struct RunFindings {
 /// The published trial of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct BestTrial {
-    /// Its setting.
+    /// Setting of the trial.
     pub values: Map<String, Value>,
     /// The run.
     pub run: RunFindings,
@@ -178,7 +179,7 @@ impl SweepCertificate {
     }
 }
 
-/// What is published, and how it was found.
+/// Describes what is published, and how it was found.
 fn search_in_words(certified: &CertifiedSweep) -> String {
     let settings = certified.settings.len();
     match certified.trials {
@@ -242,7 +243,7 @@ impl SweepSummary {
         }
     }
 
-    /// Every setting with its mean perplexity, or the best trial's alone.
+    /// Returns every setting with its mean perplexity, or only the best trial's.
     #[must_use]
     pub fn scores(&self) -> Vec<(String, Option<f64>)> {
         match &self.findings {

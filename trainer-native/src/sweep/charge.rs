@@ -1,4 +1,4 @@
-//! What a sweep is charged: everything, before its first trial begins.
+//! The charge of a sweep: everything, before its first trial begins.
 
 use std::path::{Path, PathBuf};
 
@@ -35,14 +35,14 @@ pub(super) struct Charge {
     pub relation: NeighboringRelation,
     /// Failure probability.
     pub delta: f64,
-    /// Where the random figures come from.
+    /// Source of the random numbers.
     pub randomness: Randomness,
     /// The noise multipliers of the vocabulary and of every trial.
     pub noise_multipliers: NoiseMultipliers,
     /// SHA-256 of the secret draw, which has a random part of its own; absent where all trials are published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw_sha256: Option<String>,
-    /// What the whole sweep costs.
+    /// Event of the whole sweep.
     pub event: DpEvent,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct OpenSweep {
     pub input: SweepInput,
     pub certified: CertifiedSweep,
     pub charge: Charge,
-    /// What every trial's ledger names.
+    /// The search that every trial's ledger names.
     pub search: Search,
     /// The tokenizer that the sweep released for its trials, once it did.
     pub vocabulary: Option<PathBuf>,
@@ -188,7 +188,7 @@ impl Charge {
         Ok(text)
     }
 
-    /// What every trial's ledger names.
+    /// Returns the search that every trial's ledger names.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a figure has no JSON form.

@@ -41,7 +41,7 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 /// The folder of the vocabulary's release.
 const VOCABULARY: &str = "vocabulary";
 
-/// What the user asks for.
+/// The sweep that the user asks for.
 #[derive(Clone, Debug)]
 pub struct SweepRequest {
     /// The sweep file.
@@ -95,7 +95,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
 }
 
 impl OpenSweep {
-    /// One trial, run to its end.
+    /// Runs one trial to its end.
     fn run_trial(&self, setting: usize, folder: &Path, index: u64) -> Result<(), RunError> {
         let key = self.test_key.map(|key| key_of_trial(key, index));
         let trial = self.trial(&self.certified.settings[setting], folder, key)?;
@@ -166,7 +166,8 @@ impl OpenSweep {
     }
 }
 
-/// Every trial under a test key has a key of its own, so that no two share noise.
+/// Returns the key of a trial of a sweep with a test key. Every trial has its own key, so that no
+/// two share noise.
 fn key_of_trial(key: u64, index: u64) -> u64 {
     // 53 bits, so that every JSON reader keeps it.
     TestRng::from_seed(key).stream(Purpose::Trials, 1 + index, 0).below(1 << 53)

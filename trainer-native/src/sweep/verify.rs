@@ -53,7 +53,8 @@ pub fn verify_sweep(folder: &Path) -> Result<SweepSummary, RunError> {
     Ok(summary)
 }
 
-/// What the sweep in a folder promises, be it finished or not: whether it is private, the upper bound on ε, and δ.
+/// Returns the promise of the sweep in a folder, finished or not: whether it is private, the upper
+/// bound on ε, and δ.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the sweep wrote it.
@@ -62,7 +63,8 @@ pub(crate) fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
     Ok((charge.randomness == Randomness::OperatingSystem, certified.epsilon.upper, charge.delta))
 }
 
-/// What the sweep in a folder spent, and whether it is finished; `None` if its text is public.
+/// Returns the charges of the sweep in a folder, and whether it is finished; `None` if its text is
+/// public.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the sweep wrote it.

@@ -29,7 +29,7 @@ use network::nn::Kernels;
 /// Records between two lines of progress.
 const NOTE_EVERY: u64 = 1000;
 
-/// What to draw.
+/// Settings of a synthesis.
 #[derive(Debug)]
 pub(crate) struct Synthesis {
     /// The run folder.
@@ -39,7 +39,7 @@ pub(crate) struct Synthesis {
     pub count: u64,
     /// The file to write: JSON Lines.
     pub out: PathBuf,
-    /// What the model is given.
+    /// The prompts of the model.
     pub prompts: Mixture,
     pub options: Options,
 }
@@ -49,10 +49,10 @@ struct Outputs {
     text: PathBuf,
     /// The text until it is complete.
     partial: PathBuf,
-    /// How it is drawn.
+    /// The state of the draws.
     state: PathBuf,
     card: PathBuf,
-    /// What a plan that trains on the text needs to know of the run.
+    /// The proof of the run that a plan which trains on the text needs.
     proof: PathBuf,
     certificates: [(&'static str, PathBuf); 2],
 }
@@ -185,7 +185,7 @@ fn check_objective(objective: Objective, prompts: &Mixture) -> Result<(), RunErr
 }
 
 fn drawn_seed() -> Result<u64, RunError> {
-    /// Every JSON reader keeps such numbers.
+    /// Largest number that every JSON reader keeps.
     const SEEDS: u64 = 1 << 53;
     let rng = OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?;
     Ok(rng.stream(Purpose::Generation, 0, 0).below(SEEDS))

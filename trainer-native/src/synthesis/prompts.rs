@@ -1,4 +1,4 @@
-//! What a model is given, and how often.
+//! The prompts of a model and their numbers.
 
 use std::ops::Range;
 use std::path::Path;

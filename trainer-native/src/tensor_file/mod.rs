@@ -204,7 +204,7 @@ impl NumberFormat {
         }
     }
 
-    /// As `transformers` names it.
+    /// Returns the name of the format in `transformers`.
     #[must_use]
     pub fn of_transformers(self) -> &'static str {
         match self {
@@ -242,10 +242,10 @@ const PRIVACY: &str = "privacy";
 /// Name of the stage in the metadata of a file.
 const PRIVACY_ID: &str = "privacy_id";
 
-/// What a file of a model says of its privacy, so that it is known without its folder.
+/// The statement of a model file about its privacy, by which it is known without its folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrivacyMark {
-    /// What it promises.
+    /// The promise.
     pub promise: String,
     /// The name of the run that wrote it, which no other run has.
     pub id: Option<String>,

@@ -87,7 +87,7 @@ pub fn finished_run() -> (Bench, PathBuf) {
     (bench, run)
 }
 
-/// All weights of a model file, in the order of their names.
+/// Returns all weights of a model file, in the order of their names.
 pub fn values(model: &[u8]) -> Vec<f32> {
     let tensors = safetensors::SafeTensors::deserialize(model).unwrap();
     let mut names = tensors.names();
@@ -117,7 +117,7 @@ pub fn on_public_text(plan: &Value) -> Value {
     plan
 }
 
-/// The same with a private vocabulary.
+/// Returns the plan of [`tiny`] with a private vocabulary.
 pub fn tiny_with_vocabulary() -> Value {
     let mut plan = tiny();
     plan["tokenizer"] = json!({ "train": { "model": "unigram", "vocab_size": 420, "release": "sips", "byte_fallback": true } });

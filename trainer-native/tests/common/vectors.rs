@@ -53,7 +53,8 @@ pub fn network(model: &Value, objective: &str, vocab_size: usize) -> Network {
     Network::new(&model, &training(objective), vocab_size).unwrap()
 }
 
-/// What check_written.py prints of a folder and these examples: `transformers` finds each of its weights, and no other.
+/// Returns the output of check_written.py for a folder and these examples. It shows that
+/// `transformers` finds each of its weights, and no other.
 pub fn read_by_transformers(python: &OsStr, folder: &Path, examples: &Value) -> Value {
     let mut child = Command::new(python)
         .arg(vectors("check_written.py"))

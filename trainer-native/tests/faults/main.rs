@@ -28,11 +28,11 @@ use trainer_native::verify::verify_run;
 use crate::replay::{Disk, Loss, parse};
 use crate::shim::{Fault, in_time, watched};
 
-/// How long a campaign lasts, and its random choices.
+/// Length of a campaign, and its random choices.
 struct Campaign {
     until: Instant,
     cases: u64,
-    /// In an ordinary test.
+    /// Largest number of cases of an ordinary test.
     most: u64,
     random: fastrand::Rng,
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One change of a log, as `disk.c` writes it.
+/// A change in a log that `disk.c` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Write { path: PathBuf, at: usize, bytes: Vec<u8> },
@@ -45,7 +45,7 @@ pub fn parse(mut log: &[u8]) -> Vec<Change> {
     changes
 }
 
-/// What of the changes that nothing made safe is on the disk after the loss of power.
+/// The unsynchronized changes that are on the disk after a loss of power.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
     /// Share of each file's unsafe changes that took place, in order; the write after them is torn.

@@ -19,7 +19,7 @@ static SHIM: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-/// What happens to the changes of a folder.
+/// A fault of the changes in a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// Number of the change that fails, from 1.

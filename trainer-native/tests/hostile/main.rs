@@ -25,12 +25,12 @@ const TIME: Duration = Duration::from_secs(20);
 const REFUSED: &[i32] = &[2];
 const FALSE: &[i32] = &[1, 2];
 
-/// What an archive can hold in place of a file.
+/// Objects that an archive can hold in place of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Other {
     Pipe,
     LinkTo(&'static str),
-    /// So many bytes that take no disk.
+    /// Number of zero bytes, which take no space on the disk.
     Hole(u64),
     /// A safetensors file of a tensor of so many bytes that take no disk.
     Tensor(u64),
@@ -63,10 +63,10 @@ impl Other {
 pub(crate) struct Hostile {
     name: String,
     files: Vec<(String, Vec<u8>)>,
-    /// What stands in place of files: pipes, or links.
+    /// Objects in place of files: pipes, or links.
     others: Vec<(String, Other)>,
     command: String,
-    /// What the message names.
+    /// A part of the message.
     names: &'static str,
     codes: &'static [i32],
 }
@@ -102,7 +102,8 @@ impl Hostile {
         Self { codes: FALSE, ..self }
     }
 
-    /// What went wrong, if anything did. Beside its files, the folder has what is in `beside`.
+    /// Returns the fault that was found, if any. Beside its files, the folder has the contents of
+    /// `beside`.
     fn fault(&self, beside: Option<&Path>) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();

@@ -112,7 +112,7 @@ fn ledger(entries: &[String]) -> String {
     all
 }
 
-/// What somebody writes who knows how a ledger is signed.
+/// Ledgers of an attacker who knows how a ledger is signed.
 fn signed(run: &Path) -> Vec<Hostile> {
     let whole = fs::read_to_string(run.join("ledger.jsonl")).unwrap();
     let entry = |line: &str| {

@@ -100,8 +100,8 @@ fn records_without_a_user_are_refused_and_the_certificate_says_so() {
     assert!(log.contains("step 2/2: ε ≤ "), "{log}");
 }
 
-/// Every file below a folder, and what commands print. Digests, times and identities are masked: they differ between two runs on
-/// one text.
+/// Every file below a folder, and the output of commands. Digests, times and identities are masked,
+/// because they differ between two runs on one text.
 type Outputs = BTreeMap<String, Vec<u8>>;
 
 /// The outputs of all commands on 300 records and perhaps one more. The mechanisms are frozen: one key draws the same lots and

@@ -1,4 +1,4 @@
-//! One text under another name, in another form, or in parts.
+//! Tests with one text under another name, in another form, or in parts.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ fn write_notes(folder: &Path, numbers: std::ops::Range<usize>) {
 #[cfg(unix)]
 #[test]
 fn a_text_that_is_named_twice_in_any_way_is_refused() {
-    /// What is named, the paths, and what makes them.
+    /// The name of the case, the paths, and a function that creates them.
     type Case<'a> = (&'a str, &'a [&'a str], &'a dyn Fn(&Bench));
     let cases: [Case<'_>; 6] = [
         ("a folder in it", &["p", "p/n"], &|bench| write_notes(&bench.path("p/n"), 0..20)),

@@ -64,7 +64,8 @@ fn read(path: PathBuf) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// What one trial of the plan costs, written by hand: fifteen steps and 300 spare ones at q = 20/300.
+/// Returns the event of one trial of the plan, written by hand: fifteen steps and 300 spare ones at
+/// q = 20/300.
 fn trial(noise_multiplier: f64) -> DpEvent {
     let times = |count| {
         let step = DpEvent::PoissonSampledGaussian { sampling_probability: 20.0 / 300.0, noise_multiplier };

@@ -129,7 +129,8 @@ fn no_model_is_loaded_with_a_file_that_the_run_did_not_write() {
     assert_eq!(trainer(commands[0]).status.code(), Some(1));
 }
 
-/// What `export.json` once did: weights of another model under a digest of its own.
+/// An attack that `export.json` once made possible: weights of another model under a digest of its
+/// own.
 #[test]
 fn an_export_has_the_weights_of_the_run_in_a_format_that_its_first_line_names() {
     let bench = without_evaluation();

@@ -100,7 +100,8 @@ fn a_run_is_not_finished_twice_from_one_state() {
     assert!(stderr(&refused).contains("older state"), "{}", stderr(&refused));
 }
 
-/// No other user reads a run in progress, whatever the umask. What is finished has the umask's rights, and no time.
+/// No other user can read a run in progress, whatever the umask. A finished run has the umask's
+/// rights, and its files tell no time.
 #[cfg(unix)]
 #[test]
 fn a_run_is_its_owners_alone_until_it_is_finished_and_then_tells_no_time() {
@@ -146,7 +147,7 @@ fn a_run_is_its_owners_alone_until_it_is_finished_and_then_tells_no_time() {
     assert!(!ledger.contains("created_ns") && !ledger.contains("inode"), "the ledger has no clock");
 }
 
-/// All files and folders below a folder.
+/// Returns all files and folders below a folder.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -197,7 +198,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// When a sweep's winner began would tell how many trials came before it.
+/// The time at which a sweep's winner began would tell how many trials came before it.
 #[cfg(unix)]
 #[test]
 fn a_published_sweep_tells_no_time_and_no_trial_of_it_begins_twice() {
