@@ -17,7 +17,7 @@ pub(super) fn failure() -> Option<String> {
     FAILURE.get().cloned()
 }
 
-/// The problem, if there is one. Each process checks a device once.
+/// The problem of a device, if there is one. Each process checks a device once.
 type Answer = OnceLock<Option<String>>;
 
 #[cfg(feature = "wgpu")]

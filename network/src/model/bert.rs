@@ -64,7 +64,7 @@ pub struct BertConfig {
     pub vocab_size: usize,
     /// Longest input.
     pub context: usize,
-    /// Most masked places of an example.
+    /// Largest number of masked places of an example.
     pub predictions: usize,
     /// Width of the residual stream.
     pub d_model: usize,
@@ -101,7 +101,8 @@ impl BertConfig {
         })
     }
 
-    /// The sizes that a `config.json` states; `None` if one is missing or does not fit the others.
+    /// Reads the sizes from a `config.json`, or returns `None` if one is missing or does not fit
+    /// the others.
     pub fn from_hugging_face(config: &Value) -> Option<Self> {
         // Larger ones could not be allocated.
         let size =

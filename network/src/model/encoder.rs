@@ -11,7 +11,7 @@ use crate::nn::{
 /// Standard deviation of the matrices and tables at the start.
 pub(super) const INITIAL_STD: f64 = 0.02;
 
-/// What the families with this kind of encoder differ in.
+/// The differences between families with this kind of encoder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Start of the names of the embeddings.
@@ -55,7 +55,7 @@ impl Parts {
     };
 }
 
-/// All of a model but its head.
+/// A model without its head.
 #[derive(Clone, Debug)]
 pub(super) struct Encoder {
     /// The table of tokens.
@@ -182,7 +182,7 @@ pub(super) struct FirstPosition {
 }
 
 impl FirstPosition {
-    /// A layer of the first position with its activation, then the classes.
+    /// Creates a head: a layer for the first position with its activation, then the classes.
     pub fn head(self, list: &mut ParamList, d: usize, classes: usize) -> SequenceHead {
         let pooling = Pooling::First(linear(list, self.dense, d, d), self.activation);
         SequenceHead { pooling, drops_pooled: true, classes: linear(list, self.classes, d, classes) }

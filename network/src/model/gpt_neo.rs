@@ -61,7 +61,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("gpt_neo", "GPTNeo")
 };
 
-/// The kind of each block's attention, one by one, as `attention_types` gives it in groups that repeat.
+/// Lists the kind of attention of each block, which `attention_types` gives in repeated groups.
 fn attention_layers(config: &Value) -> Value {
     let Some(groups) = config["attention_types"].as_array().filter(|groups| !groups.is_empty()) else {
         return config["attention_layers"].clone();

@@ -1,12 +1,12 @@
-//! T5: an encoder that reads with gaps, a decoder that writes what was there. Norms without mean or bias, attention
-//! without a scale, relative positions.
+//! T5: an encoder reads text with gaps, and a decoder writes the missing parts. Norms have no mean
+//! or bias, attention has no scale, and positions are relative.
 //!
-//! Version 1.0 has a ReLU and one table for encoder, decoder and head; version 1.1 (also mT5) a gated GELU and a head
-//! of its own.
+//! Version 1.0 has a ReLU and one table for encoder, decoder and head; version 1.1 (also mT5) a
+//! gated GELU and a head of its own.
 //!
 //! # References
-//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>; Shazeer 2020, <https://arxiv.org/abs/2002.05202>; names as
-//! Hugging Face's `T5ForConditionalGeneration`.
+//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>; Shazeer 2020,
+//! <https://arxiv.org/abs/2002.05202>; names as Hugging Face's `T5ForConditionalGeneration`.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use crate::nn::{
 use crate::tensor::Tensor;
 
 const BUCKETS: usize = 32;
-/// Distances from here on share the last bucket.
+/// Distance from which all distances share the last bucket.
 const MAX_DISTANCE: usize = 128;
 const NORM_EPSILON: f64 = 1e-6;
 
@@ -91,7 +91,8 @@ pub struct T5Config {
 }
 
 impl T5Config {
-    /// `config.json` as `transformers` reads it; the ids of special tokens are the tokenizer's to add.
+    /// Returns `config.json` as `transformers` reads it. The tokenizer adds the ids of special
+    /// tokens.
     fn hugging_face(&self) -> serde_json::Value {
         json!({
             "model_type": "t5",
@@ -126,7 +127,8 @@ pub struct T5 {
     decoder: Stack,
 }
 
-/// Blocks with norm before each part, a norm after all, and one relative bias for all.
+/// Blocks with a norm before each part, a norm after the last block, and one relative bias for all
+/// blocks.
 #[derive(Clone, Debug)]
 struct Stack {
     bias: RelativeBias,
@@ -138,7 +140,7 @@ struct Stack {
 struct Block {
     attention: MultiHeadAttention,
     attention_norm: RmsNorm,
-    /// Of the decoder: to the encoder's output.
+    /// Attention of the decoder to the encoder's output.
     cross: Option<Cross>,
     inner: MaybeGated,
     inner_norm: RmsNorm,
@@ -185,8 +187,8 @@ impl T5 {
         Self { description, table: TokenEmbedding { table }, encoder, decoder }
     }
 
-    /// The encoder's output. In generation, attention keeps what it needs of the output in the first pass; later passes get
-    /// zeros that nothing reads.
+    /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
+    /// the first pass; later passes get zeros that are never read.
     fn memory<B: Kernels>(
         &self,
         pass: &mut Pass<'_, B>,

@@ -18,7 +18,7 @@ pub struct Adapter {
     pub b: ParamId,
     /// s: alpha over the rank.
     pub scale: f64,
-    /// How the frozen matrix is stored.
+    /// Storage of the frozen matrix.
     pub stored: Stored,
 }
 

@@ -1,7 +1,8 @@
 //! Dropout: values set to 0 at random in training, the others scaled up to keep the mean.
 //!
-//! Which values are dropped depends on the example's own seed and on the place in the network alone. So an example has the
-//! same gradient in every batch, in the pass for norms and in the pass for sums, and when a block is computed again.
+//! Which values are dropped depends on the example's own seed and on the place in the network
+//! alone. An example therefore has the same gradient in every batch, in the pass for norms and in
+//! the pass for sums, and when a block is recomputed.
 //!
 //! # References
 //! Srivastava et al. 2014, <https://jmlr.org/papers/v15/srivastava14a.html>.
@@ -17,14 +18,14 @@ use crate::tensor::{Tensor, from_host};
 pub struct Dropout {
     /// Share of the values that are set to 0, below 1.
     rate: f64,
-    /// One for each row of the batch.
+    /// Seeds of the batch's rows.
     seeds: Arc<[u64]>,
     /// Number of dropouts before this place of the network.
     site: u64,
 }
 
 impl<B: Kernels> Pass<'_, B> {
-    /// The same training pass with dropout, if the rate is above 0. `seeds` has one for each row.
+    /// Adds dropout to a training pass if the rate is above 0. `seeds` has one seed for each row.
     pub fn with_dropout(mut self, rate: f64, seeds: &Arc<[u64]>) -> Self {
         let dropout = Dropout { rate, seeds: Arc::clone(seeds), site: 0 };
         self.dropout = Some(dropout).filter(|_| rate > 0.0);
@@ -80,7 +81,7 @@ pub fn dropout<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
     pass.note(value * factors.clone(), slot.is_some(), move |grad, back| back.add(slot, grad * factors))
 }
 
-/// What a part of a block gives, after dropout, added to the stream that it reads.
+/// Adds the output of a block's part, after dropout, to the stream that the part reads.
 pub fn residual<B: Kernels>(pass: &mut Pass<'_, B>, part: Var<B>, stream: Var<B>) -> Var<B> {
     let part = dropout(pass, part);
     add(pass, part, stream)

@@ -1,4 +1,4 @@
-//! `y = x·W + b`, with `W` stored either way round.
+//! `y = x·W + b`, with `W` stored in either order of its axes.
 
 use crate::nn::tape::Backward;
 use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var, Weights};
@@ -9,15 +9,15 @@ use crate::tensor::Tensor;
 /// If low-rank adapters of the weight are trained in its place, they get its records (see [`crate::nn::Adapter`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
-    /// As `stored` says.
+    /// The weight, with axes in the order of `stored`.
     pub weight: ParamId,
     /// `[d_out]`
     pub bias: Option<ParamId>,
-    /// Which axis of the weight comes first.
+    /// The order of the weight's axes.
     pub stored: Stored,
 }
 
-/// Which axis of a stored weight comes first.
+/// The order of the axes of a stored weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// `[d_in, d_out]`, as Hugging Face's Conv1D.
@@ -71,7 +71,7 @@ impl Linear {
         weights.product(grad.reshape([batch * seq, d_out]), weight)
     }
 
-    /// `input` is there if the weight or its adapter is trained.
+    /// Leaves the records of the layer. `input` is given if the weight or its adapter is trained.
     fn leave_records<B: Kernels>(
         self,
         input: Option<Tensor<B, 3>>,

@@ -94,7 +94,7 @@ impl Kernels for Flex {
     }
 }
 
-/// A tensor whose storage is exactly its elements in row-major order.
+/// Returns the tensor with storage that is exactly its elements in row-major order.
 fn open<const D: usize>(tensor: Tensor<Flex, D>) -> FlexTensor {
     tensor.into_primitive().tensor().to_contiguous()
 }
