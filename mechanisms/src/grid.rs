@@ -48,7 +48,8 @@ impl Grid {
         Self::of_unit(std, power_of_two(exponent))
     }
 
-    /// As [`Grid::new`], with a unit of at most 1, so that integers lie on the grid.
+    /// Creates a grid as [`Grid::new`] does, with a unit of at most 1, so that integers lie on the
+    /// grid.
     ///
     /// # Errors
     /// As [`Grid::new`], and for a standard deviation above 2³⁰.

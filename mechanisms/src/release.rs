@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Share of a release's μ² that pays for the noisy counts of the released words. The rounds share the rest.
 pub const COUNT_SHARE: f64 = 0.25;
 
-/// Most items of a unit that count in a round of a release.
+/// Largest number of a unit's items that count in a round of a release.
 pub const MAX_ITEMS_PER_UNIT: u32 = 4096;
 
 /// How the words of private text are found.
@@ -47,7 +47,7 @@ pub enum ReleaseMethod {
     Ponomareva2022,
 }
 
-/// What is stated once about a method.
+/// The facts about a method, stated once.
 struct Row {
     name: &'static str,
     label: &'static str,
@@ -60,7 +60,7 @@ impl ReleaseMethod {
     /// The methods for any unit.
     pub const GENERAL: [Self; 4] = [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r];
 
-    /// Every method.
+    /// All methods.
     pub const ALL: [Self; 6] =
         [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r, Self::Hoory2021, Self::Ponomareva2022];
 
@@ -113,7 +113,7 @@ impl ReleaseMethod {
         }
     }
 
-    /// Its name in a plan and on the command line.
+    /// Returns the method's name in a plan and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
@@ -131,7 +131,7 @@ impl ReleaseMethod {
         self.row().label
     }
 
-    /// One sentence for help texts and the schema of a plan.
+    /// Returns a one-sentence summary for help texts and the schema of a plan.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.row().summary

@@ -4,7 +4,8 @@ use accountant::DpEvent;
 
 use crate::{Grid, MechanismError, Stream, out_of_range};
 
-/// How far adding or removing one unit can move a value in L2 norm: finite and positive.
+/// Largest distance in L2 norm by which adding or removing one unit can move a value: finite and
+/// positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct L2Sensitivity(f64);
 
@@ -21,7 +22,7 @@ impl L2Sensitivity {
         }
     }
 
-    /// As a float.
+    /// Returns the sensitivity as a float.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -115,7 +116,7 @@ impl GaussianMechanism {
         out_of_range("noise multiplier of a part", part.noise_multiplier, "above that of the whole")
     }
 
-    /// What one use costs.
+    /// Returns the event of one use.
     #[must_use]
     pub fn event(&self) -> DpEvent {
         DpEvent::Gaussian { noise_multiplier: self.noise_multiplier }
@@ -147,10 +148,11 @@ impl GaussianMechanism {
         Ok(on_grid[0] as f64 * grid.unit())
     }
 
-    /// As [`Self::privatize`], for a value in another form, for example the integers of many tensors.
+    /// Adds noise as [`Self::privatize`] does to a value in another form, for example the integers
+    /// of many tensors.
     ///
-    /// `add_noise` gets the value and the grid of the mechanism, [`Self::grid`]. The value must lie on this grid, and each of
-    /// its components must get independent noise.
+    /// `add_noise` gets the value and the grid of the mechanism, [`Self::grid`]. The value must lie
+    /// on this grid, and each of its components must get independent noise.
     ///
     /// # Errors
     /// As [`Grid::new`].

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What one unit of the data set is.
+/// The privacy unit of a data set.
 ///
 /// On a command line it is written `record`, `user` or `words:N`; in JSON, `"record"`, `"user"` or `{"words": N}`.
 ///

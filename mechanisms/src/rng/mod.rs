@@ -19,9 +19,9 @@ use key::Key;
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// Which units take part in a step.
+    /// The choice of the units that take part in a step.
     Sampling = 1,
-    /// Which window of a sampled unit is used.
+    /// The choice of a sampled unit's window.
     Window = 2,
     /// Noise on a sum of clipped gradients.
     GradientNoise = 3,
@@ -33,7 +33,7 @@ pub enum Purpose {
     Masking = 6,
     /// Synthetic data, shuffles of public data.
     Data = 7,
-    /// Which of a unit's items count where it has more than the cap.
+    /// The choice of a unit's items that count if it has more than the cap.
     Contribution = 8,
     /// Generated text.
     Generation = 9,

@@ -1,4 +1,4 @@
-//! One addressed stream of random numbers.
+//! An addressed stream of random numbers.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::Rng;

@@ -29,7 +29,7 @@ pub type DrawnPass = Result<Box<dyn Pass>, MechanismError>;
 /// Steps come in passes. A scheme that draws every step by itself has passes of one step. A scheme that deals all units
 /// out to batches has as many steps in a pass as batches.
 pub trait TrainingMechanism: fmt::Debug + Send + Sync {
-    /// What one pass costs, however many of its steps are taken.
+    /// Returns the event of one pass, however many of its steps are taken.
     fn event(&self) -> DpEvent;
 
     /// The noise on a batch's sum.

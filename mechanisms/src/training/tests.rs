@@ -39,7 +39,8 @@ fn every_unit_is_in_exactly_one_batch_in_whatever_order_they_are_asked_for() {
     assert_eq!(sizes, [3, 3, 4]);
 }
 
-/// Of 5·10⁹ units: what took time or memory in proportion to them would not end here.
+/// The population has 5·10⁹ units. An algorithm whose time or memory is proportional to that number
+/// would not finish.
 #[test]
 fn a_batch_of_a_huge_population_costs_no_more_than_its_size() {
     let (population, batches) = (5_240_387_307_u64, 639_696);

@@ -34,7 +34,7 @@ impl Masked {
         key.iter_mut().zip(self.0).for_each(|(byte, masked)| *byte = masked ^ MASK);
     }
 
-    /// How often the key's half is in the memory that this process can write to.
+    /// Counts the occurrences of the key's half in the memory that this process can write to.
     pub fn copies(&self) -> usize {
         const PIECE: usize = 1 << 20;
         let mut piece = vec![0_u8; PIECE + SOUGHT.len() - 1];
