@@ -194,7 +194,7 @@ fn chance(canaries: u64, guesses: u64, correct: u64, delta: Delta, epsilon: f64)
 pub struct Positives {
     /// Trials that were positive.
     pub positives: u64,
-    /// All trials.
+    /// Number of trials.
     pub trials: u64,
 }
 

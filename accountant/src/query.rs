@@ -144,7 +144,7 @@ impl Query<'_> {
     }
 }
 
-/// What is asked of an event.
+/// The question about an event.
 #[derive(Clone, Copy)]
 enum Asked {
     Epsilon(Delta),
@@ -169,7 +169,7 @@ pub(crate) fn epsilon_of(pair: &DominatingPair, delta: Delta, floor: f64) -> Res
     engine::bounds(pair, Target::Epsilon { delta: delta_to_spend(pair, delta)? }, floor)
 }
 
-/// What a pair's own failures leave of `delta`, rounded down.
+/// Returns the part of `delta` that a pair's own failures leave, rounded down.
 pub(crate) fn delta_to_spend(pair: &DominatingPair, delta: Delta) -> Result<f64> {
     Ok(pair.delta_left(delta)? * (1.0 - 1e-15))
 }

@@ -4,7 +4,7 @@ use crate::dominating_pair::moment::cumulant;
 use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 
-/// How a Rényi curve becomes ε at δ.
+/// The conversion of a Rényi curve to ε at δ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conversion {

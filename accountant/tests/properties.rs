@@ -1,4 +1,4 @@
-//! What must hold for any setting.
+//! Properties that must hold for any setting.
 //!
 //! 25 to 30 random settings a property by default; ACCOUNTANT_FULL=1 runs 10,000, as a release should.
 

@@ -16,7 +16,7 @@ pub struct EpsilonTarget {
     pub epsilon: f64,
     /// The δ at which it holds.
     pub delta: Delta,
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     pub relation: NeighboringRelation,
 }
 
@@ -170,12 +170,12 @@ impl EpsilonTarget {
     }
 }
 
-/// What a run may spend besides privacy.
+/// Limit of a run's cost besides privacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute {
-    /// So many steps, whatever the batch.
+    /// Number of steps, whatever the batch.
     Steps(u64),
-    /// So many examples in all, expected batch times steps.
+    /// Number of examples in all: expected batch times steps.
     Examples(u64),
 }
 

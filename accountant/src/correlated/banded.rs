@@ -2,7 +2,7 @@
 //!
 //! The search is only about utility: ε is computed for whatever it finds.
 
-/// Most evaluations of the error in a search.
+/// Largest number of evaluations of the error in a search.
 const MOST_EVALUATIONS: usize = 400;
 
 /// Multiplications that a search may take: about a tenth of a second.

@@ -49,7 +49,7 @@ impl Family {
         }
     }
 
-    /// How batches are drawn.
+    /// Returns the name of the sampling scheme.
     ///
     /// ```
     /// use accountant::correlated::Family;

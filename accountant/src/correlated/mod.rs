@@ -21,7 +21,7 @@ use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result
 /// The most steps of a strategy.
 pub const MOST_STEPS: u64 = 100_000;
 
-/// When a unit may take part.
+/// The steps in which a unit may take part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Participation {
     /// Cyclic Poisson sampling (Choquette-Choo et al. 2023, Algorithm 2): each unit belongs to one of b parts, independently of its
@@ -35,7 +35,7 @@ pub enum Participation {
     Separated {
         /// Fewest steps from one participation to the next, at least 1.
         separation: u64,
-        /// Most participations.
+        /// Largest number of participations.
         participations: u64,
     },
 }
@@ -325,7 +325,7 @@ impl Strategy {
     }
 }
 
-/// Which side of ε an event bounds.
+/// The side of ε that an event bounds.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Upper,

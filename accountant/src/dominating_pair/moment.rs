@@ -18,7 +18,8 @@ use core::f64::consts::PI;
 use super::{DominatingPair, Factor, Law, MixturePair, TruncationMixture};
 use crate::numeric::{binomial, legendre};
 
-/// How far beyond the outermost peak the integral extends, in σ: the normal tail is below 1e-22 there.
+/// Distance from the outermost peak up to which the integral extends, in σ: the normal tail is
+/// below 1e-22 there.
 pub(crate) const FOLLOWED: f64 = 9.8;
 
 /// A moment that needs more nodes is not computed: no bound is best at such an order.

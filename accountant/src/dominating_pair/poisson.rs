@@ -9,7 +9,7 @@ use super::gaussian::Gaussian;
 use super::{Builder, Component, Direction, Law, Mechanism, MixturePair, View, positive};
 use crate::{AccountantError, Result};
 
-/// One step.
+/// A step with Poisson sampling.
 pub(super) struct Poisson {
     pub(super) sampling_probability: f64,
     pub(super) noise_multiplier: f64,

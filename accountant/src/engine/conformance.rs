@@ -1,7 +1,8 @@
-//! One suite that every engine passes: figures with an oracle, settings where each must answer, and no contradictions.
+//! A test suite that every engine passes: figures with an oracle, settings in which each engine
+//! must answer, and no contradictions.
 //!
-//! An engine may decline where another is meant to answer. It may never answer wrongly, and where its row says so it
-//! must answer to its tightness.
+//! An engine may decline a setting that another engine is meant to answer. It may never answer
+//! wrongly. If its row says so, it must answer to its tightness.
 
 use super::{
     CHERNOFF, Entry, INVERSION, PLD_ADAPTIVE, PLD_ADAPTIVE_COARSE, PLD_FFT, PLD_FFT_SHORT, Problem, TABLE,
@@ -10,7 +11,8 @@ use super::{
 use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};
 use crate::{Bounds, Delta, DpEvent, NeighboringRelation, Result};
 
-/// In how many rows of [`rows`] an engine must be as narrow as its tightness, or as a first look asks.
+/// Returns the number of rows of [`rows`] in which an engine must be as narrow as its tightness, or
+/// as a first look asks.
 fn least_narrow(engine: &Entry) -> usize {
     match engine.name {
         "closed form" => 1,
@@ -140,7 +142,8 @@ fn every_engine_passes_the_same_table() {
     }
 }
 
-/// Not certified: the figure itself, to the accuracy at which it is used, between the bounds of `PLD_ADAPTIVE`.
+/// The estimate is not certified. It must lie between the bounds of `PLD_ADAPTIVE`, and agree with
+/// the oracle to the accuracy at which it is used.
 #[test]
 fn the_estimate_by_bent_contours_passes_the_same_table() {
     let mut answered = 0;

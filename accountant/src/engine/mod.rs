@@ -23,7 +23,7 @@ use crate::dominating_pair::{Composition, DominatingPair};
 use crate::{AccountantError, Bounds, Result};
 use stages::{Stage, Support};
 
-/// What is asked of a pair.
+/// The question about a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
     /// ε at this δ.
@@ -32,9 +32,9 @@ pub(crate) enum Target {
     Delta { epsilon: f64 },
 }
 
-/// What an engine is given.
+/// The input of an engine.
 pub(crate) struct Problem<'a> {
-    /// The pair, without its rarest outcomes where a stage leaves them out.
+    /// The pair, without its rarest outcomes if a stage leaves them out.
     pair: &'a DominatingPair,
     /// The pair with all outcomes.
     whole: &'a DominatingPair,
@@ -127,7 +127,8 @@ engines! {
     CLOSED_FORM = "closed form": closed_form::ClosedForm, one_use_only, 1e-9;
     /// δ(0) is the total variation distance, which is subadditive under products. Answers only where ε is 0.
     TOTAL_VARIATION = "total variation": closed_form::TotalVariation, mixtures_only, 0.0;
-    /// No loss exceeds the sum of the highest (basic composition: Dwork & Roth 2014, Theorem 3.16). From above only.
+    /// No loss exceeds the sum of the highest losses (basic composition: Dwork & Roth 2014, Theorem
+    /// 3.16). From above only.
     HIGHEST_LOSS = "highest loss": closed_form::HighestLoss, mixtures_only, ONE_SIDED;
     /// Markov's inequality on e^{tL} with the conversion of Canonne, Kamath & Steinke 2020, Proposition 12. From above only,
     /// typically by 5 to 60 %.
@@ -138,12 +139,12 @@ engines! {
     /// Connect-the-dots PLDs (Doroshenko et al. 2022) composed by FFT (Koskela, Jälkö & Honkela 2020), on a grid that is short enough
     /// to be quicker than [`PLD_ADAPTIVE`].
     PLD_FFT_SHORT = "pld_fft, short": pld_fft::PldFft { longest: pld_fft::SHORT }, known_outcomes_only, REFINED;
-    /// The same on a grid of up to 2¹⁸ points.
+    /// [`PLD_FFT_SHORT`] on a grid of up to 2¹⁸ points.
     PLD_FFT = "pld_fft": pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, REFINED;
     /// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and no finer than a first look needs: it only
     /// has to show that a direction is not the worst.
     PLD_ADAPTIVE_COARSE = "pld_adaptive, coarse": pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE }, without_selection, REFINED;
-    /// The same, refined.
+    /// [`PLD_ADAPTIVE_COARSE`] on refined grids.
     PLD_ADAPTIVE = "pld_adaptive": pld_adaptive::PldAdaptive { finest: pld_adaptive::FINE }, without_selection, REFINED;
     /// The composition for each number of truncated batches, weighted by its probability: the coin is public. From above only.
     TRUNCATION_COUNTS = "truncation counts": truncation_counts::TruncationCounts, with_truncation_only, ONE_SIDED;
@@ -201,7 +202,7 @@ pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Resul
 
 const NO_ENGINE: AccountantError = AccountantError::NotConverged { what: "no engine applies to the event" };
 
-/// What the engines have proved so far.
+/// The bounds that the engines have proved so far.
 struct Search {
     narrow: f64,
     floor: f64,

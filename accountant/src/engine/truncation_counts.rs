@@ -96,7 +96,7 @@ impl Terms {
 }
 
 impl Term {
-    /// This composition with each likely count of truncated steps out of `count`.
+    /// Returns this composition with each likely count of truncated steps out of `count`.
     fn with(&self, step: &TruncationMixture, count: u64, likely: &[(u64, f64)]) -> Vec<Self> {
         let extended = likely.iter().map(|&(truncated, probability)| {
             let mut pair = self.pair.clone();
@@ -108,7 +108,7 @@ impl Term {
     }
 }
 
-/// The law of how often a coin falls, from above.
+/// An upper bound on the law of the number of heads.
 struct Counts {
     /// Counts and their probabilities.
     likely: Vec<(u64, f64)>,
@@ -117,7 +117,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Of `count` coins, each with probability `p`.
+    /// Creates the law of `count` coins, each with probability `p`.
     fn new(p: f64, count: u64, tail: f64) -> Option<Self> {
         let n = count as f64;
         // With p off by a factor 1 ± r, a probability is off by at most e^{r·(k + n·p/(1−p))}.

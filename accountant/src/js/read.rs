@@ -57,7 +57,7 @@ pub(super) fn relation(value: JsValue) -> Result<NeighboringRelation, JsValue> {
     read("relation", value, "\"add_or_remove_one\", \"replace_one\" or \"zero_out\"")
 }
 
-/// How Rényi divergences become ε.
+/// Reads the conversion of Rényi divergences to ε.
 pub(super) fn conversion(value: JsValue) -> Result<Conversion, JsValue> {
     read("conversion", value, "\"classic\" or \"improved\"")
 }
@@ -77,7 +77,7 @@ pub(super) fn numbers(name: &str, value: JsValue) -> Result<Vec<f64>, JsValue> {
     read(name, value, "a list of numbers")
 }
 
-/// What a unit is called; `record` unless given.
+/// Reads the name of a unit; `record` unless given.
 pub(super) fn unit(value: &JsValue) -> Result<String, JsValue> {
     if value.is_undefined() {
         return Ok("record".to_owned());
@@ -141,7 +141,7 @@ impl EventFor {
         })
     }
 
-    /// What the search found, or what the function threw.
+    /// Returns the result of the search, or the error that the function threw.
     pub(super) fn found<T>(self, found: Result<T, AccountantError>) -> Result<T, JsValue> {
         match self.thrown.into_inner() {
             Some(thrown) => Err(thrown),

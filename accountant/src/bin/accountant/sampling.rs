@@ -1,4 +1,4 @@
-//! How batches are drawn: arguments in, events out.
+//! Turns the arguments of a sampling scheme into events.
 
 use accountant::{Delta, DpEvent, NeighboringRelation};
 use clap::{Args, ValueEnum};
@@ -124,7 +124,7 @@ impl SamplingArgs {
 }
 
 impl Scheme {
-    /// The same for an expected batch of `batch` out of `units`.
+    /// Returns the scheme with an expected batch of `batch` out of `units`.
     pub(crate) fn with_batch(self, batch: u64, units: u64) -> Self {
         Self { probability: batch as f64 / units as f64, units: Some(units), ..self }
     }

@@ -29,7 +29,7 @@ use upper::UpperLaw;
 
 const EVENT: &str = "balls_in_bins_gaussian";
 
-/// Beyond this many bins rounding could show.
+/// Largest number of bins. Beyond it, rounding could show.
 const MOST_BINS: u64 = 1 << 30;
 
 /// P-mass or Q-mass that a law may leave out at either end.
@@ -38,7 +38,7 @@ const TAIL: f64 = 1e-24;
 /// Points of the longest grid. A longer one is not refined further, which costs tightness only.
 const LONGEST: usize = 8192;
 
-/// The first grid's step: at most so many standard deviations of L, and at most `WIDEST_STEP`.
+/// The first grid's step: at most this many standard deviations of L, and at most `WIDEST_STEP`.
 const STEP_PER_DEVIATION: f64 = 0.025;
 const WIDEST_STEP: f64 = 0.05;
 
@@ -142,7 +142,7 @@ fn push(pair: &mut DominatingPair, epoch: OneWay, count: u64) {
     pair.push_failure(epoch.infinite, count);
 }
 
-/// Where a float holds every factor.
+/// Smallest noise multiplier for which a float holds every factor.
 const LEAST_NOISE: f64 = 0.05;
 const MOST_NOISE: f64 = 1e6;
 
@@ -208,7 +208,7 @@ trait MeanLaw: Sized + Clone {
         self.combined(self, Weights { one: 0.5, other: 0.5 }, refine, true)
     }
 
-    /// The same law on a grid `times` as fine.
+    /// Returns the same law on a grid `times` as fine.
     fn refined(&self, times: usize) -> Self;
     /// Points of the grid.
     fn length(&self) -> usize;

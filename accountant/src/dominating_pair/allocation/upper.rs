@@ -73,7 +73,7 @@ impl UpperLaw {
         }
     }
 
-    /// The same without its ends of mass at most [`TAIL`].
+    /// Removes the ends whose mass is at most [`TAIL`].
     fn trimmed(mut self) -> Self {
         let value = |cells: usize| libm::exp(-(cells as f64) * self.step);
         let (mut low, mut beyond) = (0, 0.0);

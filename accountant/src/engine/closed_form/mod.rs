@@ -1,4 +1,4 @@
-//! What needs no composition: closed forms, and two bounds that follow from them.
+//! Bounds that need no composition: closed forms, and two bounds that follow from them.
 
 mod one_use;
 

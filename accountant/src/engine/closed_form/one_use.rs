@@ -1,4 +1,4 @@
-//! One use of a mixture: a single integral.
+//! A single use of a mixture: one integral.
 
 use core::f64::consts::PI;
 

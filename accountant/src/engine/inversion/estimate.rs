@@ -24,7 +24,7 @@ const AGREED: f64 = 1e-9;
 
 const MOST_NODES: usize = 700;
 
-/// How far terms may exceed their sum, as a logarithm: little if possible.
+/// Logarithms of the ratio by which terms may exceed their sum, the smaller one tried first.
 const CANCELLED: [f64; 2] = [9.0, 14.0];
 
 /// Pairs of bends β, tried in turn. A strong bend needs the fewest nodes; a weak one keeps the digits of A where few steps make
@@ -49,14 +49,14 @@ pub(crate) fn epsilon(pair: &DominatingPair, delta: f64, bounds: &Bounds) -> Opt
     })
 }
 
-/// Where the answer is expected.
+/// The expected answer.
 struct Near {
     epsilon: f64,
     log_delta: f64,
     saddle: f64,
 }
 
-/// Where contours cross the real line, and the period of a straight one.
+/// The point at which contours cross the real line, and the period of a straight one.
 struct Plan {
     abscissa: f64,
     period: f64,
@@ -97,7 +97,7 @@ impl Plan {
     }
 }
 
-/// One bent contour: t and e^{K(t) − t·near − exponent}/(t(t+1))·dt/(i·dω) at its nodes.
+/// A bent contour: t and e^{K(t) − t·near − exponent}/(t(t+1))·dt/(i·dω) at its nodes.
 struct Contour {
     nodes: Vec<(Complex, Complex)>,
     spacing: f64,

@@ -3,14 +3,14 @@
 /// A unit in the last place of 1.
 const ULP: f64 = 2.220_446_049_250_313e-16;
 
-/// Which way a figure is rounded.
+/// The direction in which a figure is rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rounding {
     Up,
     Down,
 }
 
-/// Where a law has its mass.
+/// The place of a law's mass.
 pub(super) struct Bulk {
     pub(super) center: f64,
     pub(super) spread: f64,
@@ -122,7 +122,7 @@ pub(super) struct Cells {
     slack: f64,
 }
 
-/// Up to here 1 − e^{−u} is its polynomial.
+/// Argument up to which 1 − e^{−u} is computed as its polynomial.
 const NARROW: f64 = 0.25;
 
 /// 1 − e^{−u} from below for u ≥ 0; short of it by at most u⁵/120 up to [`NARROW`], by rounding beyond.
@@ -165,7 +165,7 @@ pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) 
     Cells { mass, excess, infinite, slack: (additions + 64.0) * ULP }
 }
 
-/// One atom's sums with all of another law's.
+/// The sums of one atom with all atoms of another law.
 struct Row<'a> {
     loss: f64,
     losses: &'a [f64],

@@ -36,12 +36,13 @@ const NEARLY: f64 = 1.2;
 /// The finest grid of a first look.
 pub(super) const COARSE: f64 = 0.03;
 
-/// How many times wider than elsewhere cells of the bulk are. Their width is small against the bulk, which is small against ε
-/// where this engine is needed. Elsewhere the finest grid is built again with finer ones.
+/// Width of the cells of the bulk, relative to other cells. It is small compared with the bulk,
+/// which is small compared with ε in the cases that need this engine. In other cases the finest
+/// grid is built again with narrower cells.
 const BULK: f64 = 4.0;
 const FINE_BULK: f64 = 1.5;
 
-/// Both composed laws.
+/// The upper and the lower composed law.
 struct Composed {
     upper: Atoms,
     lower: Atoms,
@@ -111,7 +112,8 @@ impl Composed {
     }
 }
 
-/// How fine a grid is: growth of neighbouring distances from the bulk, and how many times wider the bulk's own are.
+/// Fineness of a grid: the growth of neighbouring distances from the bulk, and the relative width
+/// of the bulk's own cells.
 #[derive(Clone, Copy, Debug)]
 struct Fineness {
     ratio: f64,
@@ -138,7 +140,7 @@ impl Fineness {
     }
 }
 
-/// Both laws of the whole composition; none where a step does not fit the grid.
+/// Returns both laws of the whole composition, or `None` if a step does not fit the grid.
 fn compose(pair: &DominatingPair, shape: &GridShape, delta: f64) -> Option<Composed> {
     let uses = pair.uses() + 1.0;
     let budget = LeftOut { delta, uses };
@@ -169,7 +171,7 @@ fn compose(pair: &DominatingPair, shape: &GridShape, delta: f64) -> Option<Compo
     all
 }
 
-/// How much mass the laws may leave out.
+/// The mass that the laws may leave out.
 struct LeftOut {
     /// δ near the answer.
     delta: f64,
@@ -178,7 +180,7 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// Both, for a law of `count` uses.
+    /// Returns the mass that a law of `count` uses may leave out at both ends.
     fn leaving(&self, count: f64) -> Leaving {
         Leaving { bottom: self.bottom(count), top: self.top(count) }
     }

@@ -53,7 +53,7 @@ fn tilt(masses: Vec<f64>, step: f64, grid: &Grid) -> Option<Tilted> {
     })
 }
 
-/// Both composed curves on the grid.
+/// Returns both composed curves on the grid.
 pub(super) fn compose(losses: &[Loss], grid: &Grid) -> Result<Composed> {
     let length = grid.length();
     let fft = Fft::new(length);

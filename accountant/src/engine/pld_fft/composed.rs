@@ -7,10 +7,10 @@ use crate::dominating_pair::quadrature::ULP;
 
 use super::grid::Grid;
 
-/// One composed curve.
+/// A composed curve.
 #[derive(Default)]
 pub(super) struct Curve {
-    /// Tilted masses at grid points modulo the length; they sum to one.
+    /// log of the divisor of the masses.
     pub(super) masses: Vec<f64>,
     /// log of what the masses were divided by.
     pub(super) log_norm: f64,
@@ -25,7 +25,7 @@ pub(super) struct Curve {
     pub(super) lost: f64,
 }
 
-/// Both composed curves, ready to be read.
+/// Both composed curves, prepared for reading.
 pub(super) struct Composed {
     upper: SuffixSums,
     lower: SuffixSums,

@@ -1,4 +1,5 @@
-//! Which losses the grid covers and how finely. These choices affect time and tightness, never validity.
+//! Chooses the losses that the grid covers, and its fineness. The choice affects time and
+//! tightness, never validity.
 
 use core::f64::consts::PI;
 
@@ -70,7 +71,7 @@ struct Span {
     order_below: f64,
 }
 
-/// Where the answer is expected, and how fine the grid should be.
+/// The expected answer, and the fineness that the grid should have.
 pub(super) struct Near {
     /// e^{order·loss} is centred near the answer.
     pub(super) order: f64,
@@ -142,7 +143,8 @@ impl Grid {
 }
 
 impl Span {
-    /// What a grid tilted by `tilt` has to cover; none where rounding would show.
+    /// Returns the losses that a grid tilted by `tilt` has to cover, or `None` if rounding would
+    /// show.
     fn new(pair: &DominatingPair, near: &Near, tilt: f64) -> Option<Self> {
         let Near { order: saddle, epsilon, delta, .. } = *near;
         let at_tilt = cumulant(pair, tilt);
