@@ -2,7 +2,7 @@
 
 use crate::label::tick_label;
 
-/// How values are spaced along an axis.
+/// The spacing of values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences take equal space.

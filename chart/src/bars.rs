@@ -22,7 +22,7 @@ const NAME: usize = 22;
 pub struct Bars {
     /// Heading.
     pub title: String,
-    /// What follows each value, such as " %".
+    /// Unit after each value, such as " %".
     pub unit: String,
     /// The value of a bar of full length; the largest value if absent.
     pub full: Option<f64>,
@@ -33,7 +33,7 @@ pub struct Bars {
 /// Bars under one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// What the bars have in common.
+    /// Name of the group.
     pub name: String,
     /// The bars, from top to bottom.
     pub bars: Vec<Bar>,

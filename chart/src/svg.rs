@@ -93,7 +93,7 @@ impl Scene {
     }
 }
 
-/// One line for each curve.
+/// Draws one line of the legend for each curve.
 fn legend(lines: &[Line], left: f64, text: &mut String) {
     for (index, line) in lines.iter().enumerate() {
         let y = HEIGHT + LEGEND_LINE * index as f64 + 6.0;
