@@ -1,4 +1,5 @@
-//! What the command lines of the programs share: a refusal is one line, and reading shows its progress.
+//! Functions that the command lines of the programs share: one-line refusals, and the progress of
+//! reading.
 
 mod memory;
 mod reading;

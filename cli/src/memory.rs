@@ -1,10 +1,11 @@
-//! What other processes and the disk may learn of this process's memory.
+//! Keeps this process's memory from other processes and from the disk.
 
-/// Keeps the memory of this process, which holds private text and the key of the noise, from the disk: a crash leaves no core
-/// dump. `no_other_process` also hides it from other processes of the same user, debuggers among them. Processes that exchange
-/// messages by reading each other's memory, as MPI does, need that.
+/// Keeps the memory of this process, which holds private text and the key of the noise, from the
+/// disk: a crash leaves no core dump. `no_other_process` also hides it from other processes of the
+/// same user, including debuggers. It must be false for processes that exchange messages by reading
+/// each other's memory, as those of MPI do.
 ///
-/// A system that refuses leaves things as they are.
+/// If the system refuses, nothing changes.
 pub fn leave_no_core_dump(no_other_process: bool) {
     #[cfg(unix)]
     {

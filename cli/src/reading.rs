@@ -69,7 +69,7 @@ impl Drop for Reading {
     }
 }
 
-/// What a private figure on a screen is followed by.
+/// The remark after a private figure on a screen.
 pub const FOR_THE_OWNER: &str = "private to the owner of this machine";
 
 fn describe(what: &str, bytes: u64, total: Option<u64>, seconds: f64) -> String {
