@@ -14,7 +14,7 @@ pub(crate) struct LogScale {
     pub(crate) integer: bool,
 }
 
-/// How far a key moves a value.
+/// The distance by which a key moves a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyStep {
     /// 1 %.

@@ -178,7 +178,7 @@ fn integers(values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Every fourth value first, then every second, then the rest.
+/// Orders values: every fourth first, then every second, then the rest.
 fn coarse_first<T: Copy>(values: Vec<T>) -> Vec<T> {
     [4, 2, 1]
         .into_iter()

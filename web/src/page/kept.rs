@@ -1,4 +1,5 @@
-//! What the page keeps in this browser tab, so that a reload loses no work: the browser's session storage.
+//! Keeps the page's state in the browser's session storage, so that a reload of the tab loses no
+//! work.
 
 use leptos::prelude::window;
 use web_sys::Storage;

@@ -42,15 +42,15 @@ use state::PlannerState;
 
 use crate::protocol::Task;
 
-/// How long a certified plan must stay unchanged before follow-ups are requested. While a slider moves, only ε is
-/// recomputed.
+/// Time for which a certified plan must stay unchanged before follow-ups are requested. While a
+/// slider moves, only ε is recomputed.
 const FOLLOWUP_DELAY: Duration = Duration::from_millis(150);
-/// How long no announcement must come before screen readers get the last one.
+/// Time without announcements after which screen readers get the last one.
 const ANNOUNCEMENT_DELAY: Duration = Duration::from_millis(500);
 
 /// The module of the expert view.
 const EXPERT_SCRIPT: &str = "./expert_loader.js";
-/// How long an edited plan must stay unchanged before it is kept for a reload.
+/// Time for which an edited plan must stay unchanged before it is kept for a reload.
 const KEEP_DELAY: Duration = Duration::from_millis(200);
 
 /// Starts the page with the view that was open last, or, in a worker, serves its requests.

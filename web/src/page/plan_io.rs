@@ -46,7 +46,7 @@ pub(crate) fn open_file(state: PlannerState, input: &HtmlInputElement) {
     });
 }
 
-/// How long the button says what has become of the link.
+/// Time for which the button says what happened to the link.
 const LABEL_TIME: Duration = Duration::from_secs(3);
 
 /// Copies a link to the plan, without file names. A browser that refuses gets it into the address bar.

@@ -106,7 +106,7 @@ pub(crate) fn budget(state: PlannerState) -> El {
         .child(other_targets(state))
 }
 
-/// Which of the four quantities to compute. The other three are locked.
+/// Lets the user choose which of the four quantities to compute. The other three are locked.
 fn modes(state: PlannerState) -> El {
     // A schedule has no single number of steps and no single batch size.
     let scheduled = move || state.plan.with(|plan| plan.training.batch_schedule.is_some());
@@ -126,7 +126,7 @@ fn modes(state: PlannerState) -> El {
     })
 }
 
-/// What the reserve steps cost.
+/// Shows the cost of the reserve steps.
 fn reserve_cost(state: PlannerState) -> Option<El> {
     let without = state.secondary_results.without_reserve.get()?;
     let (plan, certified) = state.secondary_results.plan.get()?;
@@ -176,7 +176,7 @@ fn computed(state: PlannerState) -> El {
         )
 }
 
-/// How the stages share the budget: the planned shares as a bar, and ε of each stage alone.
+/// Shows how the stages share the budget: the planned shares as a bar, and ε of each stage alone.
 fn split(state: PlannerState) -> El {
     let share = move || {
         state.plan.with(|plan| match (plan.tokenizer.release(), plan.privacy.noise_multipliers) {
