@@ -1,4 +1,4 @@
-//! Which crate of the workspace may depend on which.
+//! Checks which crates of the workspace each crate depends on.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::process::Job;
 
-/// Each member of the workspace, and the members that it may depend on.
+/// The members of the workspace, each with the members that it may depend on.
 const ALLOWED: [(&str, &[&str]); 13] = [
     ("accountant", &["cli"]),
     ("chart", &[]),

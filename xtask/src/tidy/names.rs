@@ -99,7 +99,7 @@ pub fn empty(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a name in snake or camel case.
+/// Describes the fault of a name in snake or camel case.
 pub fn fault(name: &str) -> Option<String> {
     let words = words(name);
     if let Some(word) = words.iter().find(|word| EMPTY_WORDS.contains(&word.as_str())) {

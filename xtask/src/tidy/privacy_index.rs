@@ -13,7 +13,7 @@ const TABLE: &str = "PRIVACY.md";
 const INDEX: &str = "tests/privacy_index.json";
 const SENTENCES: &str = "trainer-native/src/store/certificate/wording.rs";
 
-/// Every row of the table has code and tests in the index, and all of these exist.
+/// Checks that every row of the table has code and tests in the index, and that all of these exist.
 pub fn check(files: &[File]) -> Vec<String> {
     let text =
         |path: &str| files.iter().find(|file| file.path == Path::new(path)).map(|file| file.text.as_str());
@@ -47,7 +47,7 @@ fn sentences(wording: &str) -> Vec<&str> {
     wording.lines().filter_map(|line| Some(line.trim().strip_prefix("pub ")?.split_once(": ")?.0)).collect()
 }
 
-/// Each sentence has tests, and the index names no other sentence.
+/// Checks that each sentence has tests, and that the index names no other sentence.
 fn faults_of_sentences(sentences: &[&str], index: &Value, is_test: impl Fn(&str) -> bool) -> Vec<String> {
     let entries = || index.as_array().into_iter().flatten();
     let listed: Vec<&str> = entries().filter_map(|entry| entry["sentence"].as_str()).collect();

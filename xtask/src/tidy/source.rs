@@ -8,7 +8,7 @@ pub struct Source {
     pub comments: String,
 }
 
-/// What the lexer stands in.
+/// The kind of text in which the lexer is.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Code,
@@ -58,7 +58,8 @@ impl Source {
     }
 }
 
-/// How many characters to take at `at`, what they belong to, and what follows.
+/// Returns the number of characters to take at `at`, the kind of text to which they belong, and the
+/// kind that follows.
 fn lex(chars: &[char], at: usize, place: Place) -> (usize, Place, Place) {
     let pair = (chars[at], chars.get(at + 1).copied());
     match place {
