@@ -45,7 +45,8 @@ impl<T> fmt::Debug for Private<T> {
     }
 }
 
-/// A value that may be shown: it follows from the plan, from public data, or from what a mechanism released.
+/// A value that may be shown, because it follows from the plan, from public data, or from a
+/// mechanism's release.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Released<T>(T);

@@ -1,4 +1,4 @@
-//! Errors in one line: what, where, what is allowed, how to fix it.
+//! Errors in one line: the fault, its place, what is allowed, and how to fix it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub enum RunError {
         /// The command that continues.
         resume: String,
     },
-    /// Another rank of the run failed or was stopped, and the first one shows why.
+    /// Another rank of the run failed or was stopped, and the first rank shows why.
     #[error("another rank of the run ended; the first rank says why")]
     Elsewhere {
         /// The exit code of that rank.

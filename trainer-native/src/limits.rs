@@ -1,9 +1,10 @@
-//! The memory that the machine, a container and the limits of the process leave to it.
+//! Determines the memory that the machine, a container and the process's limits leave.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// Bytes that this process can still take; `None` where the system does not say.
+/// Returns the bytes that this process can still allocate; `None` if the system does not report
+/// them.
 pub(crate) fn free() -> Option<u64> {
     let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = [
@@ -43,7 +44,7 @@ fn control_groups(mount: &Path, groups: &str) -> Option<u64> {
             ),
             _ => return None,
         };
-        // In a container the path may be that of the host: then only the root is there.
+        // In a container, the path may be that of the host. In that case only the root exists.
         let group = root.join(path.trim_start_matches('/'));
         let up: Vec<PathBuf> =
             group.ancestors().take_while(|at| at.starts_with(&root)).map(Path::to_owned).collect();

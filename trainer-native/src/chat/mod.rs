@@ -1,5 +1,5 @@
-//! Conversations: messages become text through a checkpoint's chat template, as `apply_chat_template` of `transformers` renders
-//! them, and what the assistant says is marked.
+//! Conversations: messages become text through a checkpoint's chat template, as
+//! `apply_chat_template` of `transformers` renders them. The assistant's messages are marked.
 
 mod bounded;
 mod python;
@@ -49,8 +49,9 @@ pub(crate) struct Conversation {
 }
 
 impl ChatTemplate {
-    /// Reads the template beside a tokenizer: `chat_template.jinja`, or the one in `tokenizer_config.json`. `date` is what
-    /// `strftime_now` tells the template; without it, the template finds no such function.
+    /// Reads the template beside a tokenizer: `chat_template.jinja`, or the one in
+    /// `tokenizer_config.json`. `date` is the result of `strftime_now` in the template; without it,
+    /// the template has no such function.
     ///
     /// # Errors
     /// [`RunError::Refused`] if there is none, or it is not Jinja.
@@ -159,7 +160,7 @@ impl ChatTemplate {
         self.render(&messages_of(messages)?, false).map(|(text, _)| text)
     }
 
-    /// Refuses conversations that the template cannot make text.
+    /// Refuses conversations that the template cannot turn into text.
     pub fn check(
         &self,
         records: &[LabelledRecord],
@@ -318,8 +319,9 @@ fn messages_of(json: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The template without the tags of `transformers` around answers, which Jinja does not know, and where they stood. In their
-/// place are tags of Jinja that take as much white space: a condition that always holds.
+/// Returns the template without the tags of `transformers` around answers, which Jinja does not
+/// know, and the places of these tags. Jinja tags that take as much white space replace them: a
+/// condition that always holds.
 fn without_generation(source: &str) -> Result<(String, Vec<Range<usize>>), String> {
     let (mut compiled, mut parts, mut begun, mut rest) = (String::new(), Vec::new(), None, source);
     while let Some(start) = rest.find("{%") {

@@ -44,11 +44,12 @@ pub(crate) struct Units {
     pub labelled: Option<LabelledRecords>,
 }
 
-/// Reads the plan's training text. `in_files` leaves it in its files, if any record of these can be read alone.
+/// Reads the plan's training text. With `in_files`, text stays in its files if each of their
+/// records can be read alone.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on the number of units and the
-/// text has another number than the plan declares.
+/// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on
+/// the number of units and the text has another number than the plan declares.
 pub(crate) fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
     if let Some(path) = plan.data().token_file() {
@@ -154,7 +155,7 @@ pub(crate) fn read_evaluation(
     units: &Units,
 ) -> Result<Option<PublicText>, RunError> {
     let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
-    // The text behind a token file is not at hand: its records are compared by their tokens.
+    // The text behind a token file is not available, so its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &source, EVALUATION)?;
     read_public(plan, source, EVALUATION).map(Some)

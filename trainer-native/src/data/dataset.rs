@@ -24,7 +24,8 @@ pub(crate) struct WindowSpec {
 }
 
 impl WindowSpec {
-    /// Whether the end-of-text token precedes a stretch of text. A user's second record follows that of the first.
+    /// Whether the end-of-text token precedes a stretch of text. The second record of a user
+    /// follows the token of the first record.
     pub(super) fn starts_with_eos(self, begins_record: bool, begins_unit: bool) -> bool {
         (begins_record || self.marks_pieces) && begins_unit && self.overlaps
     }
@@ -54,7 +55,7 @@ pub(crate) struct UnitWindow {
 pub(crate) struct Dataset {
     /// The token file, if the plan names one, or text in its files.
     file: Option<TokenFile>,
-    /// Number of units of it that are used, from the first on.
+    /// Number of its units that are used, from the first on.
     on_disk: usize,
     /// The tokens of all others.
     tokens: Vec<u32>,
@@ -130,7 +131,7 @@ impl Dataset {
         }
     }
 
-    /// Replaces the last units by units with these tokens, so that their number stays.
+    /// Replaces the last units by units with these tokens, without changing the number of units.
     pub fn replace_units(&mut self, units: &[Vec<u32>]) {
         let kept = self.units().saturating_sub(units.len());
         self.on_disk = self.on_disk.min(kept);
@@ -154,7 +155,7 @@ impl Dataset {
         changed
     }
 
-    /// Number of units. Private where the text is.
+    /// Returns the number of units, which is private if the text is private.
     pub fn units(&self) -> usize {
         self.on_disk + self.starts.len() - 1
     }

@@ -11,12 +11,13 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Bytes after which free memory is looked at again.
+    /// Number of bytes after which free memory is measured again.
     const LOOK: usize = 16 << 20;
-    /// Free memory that a text leaves to everything else.
+    /// Bytes of free memory that a text leaves to everything else.
     const SPARE: u64 = 256 << 20;
 
-    /// Counts a record of so many bytes in a list whose items have `item` bytes, which a growing list doubles.
+    /// Counts a record of `bytes` bytes in a list whose items have `item` bytes. A growing list
+    /// doubles its memory.
     ///
     /// # Errors
     /// [`RunError::Refused`] if this process is about to have no memory left. `field` names the text.

@@ -1,4 +1,4 @@
-//! Records with what is to be predicted of them: labels, tags or another text.
+//! Records with an answer to be predicted: labels, tags or another text.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use network::Example;
 pub(crate) struct LabelledRecord {
     /// Index of the unit that it belongs to.
     pub unit: u64,
-    /// The text; of words with tags the words, joined by blanks.
+    /// The text; if words have tags, the words joined by blanks.
     pub text: String,
     /// The words, if each has a tag.
     pub words: Vec<String>,
@@ -32,7 +32,7 @@ pub(crate) struct LabelledRecord {
 }
 
 impl LabelledRecord {
-    /// Bytes that it holds beside itself.
+    /// Returns the number of bytes that the record holds on the heap.
     fn bytes(&self) -> usize {
         let answer = match &self.answer {
             Answer::Labels(labels) => size_of_val(labels.as_slice()),
@@ -46,7 +46,7 @@ impl LabelledRecord {
 /// The answer that a model predicts for a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Indices of labels: the one of the text, those that it has, or one a word.
+    /// Indices of labels: the text's single label, all of its labels, or one label for each word.
     Labels(Vec<u32>),
     /// The text to be written.
     Text(String),
@@ -59,7 +59,7 @@ pub(crate) struct LabelledFields {
     pub data: plan::Data,
     /// The index of each label.
     pub labels: HashMap<String, u32>,
-    /// Whether the records have labels or targets; else they are to be predicted.
+    /// Whether the records have labels or targets. Otherwise these are to be predicted.
     pub answers: bool,
     /// Whether the text is declared public, so that a message may quote a label.
     pub public: bool,
@@ -77,7 +77,8 @@ impl LabelledFields {
         }
     }
 
-    /// Names of the fields beside the text, in the order in which [`Self::record`] takes their values.
+    /// Returns the names of the fields beside the text, in the order in which [`Self::record`]
+    /// takes their values.
     fn further(&self) -> Vec<String> {
         let (data, mut names) = (&self.data, Vec::new());
         if self.objective == Objective::TokenClassification {
@@ -115,7 +116,7 @@ impl LabelledFields {
         Ok((records, units))
     }
 
-    /// The source, of which the fields are read.
+    /// Returns the source with these fields.
     fn source(&self, source: Source) -> Source {
         match source {
             Source::Files(files) => {
@@ -213,8 +214,8 @@ pub(crate) struct LabelledFiles {
 }
 
 impl LabelledRecords {
-    /// Reads the records of a plan's training text, and counts their units. `in_files` leaves them in their files, if any record of
-    /// these can be read alone.
+    /// Reads the records of a plan's training text, and counts their units. With `in_files`, they
+    /// stay in their files if each record can be read alone.
     ///
     /// # Errors
     /// As [`LabelledFields::read`].
@@ -322,7 +323,7 @@ pub(crate) struct LabelledSet {
 
 enum Examples {
     Kept(Vec<Example>),
-    /// Made where they are sampled.
+    /// The examples are made when they are sampled.
     InFiles(Box<LabelledFiles>, Vec<Place>, Box<dyn Fn(&LabelledRecord) -> Example>),
 }
 
@@ -366,7 +367,7 @@ impl LabelledSet {
         }
     }
 
-    /// Number of units. Private where the text is.
+    /// Returns the number of units, which is private if the text is private.
     pub fn units(&self) -> usize {
         self.starts.len() - 1
     }

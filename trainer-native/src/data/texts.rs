@@ -47,7 +47,8 @@ impl Texts {
         each_text(records, unit, "data.source", take).map(|_| ())
     }
 
-    /// The passages of the text, of which a thread reads its own records. Others stay unread in their files.
+    /// Reads the passages of the text. Each thread reads its own records; others stay unread in
+    /// their files.
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file can no longer be read.
@@ -105,8 +106,9 @@ pub(super) fn each_text<E: std::fmt::Display>(
     Ok(assigner.units())
 }
 
-/// The order of texts by unit, in which a unit's own stay in the corpus's order, and where each unit's begin in it; one more entry than
-/// units. Every unit has a text: it is numbered when one of it is read.
+/// Returns the order of texts by unit, and the place in it at which each unit's texts begin,
+/// followed by the number of texts. A unit's texts stay in the corpus's order. Every unit has a
+/// text, because units are numbered when one of their texts is read.
 pub(super) fn by_unit(units: Vec<u64>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by_key(|&place| units[place]);

@@ -28,7 +28,7 @@ impl<B: Kernels> ClippedPart<B> {
 pub(crate) struct ClippedSum {
     /// The integers of each parameter, or of each of `pieces`.
     pub(super) parts: Vec<Vec<i64>>,
-    /// The pieces of parameters, where several ranks have the sum together.
+    /// The pieces of parameters, if several ranks share the sum.
     pub(super) pieces: Option<Arc<[Piece]>>,
     pub(super) unit: f64,
     pub(super) l2_clip_norm: f64,

@@ -21,8 +21,9 @@ pub(crate) struct PerExampleGrads<'a, B: Kernels> {
 
 enum Records<'a, B: Kernels> {
     Held(Vec<GradRecord<B>>),
-    /// Computed block by block whenever they are needed, so that no block's records outlive it. On a device whose sums
-    /// differ from run to run, the rounding up of the norms covers the difference.
+    /// Records that are computed block by block whenever they are needed, so that only one block's
+    /// records exist at a time. If sums differ from run to run on a device, the rounding up of the
+    /// norms covers the difference.
     Recomputed {
         model: &'a Network,
         weights: &'a Weights<B>,
@@ -31,7 +32,8 @@ enum Records<'a, B: Kernels> {
 }
 
 impl<'a, B: Kernels> PerExampleGrads<'a, B> {
-    /// Runs the forward and the backward pass; with `recompute`, only when the gradients are used.
+    /// Runs the forward and the backward pass. With `recompute`, it runs them when the gradients
+    /// are used.
     pub fn compute(model: &'a Network, weights: &'a Weights<B>, batch: Batch<B>, recompute: bool) -> Self {
         let (examples, specs) = (batch.examples, weights.specs());
         let records = if recompute {

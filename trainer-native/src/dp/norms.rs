@@ -3,7 +3,7 @@
 use network::nn::{GradRecord, Kernels, ParamId};
 use network::tensor::{Tensor, to_host_f64};
 
-/// The L2 norm of each example's gradient. Private: clip factors are computed from it, and nothing else.
+/// The L2 norm of each example's gradient. It is private: only clip factors are computed from it.
 pub(super) struct PerExampleNorms(pub(super) Vec<f64>);
 
 /// A square computed in single precision may come out slightly low. This factor covers the error, so that a clipped

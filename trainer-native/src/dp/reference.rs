@@ -1,4 +1,5 @@
-//! The oracle: one example at a time, its whole gradient in memory, clipped and summed in double precision.
+//! The oracle: each example's whole gradient is held in memory, clipped, and summed in double
+//! precision.
 
 use mechanisms::{L2Sensitivity, PrivacyRng, Purpose, TestRng};
 use plan::{Arithmetic, Clipping};

@@ -28,7 +28,7 @@ use network::nn::{Kernels, Weights};
 /// The figures of one private step. All of them come from the certified plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DpStep {
-    /// Number of the step, from 0. It addresses the step's random figures.
+    /// Number of the step, from 0. It addresses the step's random numbers.
     pub step: u64,
     /// Noise on the clipped sum, in units of the clip norm.
     pub noise: GaussianMechanism,

@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 
 use crate::RunError;
 
-/// Opens a file to read it. A pipe or a device in its place, such as an archive can hold, would have no end.
+/// Opens a file to read it. An archive can hold a pipe or a device in its place, which would have
+/// no end.
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be read, [`RunError::Refused`] for anything but a file.
@@ -26,7 +27,8 @@ pub(crate) fn open(path: &Path) -> Result<File, RunError> {
     File::open(path).map_err(storage)
 }
 
-/// Whether a file states far more bytes than the disk has of it. Reading it would take hours.
+/// Whether a file states a far larger size than it occupies on the disk. Reading it would take
+/// hours.
 #[cfg(unix)]
 fn is_hole(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,5 @@
-//! Files that a crash leaves whole or absent. Only their owner can read them, whatever the umask, until they are published.
+//! Writes files that are whole or absent after a crash. Until they are published, only their owner
+//! can read them, whatever the umask.
 
 mod input;
 
@@ -66,7 +67,8 @@ pub(crate) fn write_new<T: AsRef<[u8]>>(
     written.and_then(|()| sync_parent(path))
 }
 
-/// Creates a file that only its owner can read. A leftover of this name could have others' rights, and is an older file.
+/// Creates a file that only its owner can read. It removes an older file of this name, which others
+/// might be able to read.
 pub(crate) fn create_private(path: &Path) -> std::io::Result<File> {
     let _ = fs::remove_file(path);
     private_file().write(true).create(true).truncate(true).open(path)
@@ -110,7 +112,8 @@ pub(crate) fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.tmp"))
 }
 
-/// Creates a folder and those above it, for their owner alone; their names are on the disk when this returns.
+/// Creates a folder and those above it, for their owner alone. Their names are durable when this
+/// returns.
 ///
 /// # Errors
 /// [`RunError::Storage`] if one cannot be created.
@@ -124,7 +127,8 @@ pub(crate) fn create_folder(folder: &Path) -> Result<(), RunError> {
     missing.into_iter().try_for_each(sync_parent)
 }
 
-/// The time of every file of a finished run, 1 January 2000: the real one would tell when private work was done, and its pace.
+/// The time of every file of a finished run, 1 January 2000. The true time would reveal when
+/// private work was done, and its pace.
 const PUBLISHED_TIME: Duration = Duration::from_secs(946_684_800);
 
 /// The rights of new files under the umask.
@@ -168,8 +172,9 @@ fn publish(path: &Path, rights: Published) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Prepares a finished folder to be published: what is in it gets the rights of new files under the umask, and one time, which
-/// tells nothing. The folder itself keeps its rights. Links are left as they are. What the file system refuses is said.
+/// Prepares a finished folder for publication. Its contents get the rights of new files under the
+/// umask, and one fixed time that reveals nothing. The folder itself keeps its rights, and links
+/// are left as they are. If the file system refuses a change, a note says so.
 pub(crate) fn settle(folder: &Path) {
     let settled = Published::of(&folder.join("rights")).and_then(|rights| settle_below(folder, rights));
     if let Err(error) = settled {
@@ -195,12 +200,13 @@ fn settle_below(folder: &Path, rights: Published) -> Result<(), RunError> {
     forget_time(folder)
 }
 
-/// Gives a file or a folder the time of all that is published.
+/// Gives a file or a folder the time of all published files.
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be changed.
 pub(crate) fn forget_time(path: &Path) -> Result<(), RunError> {
-    // Elsewhere than on Unix, a time is set by those who may write, and a folder is not opened as a file.
+    // On other systems than Unix, only a writer can set a time, and a folder is not opened as a
+    // file.
     if cfg!(not(unix)) && path.is_dir() {
         return Ok(());
     }
@@ -230,7 +236,7 @@ impl FileIdentity {
     }
 }
 
-/// Makes the name of a created or renamed file as durable as its contents.
+/// Makes the name of a created or renamed file durable.
 ///
 /// # Errors
 /// [`RunError::Storage`] if the folder cannot be synchronised.
@@ -247,7 +253,7 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// A value as indented JSON with a line end.
+/// Returns a value as indented JSON with a line end.
 ///
 /// # Errors
 /// [`RunError::Failed`] if a figure has no JSON form.
@@ -264,7 +270,7 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// SHA-256 of a file, of which a part at a time is in memory.
+/// Returns the SHA-256 of a file, reading one part of it at a time.
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be read.

@@ -47,7 +47,8 @@ pub(crate) struct Curve {
     /// The certified bounds on ε of the run with privacy.
     epsilon: Option<Bounds>,
     delta: f64,
-    /// Tokens that a secret could be, in the vocabularies of the runs with and without privacy.
+    /// Number of tokens that a secret could be, in the vocabularies of the runs with and without
+    /// privacy.
     candidates: [usize; 2],
     rows: Vec<Row>,
 }
@@ -56,7 +57,7 @@ pub(crate) struct Curve {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     pattern: String,
-    /// Copies or probability, as asked for.
+    /// Number of copies, or probability, as requested.
     planted: f64,
     with_privacy: Figures,
     without_privacy: Figures,

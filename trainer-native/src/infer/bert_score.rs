@@ -1,8 +1,8 @@
-//! BERTScore: how alike two texts are to a BERT, token by token.
+//! BERTScore: the similarity of two texts to a BERT, token by token.
 //!
 //! # References
-//! Zhang et al. 2020, <https://arxiv.org/abs/1904.09675>, §3, without importance weighting. The authors' program is the oracle
-//! of the tests.
+//! Zhang et al. 2020, <https://arxiv.org/abs/1904.09675>, §3, without importance weighting. The
+//! authors' program is the oracle of the tests.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use network::Example;
 use network::model::Network;
 use network::tensor::{Flex, FlexDevice};
 
-/// The version of the authors' program that the scores equal.
+/// Version of the authors' program whose scores these equal.
 const VERSION: &str = "0.3.12";
 
 /// Texts that are computed at a time on each worker.

@@ -103,8 +103,8 @@ pub struct TokenEvaluation {
     /// Figures about sentence pairs, if the model predicts their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Sentences>,
-    /// Scores of what a finished model writes for each record, if it was trained to write targets: the likeliest token at each
-    /// place.
+    /// Scores of the texts that a finished model writes for each record, if it was trained to write
+    /// targets. Decoding is greedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Released<Vec<Score>>>,
 }
@@ -214,7 +214,8 @@ impl HeldOut {
         Ok(tokens.map(|tokens| Self::Tokens(HeldOutTokens { answers, ..tokens })))
     }
 
-    /// Figures of a finished model with the scores of what it writes, if it answers records.
+    /// Returns the figures of a finished model and, if it answers records, the scores of its
+    /// answers.
     ///
     /// # Errors
     /// As [`Self::evaluate`].

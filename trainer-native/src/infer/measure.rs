@@ -151,7 +151,7 @@ impl<B: Kernels> InferenceModel<B> {
     }
 }
 
-/// The results of all batches, in order, from those of each rank's own.
+/// Returns the results of all batches in order, given those of this rank's own batches.
 fn shared<T: Flat>(own: Vec<Vec<T>>, ranks: &Ranks) -> Vec<Vec<T>> {
     if !ranks.are_several() {
         return own;

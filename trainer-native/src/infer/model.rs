@@ -98,7 +98,7 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(to_host(logits.narrow(0, last, 1)))
     }
 
-    /// The last tokens, as many as the network reads at once.
+    /// Returns the last tokens, as many as the network reads at once.
     pub(super) fn window<'a>(&self, tokens: &'a [u32]) -> &'a [u32] {
         &tokens[tokens.len().saturating_sub(self.network.shape().input)..]
     }
@@ -117,7 +117,7 @@ impl<B: Kernels> InferenceModel<B> {
             input: example.input.len(),
             decoder: shape.decoder.map(|_| example.decoder_input.len()),
             predictions: match shape.predictions {
-                // What follows a text is predicted at its last position.
+                // The token after a text is predicted at its last position.
                 Predictions::AtPlaces(_) if example.positions.is_empty() => Predictions::EachPosition,
                 Predictions::AtPlaces(_) => Predictions::AtPlaces(example.positions.len()),
                 other => other,

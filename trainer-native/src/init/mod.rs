@@ -43,10 +43,11 @@ pub(crate) struct Choices {
     pub batch_size: Option<u64>,
 }
 
-/// The text of a plan that certifies.
+/// Returns the text of a plan that certifies.
 ///
 /// # Errors
-/// [`RunError::Refused`] for a checkpoint that is not supported, and for figures that no plan may have.
+/// [`RunError::Refused`] for a checkpoint that is not supported, and for figures that a plan may
+/// not have.
 pub(crate) fn propose(choices: &Choices, out: &Path) -> Result<String, RunError> {
     let value = plan_of(choices, out)?;
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
@@ -132,7 +133,7 @@ impl Start {
         })
     }
 
-    /// A small model, and a vocabulary that so many units can pay for.
+    /// Proposes a small model, and a vocabulary that this number of units can pay for.
     fn random(units: u64) -> Self {
         let (vocab_size, width, layers) = if units < MANY_UNITS { (2048, 128, 2) } else { (8000, 256, 4) };
         let has_words = units >= LEAST_UNITS_FOR_WORDS;
@@ -152,12 +153,13 @@ impl Start {
     }
 }
 
-/// A power of two near a twenty-fourth of the units, as in the quick start: larger batches have less noise per unit.
+/// Returns a power of two near a twenty-fourth of the units, as in the quick start. Larger batches
+/// have less noise per unit.
 fn usual_batch(units: u64) -> u64 {
     (units / 24).next_power_of_two().clamp(16, 2048).min(units)
 }
 
-/// A path as the plan at `out` must name it.
+/// Returns a path in the form in which the plan at `out` must name it.
 fn beside(out: &Path, path: &Path) -> Result<String, RunError> {
     let is_here = out.parent().is_none_or(|folder| folder.as_os_str().is_empty());
     let named = if is_here || path.is_absolute() {

@@ -170,8 +170,8 @@ impl ModelTask for Measure<'_> {
     }
 }
 
-/// The records with and without near-duplicates: at most as many of each as asked for, in a random order that is always the
-/// same.
+/// Selects records with and without near-duplicates: at most the requested number of each, in a
+/// random order that is always the same.
 fn splits<B: Kernels>(
     run: &RunModel<B>,
     settings: &Settings<'_>,
@@ -216,7 +216,7 @@ impl Question {
         }
     }
 
-    /// The prompt of a record and what should follow; [`None`] if the record is too short.
+    /// Returns the prompt of a record and its target; [`None`] if the record is too short.
     fn ask<B: Kernels>(
         self,
         run: &RunModel<B>,
@@ -266,7 +266,7 @@ impl Split {
         strategy: Strategy,
     ) -> Result<Row, RunError> {
         let tokens = self.targets.iter().map(Vec::len).max().unwrap_or(0);
-        // After a prefix the record goes on, so its end is never right.
+        // The record goes on after the target, so a generated end of text is never right.
         let min_tokens = if matches!(question, Question::Prefix { .. }) { tokens } else { 0 };
         let options = Options {
             tokens,

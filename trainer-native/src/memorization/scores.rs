@@ -1,4 +1,4 @@
-//! Losses of records, by which members of the training text are told from others.
+//! Losses of records, which tell members of the training text from other records.
 
 use std::path::Path;
 

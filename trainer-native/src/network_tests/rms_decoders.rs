@@ -1,5 +1,6 @@
-//! Decoders with RMS norms, held against checkpoints that `transformers` wrote (tests/vectors/rms_decoders/make.py). What they
-//! generate is compared in `infer/generate/tests.rs`.
+//! Tests of decoders with RMS norms against checkpoints that `transformers` wrote
+//! (tests/vectors/rms_decoders/make.py). Their generated texts are compared in
+//! `infer/generate/tests.rs`.
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Clipping;
@@ -30,7 +31,7 @@ fn texts(case: &Described) -> Vec<Vec<u32>> {
     serde_json::from_value(case.expected["texts"].clone()).unwrap()
 }
 
-/// `describe` says no more than what differs from the family's usual values.
+/// `describe` states only the settings that differ from the family's usual values.
 #[test]
 fn checkpoints_are_described_by_what_is_unusual_of_them() {
     let want = |name: &str| match name {

@@ -120,7 +120,8 @@ impl Objective {
 
     /// The example of a window. Random choices come from `stream` alone.
     pub fn example(&self, window: &[u32], stream: &mut Stream) -> Example {
-        // The end-of-text token after a record is not predicted: the objectives below add their own.
+        // The end-of-text token after a record is not predicted, because the objectives below add
+        // their own.
         let text = window.strip_suffix(&[self.eos]).unwrap_or(window);
         match &self.kind {
             Kind::CausalLm => Example::causal(window),
@@ -132,11 +133,11 @@ impl Objective {
         }
     }
 
-    /// The examples of a step's windows. Each is masked from the stream of (step, unit), so that the masks of a unit
-    /// depend on no other unit.
+    /// The examples of a step's windows. Each is masked with the stream of (step, unit), so that
+    /// the masks of a unit do not depend on other units.
     ///
-    /// Units 2³² apart share a stream. This is harmless: an example moves the clipped sum by at most the clip norm
-    /// whatever its masks are.
+    /// Units 2³² apart share a stream. This is harmless, because an example moves the clipped sum
+    /// by at most the clip norm for any masks.
     pub fn examples(
         &self,
         windows: &Private<Vec<UnitWindow>>,
@@ -151,7 +152,7 @@ impl Objective {
         Private::new(windows.for_mechanism().iter().map(example).collect())
     }
 
-    /// The examples of public windows, masked alike in every run.
+    /// Returns the examples of public windows, with the same masks in every run.
     pub fn public_examples(&self, windows: &[Vec<u32>]) -> Vec<Example> {
         let rng = TestRng::from_seed(EVALUATION_SEED);
         let example = |(index, window): (u64, &Vec<u32>)| {
@@ -160,8 +161,9 @@ impl Objective {
         (0..).zip(windows).map(example).collect()
     }
 
-    /// The example that asks for the token at `place` of a window alone. The last of its predictions is of that token. What
-    /// follows the token is shown where the model reads text in both directions.
+    /// Returns the example that asks only for the token at `place` of a window. The last of its
+    /// predictions is that of this token. Tokens after it are shown if the model reads text in both
+    /// directions.
     pub fn question(&self, window: &[u32], place: usize) -> Example {
         let (before, after) = (&window[..place], &window[place + 1..]);
         let after = after.strip_suffix(&[self.eos]).unwrap_or(after);
@@ -230,7 +232,7 @@ pub(crate) enum Generation {
     None,
 }
 
-/// A uniformly random subset of `count` of the places 0..n, in ascending order.
+/// Draws a uniformly random subset of `count` of the places 0..n, in ascending order.
 fn choose(count: usize, n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut wanted = count.min(n);
     let chosen = |place: &usize| {

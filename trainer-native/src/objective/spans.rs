@@ -20,7 +20,8 @@ pub(super) struct SpanCorruption {
 }
 
 impl SpanCorruption {
-    /// The window with each run replaced by its sentinel; targets are the runs, each after its sentinel.
+    /// Replaces each run of the window by its sentinel. The targets are the runs, each after its
+    /// sentinel.
     pub fn example(&self, text: &[u32], eos: u32, stream: &mut Stream) -> Example {
         if text.len() < 2 {
             return Example::default();
@@ -49,12 +50,12 @@ impl SpanCorruption {
 pub(super) enum Split {
     /// A random place.
     Random,
-    /// After so many tokens of a whole window, and in the same proportion in a shorter one.
+    /// After this many tokens of a whole window, and in the same proportion in a shorter one.
     Fixed { read: usize, written: usize },
 }
 
 impl Split {
-    /// The split of a plan. The end-of-text token takes a place of either part.
+    /// Returns the split of a plan. The end-of-text token takes a place in each part.
     pub fn of(model: &plan::Model) -> Self {
         match model.decoder_context {
             None => Self::Random,
@@ -70,7 +71,7 @@ impl Split {
         }
     }
 
-    /// Number of tokens that are read of `length`, at least 2.
+    /// Returns the number of tokens that are read out of `length`, at least 2.
     fn at(self, length: usize, stream: &mut Stream) -> usize {
         match self {
             Self::Random => 1 + stream.below(length as u64 - 1) as usize,

@@ -1,6 +1,7 @@
 //! Tasks: examples of records with labels, tags or a text to be written.
 //!
-//! A text longer than the model's context is cut. Of two texts the longer one is cut, token by token, until both fit.
+//! A text longer than the model's context is cut. If there are two texts, the longer one is cut,
+//! token by token, until both fit.
 
 use std::sync::Arc;
 
@@ -83,7 +84,8 @@ impl Task {
         Ok(Some(Self { kind, layout, context, labels: plan.training().labels().len(), chat }))
     }
 
-    /// The example of a record. Without an answer it has the input alone, and the places of its words.
+    /// Returns the example of a record. Without an answer, it has only the input and the places of
+    /// its words.
     pub fn example(&self, record: &LabelledRecord, tokenizer: &Tokenizer) -> Example {
         if let Some(chat) = &self.chat {
             return chat.example(&record.text, tokenizer, self.context);
@@ -132,7 +134,7 @@ impl Task {
 
     /// Returns the same task of a model that reads and writes texts of any length.
     fn without_limits(&self) -> Self {
-        // Half of the largest number leaves room for the marks of a text.
+        // Half of the largest number leaves room for the special tokens of a text.
         const ANY: usize = usize::MAX / 2;
         let layout = match self.layout {
             InputLayout::EncoderDecoder { eos, start, first, .. } => {
@@ -242,7 +244,8 @@ impl Task {
         }
     }
 
-    /// The text of a conversation in which the assistant is to speak next; of plain text, one message of the user.
+    /// Returns the text of a conversation in which the assistant speaks next. Plain text becomes
+    /// one message of the user.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the template refuses it.

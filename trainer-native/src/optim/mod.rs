@@ -78,7 +78,7 @@ impl StateSpec {
         self.shape.iter().product()
     }
 
-    /// The parts of it that a rank has, in the order of its pieces.
+    /// Returns the parts of the tensor that a rank has, in the order of its pieces.
     pub fn parts(&self, params: &[ParamSpec], shards: &Shards, rank: usize) -> Vec<Range<usize>> {
         match self.divided {
             Divided::Evenly => vec![share_of(self.len(), rank, shards.ranks().count())],
@@ -102,7 +102,7 @@ pub enum Optimizer<B: Kernels> {
     Sgd(Sgd<B>),
     /// Factored second moments.
     Adafactor(Adafactor<B>),
-    /// Adam with steps as long as the weights.
+    /// Adam with steps proportional to the length of the weights.
     Lamb(Lamb<B>),
 }
 
@@ -119,7 +119,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Moves the weights one step against the gradient.
+    /// Moves the weights by one step against the gradient.
     pub fn step(
         &mut self,
         weights: &mut Weights<B>,
@@ -144,7 +144,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// An optimizer of the same settings before its first step, for a rank's pieces.
+    /// Creates an optimizer with the same settings, before its first step, for a rank's pieces.
     pub(crate) fn of_pieces(self, shards: &Shards, device: &B::Device) -> Self {
         match self {
             Self::AdamW(adamw) => Self::AdamW(adamw.of_pieces(shards.specs(), device)),

@@ -1,4 +1,4 @@
-//! Sums over whole parameters, which several ranks may have in pieces.
+//! Sums over whole parameters, which may be divided among several ranks.
 
 use std::ops::Range;
 
@@ -8,9 +8,10 @@ use crate::ranks::{FromRank, Shards, block_rows, row_length, share_of};
 use network::nn::{Kernels, ParamSpec};
 use network::tensor::{FloatDType, Tensor, from_host, to_host};
 
-/// The parameters of which an optimizer has all or pieces.
+/// The parameters of an optimizer, whole or in pieces.
 ///
-/// A sum is that of the blocks of a parameter ([`block_rows`]), in their order: it has the same bits for any number of ranks.
+/// A sum adds up the blocks of a parameter ([`block_rows`]) in their order, so it has the same bits
+/// for any number of ranks.
 #[derive(Clone, Debug)]
 pub(super) struct Whole {
     /// The parameter of each piece.
@@ -75,7 +76,7 @@ impl Whole {
         ranks.map_or(0..length, |ranks| share_of(length, ranks.rank(), ranks.count()))
     }
 
-    /// Tensors of these lengths, of which each rank has its [`Self::share`].
+    /// Joins tensors of these lengths, of which each rank has its [`Self::share`].
     pub fn join<B: Kernels>(&self, own: &[Tensor<B, 1>], lengths: &[usize]) -> Vec<Tensor<B, 1>> {
         let (Some(shards), Some(first)) = (&self.shards, own.first()) else { return own.to_vec() };
         let sent: Vec<f32> = own.iter().cloned().flat_map(to_host).collect();
@@ -153,7 +154,7 @@ fn host<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
     from_host(values, [length], FloatDType::F32, device)
 }
 
-/// The sum of each block of values, one block after the other.
+/// Returns the sum of each block of values, one block after the other.
 ///
 /// # Shapes
 /// - values: `[n]`, in rows of `width`

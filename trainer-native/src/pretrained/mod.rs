@@ -1,8 +1,8 @@
 //! Starting weights from a checkpoint of Hugging Face's `transformers` or of a run of this program.
 //!
-//! Where the folder says that private text made the checkpoint, the plan must declare how that text relates to its own; see
-//! [`crate::verify`]. Whatever is in the folder and is not understood is refused: a tensor left out in silence would be
-//! another model.
+//! If the folder says that private text made the checkpoint, the plan must declare how that text
+//! relates to its own; see [`crate::verify`]. Everything in the folder that is not understood is
+//! refused, because a model without an ignored tensor would be another model.
 
 mod config;
 mod describe;
@@ -36,14 +36,15 @@ pub struct Start {
     pub vocab_size: usize,
     /// Digest of the checkpoint.
     pub sha256: String,
-    /// Names of its tensors that the model has no use for.
+    /// Names of the checkpoint's tensors that the model does not use.
     pub ignored: Vec<String>,
 }
 
-/// Reads the checkpoint that a plan starts from, if it names one, and holds it against the plan's model and tokenizer.
+/// Reads the checkpoint that a plan starts from, if it names one, and compares it with the plan's
+/// model and tokenizer.
 ///
 /// # Errors
-/// [`RunError::Refused`] with what differs, before anything is written.
+/// [`RunError::Refused`] with the difference, before anything is written.
 pub fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, RunError> {
     let (plan::Initial::Checkpoint(path), Some(public)) = (&plan.model().initial, plan.tokenizer().file())
     else {

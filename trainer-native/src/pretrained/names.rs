@@ -31,8 +31,8 @@ impl Assigned<StoredValues> {
     }
 }
 
-/// The tensor of each parameter. A model that `predicts_labels` has no use for a head for tokens, and may have a head that
-/// the checkpoint lacks.
+/// Assigns a tensor to each parameter. A model that `predicts_labels` does not use a head for
+/// tokens, and may have a head that the checkpoint lacks.
 pub(super) fn assign(
     family: &HuggingFace,
     tensors: &BTreeMap<String, NamedTensor<StoredValues>>,
@@ -96,7 +96,7 @@ fn current<'a>(family: &HuggingFace, name: &'a str) -> Cow<'a, str> {
     family.renamed.iter().find_map(renamed).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// The tensor under the parameter's name; of a table of positions, as many as the model has.
+/// Returns the tensor with the parameter's name. A table of positions is cut to the model's number.
 fn fitted(
     tensor: &NamedTensor<StoredValues>,
     spec: &ParamSpec,

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use network::model::Network;
 
-/// A checkpoint in `tests/vectors/rms_decoders`: its folder, what `describe` makes of it, and the network of that.
+/// A checkpoint in `tests/vectors/rms_decoders`: its folder, the model that `describe` returns for
+/// it, and the network of that model.
 pub(crate) struct Described {
     pub folder: PathBuf,
     pub name: String,

@@ -40,7 +40,7 @@ impl NaiveBayes {
         trained
     }
 
-    /// The likeliest label; the first by name among equals.
+    /// Returns the likeliest label, and the first by name among equals.
     pub fn label(&self, words: &[String]) -> &str {
         let known: Vec<String> =
             features(words).filter(|feature| self.vocabulary.contains(feature)).collect();

@@ -30,7 +30,7 @@ const WARNING: &str =
     "NOT PRIVATE: may not be published. It depends on private text, and no mechanism has released it.";
 /// Jaccard similarity of runs of five words from which two texts are near-duplicates.
 const SIMILARITY: f64 = 0.8;
-/// Texts whose embeddings are compared at most; texts of the self-BLEU.
+/// Largest number of texts whose embeddings are compared, and of texts in the self-BLEU.
 const EMBEDDED: usize = 2000;
 const SELF_BLEU: usize = 500;
 
@@ -114,7 +114,7 @@ pub(crate) fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
         )));
     }
     let synthetic = &synthetic[..records];
-    // Neighbors in a file may be alike, so the halves take turns.
+    // Neighbours in a file may be alike, so records go to the two halves in turn.
     let half = |odd: usize| -> Vec<Record> {
         reference.iter().skip(odd).step_by(2).take(records).cloned().collect()
     };
@@ -174,7 +174,8 @@ fn figures_of_texts(synthetic: &[Record], real: &[Record], held_out: &[Record]) 
     ]
 }
 
-/// The distribution of labels, and how well a classifier that is trained on each kind of records labels the real ones held out.
+/// Compares the distributions of labels, and measures how well a classifier that is trained on each
+/// kind of records labels the real records that were held out.
 fn figures_of_labels(synthetic: &[Record], real: &[Record], held_out: &[Record]) -> Vec<Figure> {
     let labels =
         |records: &[Record]| -> Vec<String> { records.iter().map(|record| record.label.clone()).collect() };
@@ -276,7 +277,7 @@ mod tests {
     /// Records of two labels, each with words of its own.
     fn records(from: usize, count: usize) -> Vec<(&'static str, String)> {
         let words = [["fine", "good", "glad"], ["sad", "bad", "grim"]];
-        // Neighbors are of one label, so that both halves of a file have both.
+        // Neighbours have the same label, so that both halves of a file have both labels.
         let record = |at: usize| {
             let (label, of) = (["joy", "grief"][(at / 2) % 2], words[(at / 2) % 2]);
             (label, format!("the {} day {} was {}", of[at % 3], at % 7, of[(at / 4) % 3]))
@@ -325,7 +326,7 @@ mod tests {
         assert!((figure(&repeated, "total variation").0 - 0.5).abs() < 1e-12);
         assert_eq!(figure(&repeated, "different texts").0, 1.0 / 200.0);
         assert!(figure(&repeated, "self-BLEU").0 > 0.99 && figure(&repeated, "lengths").0 == 1.0);
-        // Private figures only where the training text is given, and marked.
+        // Private figures appear only if the training text is given, and are marked.
         assert!(good_quality.not_private.is_none() && !good_quality.to_string().contains("NOT PRIVATE"));
         let near = repeated.not_private.as_ref().unwrap();
         assert_eq!((near.synthetic, near.real), (1.0, 0.0));

@@ -1,7 +1,8 @@
 //! The ranks of a run: one process, or several that MPI started.
 //!
-//! The first rank owns the run folder, its ledger and its checkpoint, and it alone shows anything. All ranks draw the same lots
-//! from one key and take their own micro-batches of each. A step:
+//! The first rank owns the run folder, its ledger and its checkpoint, and only this rank shows
+//! anything. All ranks draw the same lots from one key, and each takes its own micro-batches. A
+//! step:
 //!
 //! | step | ranks |
 //! |---|---|
@@ -11,11 +12,12 @@
 //! | add up the sums, add noise, update the weights | each, its own part of the parameters ([`Shards`]) |
 //! | collect the weights | all |
 //!
-//! Integer sums do not depend on how a lot is cut, noise has an address, and a micro-batch is computed as a whole. So the number
-//! of ranks changes no bit of the weights.
+//! Integer sums do not depend on how a lot is cut, noise has an address, and a micro-batch is
+//! computed as a whole. Therefore the weights have the same bits for any number of ranks.
 //!
-//! Every rank makes the same calls in the same order, also where one of them fails: [`Ranks::agree`] spreads a failure before
-//! the next call. A rank that ends without a word is noticed by the program that started the ranks, which ends them all.
+//! Every rank makes the same calls in the same order, even if one of them fails: [`Ranks::agree`]
+//! spreads a failure before the next call. If a rank ends without a message, the program that
+//! started the ranks ends them all.
 
 mod alone;
 #[cfg(feature = "mpi")]
@@ -57,7 +59,7 @@ pub(crate) trait Messages: Send + Sync {
     /// - blocks: `[ranks · n]`, own: `[n]`
     fn sum_scatter(&self, blocks: &[i64], own: &mut [i64]);
 
-    /// Leaves the other ranks in good order. No call may follow.
+    /// Leaves the other ranks after success. No call may follow.
     fn leave(&self);
 
     /// Ends all ranks with an exit code.
@@ -170,7 +172,7 @@ impl Ranks {
         self.messages.count()
     }
 
-    /// The ranks and whom they trust, in a program with MPI.
+    /// Describes the ranks and whom they trust, in a program with MPI.
     pub fn listing(&self) -> Option<String> {
         #[cfg(feature = "mpi")]
         let library = Some(mpi::library());
@@ -216,7 +218,8 @@ impl Ranks {
         self.are_several().then(|| Placement { ranks: self.count() as u64, hosts: hosts.len() as u64 })
     }
 
-    /// Spreads a failure: if a rank failed, all get an error, and that of the first rank says what failed.
+    /// Spreads a failure: if a rank failed, all ranks get an error, and the error of the first rank
+    /// says what failed.
     ///
     /// # Errors
     /// This rank's, or [`RunError::Elsewhere`].
@@ -271,12 +274,13 @@ impl Ranks {
         bytes
     }
 
-    /// Replaces `bytes` by those of the first rank, without a copy in this process. They have the same length everywhere.
+    /// Replaces `bytes` by those of the first rank, without a copy in this process. They have the
+    /// same length on all ranks.
     pub fn broadcast_in_place(&self, bytes: &mut [u8]) {
         bytes.chunks_mut(LARGEST_MESSAGE).for_each(|piece| self.messages.broadcast(piece));
     }
 
-    /// The first rank's value.
+    /// Returns the first rank's value.
     ///
     /// # Errors
     /// [`RunError::Failed`] if it cannot be read, as between ranks of two versions of this program.
@@ -297,7 +301,7 @@ impl Ranks {
         let lengths: Vec<usize> = lengths.chunks_exact(8).map(|eight| u64_of(eight) as usize).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let mut all: Vec<Vec<u8>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
-        // Every rank sends as many bytes as the one that has most.
+        // Every rank sends as many bytes as the rank that has the most.
         for begin in (0..longest).step_by(LARGEST_MESSAGE) {
             let length = LARGEST_MESSAGE.min(longest - begin);
             let mut piece: Vec<u8> = own.iter().skip(begin).take(length).copied().collect();
@@ -349,7 +353,7 @@ impl Ranks {
     }
 }
 
-/// Bytes of a message that a 32-bit count holds, with room for those of all ranks.
+/// Largest number of bytes of a message. A 32-bit count holds it, with room for those of all ranks.
 const LARGEST_MESSAGE: usize = 1 << 18;
 
 fn u64_of(bytes: &[u8]) -> u64 {

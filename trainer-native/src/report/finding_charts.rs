@@ -1,4 +1,5 @@
-//! The charts of findings. Files of one kind share a chart, so that runs with and without privacy stand side by side.
+//! The charts of findings. Files of one kind share a chart, so that runs with and without privacy
+//! appear side by side.
 
 use accountant::Bounds;
 use chart::{Bar, Bars, Chart, Group, Scale, Series};
@@ -62,7 +63,7 @@ fn bar(name: &str, value: f64) -> Bar {
     Bar { name: name.to_owned(), value }
 }
 
-/// Adds a bar to the group of this name, which is made where there is none.
+/// Adds a bar to the group of this name, which is created if it does not exist.
 fn add(groups: &mut Vec<Group>, name: &str, bar: Bar) {
     match groups.iter_mut().find(|group| group.name == name) {
         Some(group) => group.bars.push(bar),
@@ -198,7 +199,8 @@ impl Limit {
     }
 }
 
-/// True by false positive rate of each file, what chance gives, and what the certificates allow.
+/// Draws the true positive rate by false positive rate for each file, for chance, and for the
+/// certified limits.
 fn roc(title: &str, all: &[RocCurve<'_>]) -> Option<Chart> {
     let rates = || (0..=100).map(|percent| f64::from(percent) / 100.0);
     let mut series = Vec::new();

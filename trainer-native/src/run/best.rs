@@ -6,7 +6,7 @@ use crate::store::RunStore;
 /// The best evaluation so far.
 #[derive(Debug)]
 pub(super) struct BestSoFar {
-    /// Evaluations without a better one after which training stops.
+    /// Number of consecutive evaluations without improvement after which training stops.
     patience: Option<u64>,
     nll: f64,
     /// Evaluations since the best one.

@@ -37,7 +37,8 @@ pub fn run(request: &Request) -> Result<Summary, RunError> {
     run_alone(&request.check(&Ranks::alone())?)
 }
 
-/// Carries out the plan of a request, or resumes it, on several ranks. Other ranks than the first return nothing.
+/// Carries out the plan of a request, or resumes it, on several ranks. Ranks other than the first
+/// return nothing.
 ///
 /// # Errors
 /// As [`run`], on all ranks together; the error of the first says what failed.
@@ -73,7 +74,7 @@ pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
     job.check_interrupt()
 }
 
-/// A new key of the operating system, the same on all ranks.
+/// Draws a new key from the operating system, the same on all ranks.
 fn os_rng(ranks: &Ranks) -> Result<OsRng, RunError> {
     OsRng::shared(|key| ranks.broadcast_in_place(key)).map_err(|error| RunError::Failed(error.to_string()))
 }
@@ -92,7 +93,7 @@ fn carry_out(job: &Job) -> Result<Option<Summary>, RunError> {
     }
 }
 
-/// The whole run: prepare, train, finish. Other ranks than the first return nothing.
+/// Carries out the whole run: prepare, train, finish. Ranks other than the first return nothing.
 fn run_on<B: Kernels>(
     job: &Job,
     device: B::Device,
@@ -115,8 +116,8 @@ fn run_on<B: Kernels>(
     folder.on_first(|store| finish::finish(job, &mut prepared, evaluation, store))
 }
 
-/// Takes the steps that are left, each charged on the disk before its units are sampled. Returns the last step's
-/// evaluation, if a step was left.
+/// Takes the remaining steps. Each is charged on the disk before its units are sampled. Returns the
+/// last step's evaluation, if any step remained.
 fn train<B: Kernels>(
     job: &Job,
     prepared: &mut Prepared<B>,

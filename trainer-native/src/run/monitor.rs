@@ -1,4 +1,4 @@
-//! Public figures during training: on the screen and in the metrics files.
+//! Shows and records public figures during training.
 
 use plan::CertifiedPlan;
 
@@ -33,7 +33,7 @@ impl<'a> Monitor<'a> {
         Ok(Self { plan, progress: Progress::start(store.steps_done(), end), end, best })
     }
 
-    /// Whether the plan's patience with the evaluations is used up.
+    /// Whether the plan's patience with the evaluations is exhausted.
     pub fn stops(&self) -> bool {
         self.best.stops()
     }

@@ -1,4 +1,4 @@
-//! Everything that training needs, from the plan's files and the run folder.
+//! Prepares everything that training needs, from the plan's files and the run folder.
 
 use dp_tokenizer::identity::Sketch;
 use mechanisms::{PrivacyRng, Purpose};
@@ -80,8 +80,8 @@ impl Inputs {
         }
     }
 
-    /// Refuses ranks that read other files than the first one: they would sample other units, train another model, or compare other
-    /// texts.
+    /// Refuses ranks that read other files than the first rank. They would sample other units,
+    /// train another model, or compare other texts.
     ///
     /// # Errors
     /// [`RunError::Refused`].
@@ -89,7 +89,8 @@ impl Inputs {
         if !job.ranks.are_several() {
             return Ok(());
         }
-        // Keyed by figures of the plan alone, and sent to the ranks that have the text anyway.
+        // The key follows from figures of the plan alone, and the digest goes to ranks that have
+        // the text anyway.
         let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
         let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
@@ -157,7 +158,8 @@ impl Begun {
             }
             store.record_initial_weights(&initial.sha256)?;
         }
-        // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
+        // A charged release is finished and saved before an interrupt, because it cannot be
+        // repeated.
         let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
         label_histogram::obtain(&job.plan, &inputs.units, store, rng)?;
         job.check_interrupt()?;
@@ -264,14 +266,15 @@ impl<B: Kernels> Prepared<B> {
         Ok(Self { tokenizer, data, trainer, held_out, progressed })
     }
 
-    /// Figures of the current weights on the held-out text, if there is any. The ranks share the work, and all get the same.
+    /// Returns the figures of the current weights on the held-out text, if there is any. The ranks
+    /// share the work, and all get the same result.
     pub fn evaluate(&self, ranks: &Ranks) -> Result<Option<Evaluation>, RunError> {
         let model = || self.trainer.inference().on_ranks(ranks);
         let own = self.held_out.as_ref().map(|held_out| held_out.evaluate(&model())).transpose();
         ranks.agree(own)
     }
 
-    /// Figures of the finished model on the held-out text, with scores of what it writes.
+    /// Adds scores of the finished model's answers to its figures on the held-out text.
     pub fn with_scores(&self, figures: Evaluation) -> Result<Evaluation, RunError> {
         match &self.held_out {
             Some(held_out) => held_out.with_scores(figures, &self.trainer.inference(), &self.tokenizer),

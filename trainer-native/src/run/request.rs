@@ -40,7 +40,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A new private run of a plan, with what the plan says.
+    /// Requests a new private run of a plan, with the plan's own settings.
     #[must_use]
     pub fn new(plan: PathBuf) -> Self {
         Self {
@@ -78,7 +78,8 @@ pub(super) struct Job {
     resume: Option<Resume>,
     /// The device, if the user named one.
     given_device: Option<Device>,
-    /// The folder outside of all runs where this computer notes how far their ledgers are.
+    /// The folder, outside of all runs, in which this computer records the positions of their
+    /// ledgers.
     state: Option<PathBuf>,
 }
 
@@ -123,7 +124,7 @@ impl Request {
     }
 }
 
-/// Refuses canaries that the plan's text has no place for.
+/// Refuses canaries for which the plan's text has no place.
 fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError> {
     let refused = |message: &str| Err(RunError::Refused(message.to_owned()));
     if plan.training().objective.reads_fields() {
@@ -251,7 +252,8 @@ impl Job {
         every.is_some_and(|every| steps_done.is_multiple_of(every))
     }
 
-    /// Ends the run here if the user asked to stop. Between two stages everything that was charged is saved.
+    /// Ends the run here if the user asked to stop. Between two stages, everything charged is
+    /// saved.
     pub fn check_interrupt(&self) -> Result<(), RunError> {
         if stop::requested() { Err(self.interrupted()) } else { Ok(()) }
     }
@@ -260,7 +262,7 @@ impl Job {
         RunError::Interrupted { resume: self.resume_command() }
     }
 
-    /// Prints what begins, and a warning if the run is not private.
+    /// Prints what the run begins with, and a warning if the run is not private.
     pub fn announce(&self, ledger: &LedgerState, steps_done: u64) -> Result<(), RunError> {
         if self.test_key.is_some() {
             note("NOT PRIVATE: --test-key makes the noise predictable");
@@ -311,7 +313,7 @@ impl Job {
             shell_word(&self.plan_path),
             shell_word(folder)
         );
-        // A process that is stopped while it reads the text has begun no run.
+        // A process that is stopped while it reads the text has not begun a run.
         if self.folder.join(files::LEDGER).exists() {
             command.push_str(" --resume");
         }

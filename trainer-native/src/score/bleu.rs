@@ -1,4 +1,5 @@
-//! BLEU: the geometric mean of the shares of word runs that the reference has, less for texts that are too short.
+//! BLEU: the geometric mean of the precisions of word runs, with a penalty for texts that are too
+//! short.
 
 use super::{Tokenization, VERSION, matches, ngrams};
 
@@ -51,7 +52,8 @@ pub fn bleu<S: AsRef<str>>(hypotheses: &[S], references: &[S], tokenization: Tok
     Bleu { score, precisions, brevity_penalty, hypothesis_length, reference_length, tokenization }
 }
 
-/// The first run length without a match counts as half a match, the second as a quarter, and so on.
+/// Computes the precisions. The first run length without a match counts as half a match, the second
+/// as a quarter, and so on.
 fn precisions(correct: [u64; ORDERS], total: [u64; ORDERS]) -> [f64; ORDERS] {
     let mut precisions = [0.0; ORDERS];
     if correct == [0; ORDERS] {

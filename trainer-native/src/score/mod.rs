@@ -90,7 +90,7 @@ impl Metric {
     }
 }
 
-/// White space as Python's `str.split` has it.
+/// Whether a character is white space for Python's `str.split`.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

@@ -59,8 +59,8 @@ fn epsilon_of_event(plan: &CertifiedPlan, event: &DpEvent) -> Result<Bounds, Run
         .map_err(|error| RunError::Failed(format!("accountant: {error}")))
 }
 
-/// Whether a run may be charged so much: no more ε than its plan has, and in a trial of a search nothing but the events that
-/// the search was charged for.
+/// Whether a run may have these charges: no more ε than its plan has, and, in a trial of a search,
+/// only events that the search was charged for.
 ///
 /// # Errors
 /// As [`epsilon_of`].
@@ -77,7 +77,7 @@ fn covers(plan: &CertifiedPlan, charges: &Charges) -> bool {
     plan.covers(charges.iter().map(|charge| (&charge.event, charge.count)))
 }
 
-/// Refuses a ledger whose header or events are not the plan's.
+/// Refuses a ledger whose header or events differ from the plan's.
 pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<(), RunError> {
     let header = ledger.header();
     let differs =
@@ -126,7 +126,8 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
     Ok(())
 }
 
-/// The step to end before: the plan's last, or an earlier one if crashes burned more steps than the plan has spare.
+/// Returns the step before which to end: the plan's last one, or an earlier one if crashes burned
+/// more steps than the plan has spare.
 pub(super) fn affordable_end(
     plan: &CertifiedPlan,
     ledger: &LedgerState,

@@ -1,4 +1,4 @@
-//! Names of the files in a run folder, and what a folder must hold to be used.
+//! Names of the files in a run folder, and checks that a folder can be used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) const LEDGER: &str = "ledger.jsonl";
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 /// The best weights so far by public evaluation text, during the run.
 pub(crate) const BEST: &str = "best.safetensors";
-/// Models after some of the steps, each in a folder named after its number of steps.
+/// Models after selected steps, each in a folder named after its number of steps.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// The tokenizer.
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
@@ -43,7 +43,7 @@ pub(crate) const EVALUATION: &str = "evaluation.json";
 pub(crate) const CANARIES: &str = "canaries.json";
 /// Findings of an audit.
 pub(crate) const AUDIT: &str = "audit.json";
-/// A keyed digest of the training text, private and only there during the run.
+/// A keyed digest of the training text, which is private and exists only during the run.
 pub(crate) const CORPUS_DIGEST: &str = ".corpus-digest";
 /// The certificate for programs.
 pub(crate) const CERTIFICATE_JSON: &str = "certificate.json";
@@ -98,7 +98,7 @@ pub(crate) fn earlier_statements(folder: &Path) -> Result<Vec<PathBuf>, RunError
     Ok(found)
 }
 
-/// The folder with the proof of the run whose model wrote a text, beside the text.
+/// Returns the folder, beside a text, with the proof of the run whose model wrote the text.
 pub(crate) fn proof_of_text(text: &Path) -> PathBuf {
     let is_compressed = text.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
     let text = if is_compressed { text.with_extension("") } else { text.to_owned() };
@@ -138,7 +138,7 @@ pub(super) fn unfinished(folder: &Path) -> RunError {
     ))
 }
 
-/// Refuses to write over a file of a run, or over any other file unless under `overwrite`.
+/// Refuses to overwrite a file of a run, or any other file without `overwrite`.
 ///
 /// # Errors
 /// [`RunError::Refused`], with what to give instead.
@@ -156,8 +156,9 @@ pub(crate) fn check_new(path: &Path, overwrite: bool) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Refuses a folder with files that nobody left who was killed before the ledger began: a stray `tokenizer.json` must never be
-/// taken for that of `owner`, a run or a sweep. `left` names what it may have left.
+/// Refuses a folder with files other than `left`, which an `owner` (a run or a sweep) may leave if
+/// it is killed before its ledger begins. A stray `tokenizer.json` must never be taken for the
+/// owner's.
 pub(crate) fn require_empty(folder: &Path, owner: &str, left: &[&str]) -> Result<(), RunError> {
     let Ok(listing) = fs::read_dir(folder) else { return Ok(()) };
     for entry in listing.flatten() {

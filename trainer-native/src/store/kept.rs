@@ -1,4 +1,5 @@
-//! Weights that a run keeps beside its checkpoint: the best so far, and snapshots. All are releases that the ledger pays for.
+//! Weights that a run keeps beside its checkpoint: the best ones so far, and snapshots. The ledger
+//! pays for all of these releases.
 
 use super::checkpoint::Checkpoint;
 use super::metrics::{Metric, read_metrics};
@@ -12,11 +13,12 @@ pub(crate) struct BestWeights {
     pub step: u64,
     /// Mean negative log-likelihood on the text.
     pub nll: f64,
-    /// The trained ones, under Hugging Face names.
+    /// The trained weights, under Hugging Face names.
     pub weights: Vec<NamedTensor>,
 }
 
-/// Name of their evaluation: the bits of a double in exact parts of 16 bits.
+/// Name of the evaluation's tensor: the bits of a double, in parts of 16 bits, which f32 holds
+/// exactly.
 const NLL: &str = "evaluation.nll";
 
 impl RunStore<'_> {
@@ -82,8 +84,8 @@ impl RunStore<'_> {
         steps.flat_map(of_snapshot).filter(|name| self.path.join(name).is_file()).collect()
     }
 
-    /// Charges the steps that an early stop leaves out. When a run stops depends on its released weights, so what it may claim is
-    /// the ε of all the steps that it could have taken.
+    /// Charges the steps that an early stop leaves out. The time of the stop depends on released
+    /// weights, so the run can only claim the ε of all the steps that it could have taken.
     ///
     /// # Errors
     /// As [`RunStore::reserve_step`].

@@ -34,7 +34,7 @@ impl Lineage {
         &self.parents
     }
 
-    /// The stages that called their text public, however far back.
+    /// Returns all earlier stages that called their text public.
     pub fn public_stages(&self) -> &[PublicStage] {
         &self.public_stages
     }
@@ -54,7 +54,7 @@ impl Lineage {
     /// Adds a stage.
     ///
     /// # Errors
-    /// A sentence if it is there already with another relation.
+    /// A sentence, if the stage is already present with another relation.
     pub fn insert(&mut self, parent: Parent) -> Result<(), String> {
         match self.parents.iter().find(|known| known.sha256 == parent.sha256) {
             None => self.parents.push(parent),

@@ -20,7 +20,8 @@ use crate::RunError;
 use crate::durable;
 use crate::progress::note;
 
-/// The folder of this program in the user's state folder, as the XDG Base Directory Specification has it.
+/// Returns the folder of this program in the user's state folder, as the XDG Base Directory
+/// Specification defines it.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = folder("XDG_STATE_HOME")
@@ -29,7 +30,7 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     Some(base.join("trainer-native"))
 }
 
-/// Lines that are noted one after another, each on the disk when it was noted.
+/// Lines that are appended one after another. Each is durable before the next.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
@@ -37,7 +38,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// The journal of what `key` names; `None` if there is no state folder that can be written, which is said.
+    /// Opens the journal that `key` names. Without a writable state folder, it says so and returns
+    /// `None`.
     pub fn open(state: Option<&Path>, key: &str) -> Option<Self> {
         let Some(state) = state else {
             note(
@@ -63,7 +65,7 @@ impl Journal {
             .ok()
     }
 
-    /// The whole lines that were noted. What a crash left of another is removed.
+    /// Returns the whole lines of the journal, and removes the remains of a line that a crash left.
     pub fn lines(&self) -> Result<Vec<String>, RunError> {
         let bytes = durable::read(&self.path)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -81,13 +83,13 @@ impl Journal {
         let written =
             self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            // What does not stand on the ledger must not stand here.
+            // A line that is not in the ledger must not be here.
             let _ = self.file.set_len(before).and_then(|()| self.file.sync_all());
             RunError::storage("write", &self.path, &error)
         })
     }
 
-    /// Leaves one line alone.
+    /// Replaces the journal by a single line.
     fn keep(&mut self, line: &str) -> Result<(), RunError> {
         durable::write_atomic(&self.path, format!("{line}\n").as_bytes())?;
         let opened = durable::private_file().append(true).open(&self.path);
@@ -96,7 +98,7 @@ impl Journal {
     }
 }
 
-/// The place of a journal. The name tells nothing of its key.
+/// Returns the path of a journal. Its name does not reveal the key.
 fn path_of(state: &Path, key: &str) -> PathBuf {
     let name = durable::sha256_hex(format!("trainer-native journal {key}").as_bytes());
     state.join(&name[..32])
@@ -107,10 +109,12 @@ fn path_of(state: &Path, key: &str) -> PathBuf {
 pub(crate) struct Mirror(Journal);
 
 impl Mirror {
-    /// The mirror of the ledger whose run has this key, at its position. A new run has none yet.
+    /// Opens the mirror of the ledger whose run has this key, and records its position. A new run
+    /// has no mirror yet.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the ledger does not continue what was noted, or [`RunError::Storage`].
+    /// [`RunError::Refused`] if the ledger does not continue the recorded position, or
+    /// [`RunError::Storage`].
     pub fn open(
         state: Option<&Path>,
         key: &str,
@@ -148,7 +152,7 @@ fn parse(line: &str) -> Option<LedgerPosition> {
     Some(LedgerPosition { lines: lines.parse().ok()?, sha256: sha256.to_owned() })
 }
 
-/// The runs of a sweep that began, as this computer saw it. `sweep` names the sweep.
+/// The runs of a sweep that began, as recorded on this computer. `sweep` names the sweep.
 #[derive(Debug)]
 pub(super) struct BegunRuns(Option<Journal>);
 
@@ -157,7 +161,8 @@ impl BegunRuns {
         Self(Journal::open(state, sweep))
     }
 
-    /// Refuses to begin a run in a folder in which one began before: its ledger is lost, and the sweep pays for one run.
+    /// Refuses to begin a run in a folder in which a run began before. Its ledger is lost, and the
+    /// sweep pays for a single run.
     ///
     /// # Errors
     /// [`RunError::Refused`].

@@ -22,7 +22,7 @@ pub(super) fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Res
 
 /// An announcement that an unfinished line may have made.
 enum TornLine {
-    /// Nothing that costs privacy and is not charged already.
+    /// Nothing that costs privacy beyond the charges so far.
     Nothing,
     /// The release of the vocabulary.
     Release(DpEvent),
@@ -62,8 +62,8 @@ fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunE
     };
     let mut charges = state.charges();
     charges.add(&event, 1);
-    // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the
-    // completion's.
+    // A step is never reserved beyond what the plan pays for. If another step does not fit, the
+    // torn line was that of completion.
     if accounting::affords(plan, state, &charges)? {
         Ok(TornLine::Step(Box::new(Entry::Step { step, attempt, event })))
     } else {

@@ -87,7 +87,7 @@ pub(super) struct SettingFindings {
     pub runs: Vec<RunFindings>,
     /// Mean perplexity per token or label on the public evaluation text; absent if a run has none.
     pub mean: Option<f64>,
-    /// Sample standard deviation of it; absent for a single run.
+    /// Sample standard deviation of the mean perplexity's values; absent for a single run.
     pub standard_deviation: Option<f64>,
 }
 
@@ -126,7 +126,7 @@ impl SettingFindings {
 }
 
 impl SweepCertificate {
-    /// The certificate of a charge and of what its trials found.
+    /// Creates the certificate of a charge and of its trials' results.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a figure has no JSON form.
@@ -225,7 +225,7 @@ pub struct SweepSummary {
     pub epsilon: Bounds,
     /// Failure probability.
     pub delta: f64,
-    /// Files of the folder that no digest covers, where it was verified.
+    /// Files of the folder for which there is no digest, if the folder was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_covered: Option<Vec<String>>,
     findings: Findings,

@@ -73,7 +73,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
     stop::listen()?;
     let mut sweep = OpenSweep::open(input, request, folder)?;
     if sweep.folder.join(files::CERTIFICATE_JSON).exists() {
-        // A process may have been killed between the certificate and this.
+        // A process may have been killed between the certificate and this point.
         best::remove_secrets(&sweep.folder)?;
         durable::settle(&sweep.folder);
         return verify_sweep(&sweep.folder);
@@ -113,7 +113,7 @@ impl OpenSweep {
             let trial = self.trial(setting, &folder, self.test_key)?;
             crate::run::release_vocabulary(trial)?;
         }
-        // The folder is published, and no process resumes it.
+        // The folder is published, and no process resumes its run.
         forget_corpus(&folder)?;
         self.search.vocabulary_sha256 = verify::vocabulary(&self.folder, &self.certified, &self.search)?;
         self.vocabulary = Some(folder.join(files::TOKENIZER));

@@ -89,7 +89,7 @@ pub(crate) fn stage(folder: &Path) -> Result<Option<(Parent, bool)>, RunError> {
     Ok(Some((stage, folder.join(files::CERTIFICATE_JSON).exists())))
 }
 
-/// A sweep and its charge: a function of the files that it was begun with.
+/// A sweep and its charge, which follow from the files that it began with.
 pub(super) struct Promise {
     pub charge: Charge,
     pub input: SweepInput,
@@ -164,7 +164,7 @@ pub(super) fn vocabulary(
 /// Verifies every published run and collects the scores, and the files that were verified.
 ///
 /// # Errors
-/// [`RunError::Verification`] if a run is missing, altered, or none of this sweep.
+/// [`RunError::Verification`] if a run is missing, altered, or not a run of this sweep.
 pub(super) fn findings(
     folder: &Path,
     certified: &CertifiedSweep,
@@ -201,7 +201,7 @@ pub(super) fn findings(
     Ok((found, coverage))
 }
 
-/// A run that was verified and is a trial of this sweep, and the digest of its plan.
+/// Verifies a run and that it is a trial of this sweep, and returns it with the digest of its plan.
 fn verified(
     folder: &Path,
     name: &str,

@@ -1,6 +1,8 @@
-//! Synthetic records drawn from a finished run's model: JSON Lines, with the run's certificate and a data card.
+//! Synthetic records drawn from a finished run's model: JSON Lines, with the run's certificate and
+//! a data card.
 //!
-//! Drawing from a private model is post-processing of it: it costs no ε (Dwork, Roth 2014, Proposition 2.1).
+//! Drawing from a private model is post-processing, which costs no ε (Dwork, Roth 2014, Proposition
+//! 2.1).
 
 mod card;
 mod prompts;
@@ -80,12 +82,14 @@ impl Outputs {
     }
 }
 
-/// Verifies the run, draws records from its model and writes them with the certificate and a card. A record depends on the seed
-/// and on its number alone, so what was interrupted goes on where it stopped.
+/// Verifies the run, draws records from its model and writes them with the certificate and a card.
+/// A record depends only on the seed and on its number, so an interrupted synthesis continues where
+/// it stopped.
 ///
 /// # Errors
-/// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if its model writes no records, or the files
-/// that are there are of another synthesis; [`RunError::Storage`] if a file cannot be written.
+/// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if its model
+/// writes no records, or the existing files belong to another synthesis; [`RunError::Storage`] if a
+/// file cannot be written.
 pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     let outputs = Outputs::of(&synthesis.out)?;
     if let Strategy::Search(_) = synthesis.options.strategy {
@@ -127,7 +131,8 @@ pub(crate) fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     Ok(outputs.text)
 }
 
-/// Copies what proves a run into a folder, before the first record: a plan that trains on the records finds it there.
+/// Copies the proof of a run into a folder before the first record, where a plan that trains on the
+/// records finds it.
 fn prove(run: &Path, folder: &Path) -> Result<(), RunError> {
     durable::create_folder(folder)?;
     for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
@@ -191,7 +196,8 @@ fn drawn_seed() -> Result<u64, RunError> {
     Ok(rng.stream(Purpose::Generation, 0, 0).below(SEEDS))
 }
 
-/// The file to append to, and how many records it holds. A line that an interruption cut is removed.
+/// Opens the file to append to, and counts its records. It removes an incomplete line that an
+/// interruption left.
 fn partial(path: &Path, count: u64) -> Result<(File, u64), RunError> {
     let failed = |error: &std::io::Error| RunError::storage("write", path, error);
     let mut file = OpenOptions::new()

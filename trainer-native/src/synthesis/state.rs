@@ -25,10 +25,11 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Records how this synthesis draws, or finds that it did before. A seed that was not given stays what it was.
+    /// Records the settings of this synthesis, or checks that an earlier process recorded the same.
+    /// A seed that is not given stays unchanged.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the file is of another synthesis.
+    /// [`RunError::Refused`] if the file belongs to another synthesis.
     pub fn begin_or_resume(
         path: &Path,
         synthesis: &Synthesis,

@@ -21,7 +21,8 @@ use network::tensor::{DType, FloatDType, Tensor, TensorData, from_host, to_host}
 /// A tensor on the host under its name in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedTensor<Values = Vec<f32>> {
-    /// Hugging Face name, or in a checkpoint one that begins with `optimizer.` or `clipping.`.
+    /// Name in Hugging Face's checkpoints. In a checkpoint of a run, some names begin with
+    /// `optimizer.` or `clipping.`.
     pub name: String,
     /// Row-major shape.
     pub shape: Vec<usize>,
@@ -100,7 +101,7 @@ impl StoredValues {
         self.bytes.chunks_exact(size).all(|bytes| word(&bytes[size - 2..]) & exponent != exponent)
     }
 
-    /// A tensor in the same format, or in 32 bits on a device that does not hold 16.
+    /// Creates a tensor in the same format, or in 32 bits on a device that does not hold 16.
     pub(crate) fn into_tensor<B: Kernels>(self, device: &B::Device) -> Tensor<B, 1> {
         let length = self.len();
         if self.format == DType::F32 || !B::HOLDS_16_BITS {
@@ -247,7 +248,7 @@ const PRIVACY_ID: &str = "privacy_id";
 pub struct PrivacyMark {
     /// The promise.
     pub promise: String,
-    /// The name of the run that wrote it, which no other run has.
+    /// The unique name of the run that wrote the file.
     pub id: Option<String>,
 }
 

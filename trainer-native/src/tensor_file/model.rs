@@ -55,7 +55,7 @@ fn write_tensors<T: View>(
     tensors.iter().try_for_each(|(_, tensor)| write(&tensor.data()))
 }
 
-/// Orders the tensors, and gives what precedes their data in a file.
+/// Orders the tensors, and returns the part of the file before their data.
 fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> Result<Vec<u8>, RunError> {
     // As the library orders them.
     tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
@@ -70,7 +70,8 @@ fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> Resul
     let failed = |error: String| RunError::Failed(format!("cannot lay out the tensors: {error}"));
     let places = places.map_err(|error| failed(error.to_string()))?;
     let places = serde_json::to_string(&places).map_err(|error| failed(error.to_string()))?;
-    // The library writes metadata in the order of a hash table; equal weights are to give equal files.
+    // The library writes metadata in the order of a hash table, but equal weights must give equal
+    // files.
     let privacy = serde_json::Value::from(mark.promise.as_str());
     let id = mark.id.as_deref().map(|id| format!(",\"{PRIVACY_ID}\":{}", serde_json::Value::from(id)));
     let between = if tensors.is_empty() { "" } else { "," };

@@ -6,7 +6,7 @@ use crate::tensor_file::{NamedTensor, TensorMap, named_tensors};
 use network::nn::{Kernels, ParamSpec};
 use network::tensor::{Tensor, to_host};
 
-/// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.
+/// Name of the optimizer's step counter: two halves of 20 bits, because f32 holds 24 bits exactly.
 const COUNTER: &str = "optimizer.steps";
 
 /// Name of an adaptive clip norm; 0 before the first step.
@@ -52,7 +52,8 @@ impl<B: Kernels> Trainer<B> {
         Ok(())
     }
 
-    /// The trained weights: those of adapters, or of the model where it is trained itself.
+    /// Returns the trained weights: those of adapters, or those of the model if it is trained
+    /// itself.
     #[must_use]
     pub fn trained(&self) -> Vec<NamedTensor> {
         named_tensors(self.weights.specs(), self.weights.values())

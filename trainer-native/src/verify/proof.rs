@@ -19,11 +19,11 @@ use crate::tensor_file::PrivacyMark;
 
 /// The facts that a stage proves about itself.
 pub(crate) struct Proof {
-    /// The stage itself. Its relation to another text is that text's to declare.
+    /// The stage itself. Its relation to another text is declared by the plan of that text.
     pub stage: Parent,
     /// Whether its own text is public.
     pub is_public: bool,
-    /// Whether it is a release that was paid for and wrote no tokenizer.
+    /// Whether it is a release that was charged and wrote no tokenizer.
     pub is_only_spent: bool,
     /// Whether its tokenizer comes from private text.
     pub has_private_tokenizer: bool,
@@ -50,10 +50,12 @@ fn read_files(folder: &Path, names: &[&'static str]) -> Result<Vec<ProofFile>, R
 }
 
 impl Proof {
-    /// The stage that made the files of a folder, verified; [`None`] if nothing there says that there was one.
+    /// Returns the verified stage that made the files of a folder, or [`None`] if nothing in the
+    /// folder names one.
     ///
     /// # Errors
-    /// [`RunError::Refused`] for a folder that bears a mark of a run without its ledger; as [`VerifiedRun::read_proof`].
+    /// [`RunError::Refused`] for a folder that bears a mark of a run without its ledger; as
+    /// [`VerifiedRun::read_proof`].
     pub fn find(folder: &Path) -> Result<Option<Self>, RunError> {
         if folder.join(files::LEDGER).exists() || folder.join(files::PRIVACY).exists() {
             let proof = Self::read(folder, &folder.join(files::PARENTS))?;
@@ -171,7 +173,7 @@ impl Proof {
             _ if is_public => (Charges::default(), PrivacyUnit::Record, NeighboringRelation::AddOrRemoveOne),
             _ => return Err(refused("it states no event; train the vocabulary again")),
         };
-        // A release that ended before its tokenizer was written is paid for.
+        // A release that ended before its tokenizer was written is charged.
         let is_only_spent = statement.tokenizer_sha256.is_none() && !is_public;
         if statement.id.is_none() && !is_public {
             return Err(refused(
@@ -212,7 +214,7 @@ impl Proof {
         })
     }
 
-    /// The files of the folder must be those that the proof names.
+    /// Checks that the files of the folder are those that the proof names.
     fn check_files(&self, folder: &Path) -> Result<(), RunError> {
         let altered = |name: &str| {
             Err(RunError::Verification(format!(
@@ -242,7 +244,8 @@ impl Proof {
     }
 }
 
-/// The digest of a checkpoint, as [`crate::pretrained::Checkpoint`] makes it of its files' digests.
+/// Returns the digest of a checkpoint, computed from its files' digests as
+/// [`crate::pretrained::Checkpoint`] does.
 fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
     let [Some(config), Some(model)] = digests else { return None };
     Some(sha256_hex(format!("{config}{model}").as_bytes()))

@@ -13,8 +13,8 @@ use crate::store::ledger::{LedgerState, events_on_same_units};
 use crate::store::{files, spent_by_stopped};
 
 impl Proof {
-    /// The proof of a run without a certificate, from its plan and its ledger. A torn last line is charged as what it may have
-    /// announced.
+    /// The proof of a run without a certificate, from its plan and its ledger. A torn last line is
+    /// charged as the computation that it may have announced.
     ///
     /// # Errors
     /// [`RunError::Verification`] if the ledger, the plan or an earlier stage is not what the run wrote.

@@ -1,4 +1,5 @@
-//! Canaries: public sequences of tokens that are planted in the training text, to see what a model keeps of them.
+//! Canaries: public sequences of tokens that are planted in the training text, to measure how much
+//! of them a model memorizes.
 
 mod secrets;
 
@@ -88,7 +89,7 @@ pub(crate) struct CanaryTokens {
     pub of_text: Vec<u32>,
 }
 
-/// The canaries of a run. They are public, but whoever guesses the coins must not have read them.
+/// The canaries of a run. They are public, but the guesser of the coins must not have read them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Canaries {

@@ -114,7 +114,7 @@ impl Secret {
         self.tokens[self.place]
     }
 
-    /// A record that holds nothing else, as a unit of its own.
+    /// Makes a record that holds the secret with its hints and nothing else, as a unit of its own.
     pub fn record(&self, spec: WindowSpec) -> Vec<u32> {
         let first = if spec.overlaps { vec![spec.eos] } else { Vec::new() };
         [first.as_slice(), &self.tokens, &[spec.eos]].concat()
@@ -124,7 +124,8 @@ impl Secret {
 /// The place of a secret in a unit that holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Slot {
-    /// A number from 0 to 1: a secret of probability p is planted here if it is below p.
+    /// A uniform number from 0 to 1. A secret of probability p is planted if this number is below
+    /// p.
     pub chance: f64,
     /// Number of the unit's tokens before the secret's sequence.
     pub gap: usize,
@@ -174,15 +175,15 @@ impl Secrets {
         secrets
     }
 
-    /// The units of all copies: each a record that is a secret with its hints.
+    /// Returns the units of all copies. Each is a record that holds one secret with its hints.
     pub(super) fn copies(&self, drawn: &[Secret], spec: WindowSpec) -> Vec<Vec<u32>> {
         let levels = self.levels();
         let copies = |secret: &Secret| vec![secret.record(spec); levels[secret.level] as usize];
         drawn.iter().flat_map(copies).collect()
     }
 
-    /// The tokens of a unit with the secrets that are planted in it. The secret with the index `also` is planted in any case;
-    /// its hints begin at the place that is returned beside the tokens.
+    /// Returns the tokens of a unit with the secrets that are planted in it, and the place at which
+    /// the hints of secret `also` begin. That secret is planted in any case.
     pub(crate) fn inserted(
         &self,
         drawn: &[Secret],

@@ -1,4 +1,5 @@
-//! Sums in integers: what one example can move, and what changes no bit.
+//! Tests of sums in integers: how far one example can move them, and what does not change any of
+//! their bits.
 
 use plan::{Adaptive, Automatic};
 
@@ -146,7 +147,7 @@ fn regrouping_moves_a_fast_sum_by_less_than_the_certificate_says() {
     }
 }
 
-/// Gradients that single precision measures badly, and some that are no numbers.
+/// The gradients are ones that single precision measures badly, and some that are not numbers.
 #[test]
 fn no_gradient_is_longer_than_the_clip_norm_in_integers() {
     let specs = [ParamSpec {
@@ -184,7 +185,8 @@ fn exact_sums_are_the_clipped_sums() {
     assert!(relative_distance(&got, &want) < 2e-5);
 }
 
-/// Positions cancel, and rounding leaves a residue that automatic clipping would scale up to any length.
+/// Positions cancel, and rounding leaves a residue that automatic clipping would scale up without
+/// limit.
 #[test]
 fn a_gradient_that_cancels_is_not_scaled_beyond_the_clip_norm() {
     let specs = [ParamSpec {

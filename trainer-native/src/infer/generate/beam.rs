@@ -1,4 +1,4 @@
-//! Beam search: the best of several texts that grow side by side.
+//! Beam search: the best of several texts that are extended in parallel.
 //!
 //! It keeps and ends texts exactly as `transformers` does, so that both find the same texts.
 
@@ -57,7 +57,8 @@ impl Search {
         Self { growing: vec![Scored { tokens: Vec::new(), score: 0.0 }], finished: Vec::new(), done: false }
     }
 
-    /// Takes the logits of each growing text's next token. Returns the text that each new growing text continues.
+    /// Takes the logits of each growing text's next token. Returns the index of the text that each
+    /// new text extends.
     fn advance(
         &mut self,
         prompt: &Prompt,

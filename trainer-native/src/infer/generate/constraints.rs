@@ -12,7 +12,8 @@ pub(crate) struct Constraints {
     pub no_repeat_ngram: usize,
     /// The end-of-text token.
     pub end: u32,
-    /// Tokens from here on stand for nothing: a checkpoint's vocabulary may be longer than its tokenizer's.
+    /// Number of known tokens. Later ids have no token, because a checkpoint's vocabulary may be
+    /// longer than its tokenizer's.
     pub known: usize,
 }
 
@@ -31,7 +32,7 @@ impl Constraints {
     }
 }
 
-/// Tokens that would complete a run of `n` tokens that `written` has already.
+/// Returns the tokens that would complete a run of `n` tokens which `written` already contains.
 fn repeating(written: &[u32], n: usize) -> impl Iterator<Item = u32> {
     let last = written.len().checked_sub(n.saturating_sub(1)).filter(|_| n > 0).map(|from| &written[from..]);
     let completing = move |run: &[u32]| {

@@ -1,4 +1,4 @@
-//! Logits of texts that grow token by token, in one batch.
+//! Computes the logits of texts that grow token by token, in one batch.
 
 use crate::infer::{InferenceError, InferenceModel};
 use network::Example;
@@ -28,7 +28,7 @@ pub(crate) struct Decoding<'a, B: Kernels> {
 }
 
 impl<'a, B: Kernels> Decoding<'a, B> {
-    /// Reads the prompts. Returns the logits of each one's next token.
+    /// Reads the prompts. Returns the logits of the next token of each.
     pub fn start(
         model: &'a InferenceModel<B>,
         prompts: &[Prompt],
@@ -43,7 +43,8 @@ impl<'a, B: Kernels> Decoding<'a, B> {
         Ok((Self { model, cache: Cache::join(caches), places }, logits))
     }
 
-    /// Logits of the token after each text. Text i is that of the previous call's row `parents[i]` and one token.
+    /// Returns the logits of the token after each text. Text i is the text of the previous call's
+    /// row `parents[i]` and one more token.
     ///
     /// The text of an encoder–decoder must fit the decoder ([`InferenceModel::most_written`]).
     pub fn next_logits(
@@ -73,7 +74,7 @@ impl<'a, B: Kernels> Decoding<'a, B> {
 }
 
 impl<B: Kernels> InferenceModel<B> {
-    /// The longest text that the model predicts without moving positions.
+    /// Returns the length of the longest text that the model predicts without moving positions.
     fn text_context(&self) -> usize {
         let shape = self.network.shape();
         shape.decoder.unwrap_or(shape.input)

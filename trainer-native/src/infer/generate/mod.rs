@@ -39,7 +39,7 @@ pub(crate) struct Options {
     pub batch: usize,
     /// Makes sampled text reproducible.
     pub seed: Option<u64>,
-    /// Number of the first prompt among those of the seed.
+    /// Index of the first prompt in the random streams of the seed.
     pub first: u64,
 }
 
@@ -111,7 +111,7 @@ impl<B: Kernels> RunModel<B> {
         Ok(prompts.iter().zip(&texts).map(decoded).collect())
     }
 
-    /// The prompt that has the model continue or answer a text, given as its tokens.
+    /// Returns the prompt that makes the model continue or answer a text, given as its tokens.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the model generates no text.
@@ -138,7 +138,8 @@ impl<B: Kernels> RunModel<B> {
         }
     }
 
-    /// The tokens of a prompt: of a model that learnt conversations, those of its chat template.
+    /// Returns the tokens of a prompt, rendered by the chat template if the model learnt
+    /// conversations.
     fn encoded(&self, prompt: &str) -> Result<Vec<u32>, RunError> {
         match self.objective.task() {
             Some(task) => Ok(self.tokenizer.encode(&task.turn(prompt)?)),

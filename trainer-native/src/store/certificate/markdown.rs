@@ -63,7 +63,8 @@ fn guarantee(out: &mut String, c: &Certificate) -> fmt::Result {
     if let Some(search) = &c.search {
         writeln!(out, "| ε covers | all trials of sweep `{}` |", search.sweep_sha256)?;
     }
-    // A search is charged as a whole before it begins, so it may spend what it spent.
+    // A search is charged as a whole before it begins, so the ε that it may spend equals the ε that
+    // it spent.
     if let Some(planned) = g.planned_epsilon.filter(|_| c.search.is_none()) {
         writeln!(out, "| ε allowed by the plan | between {} and {} |", planned.lower, planned.upper)?;
     }

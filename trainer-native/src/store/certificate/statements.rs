@@ -30,7 +30,7 @@ pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) ->
     reasons
 }
 
-/// The reasons that lie in the run and not in what it builds on.
+/// Returns the reasons that lie in the run itself, and not in earlier stages.
 pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let header = ledger.header();
     let mut reasons = Vec::new();
@@ -45,7 +45,8 @@ pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) 
     reasons
 }
 
-/// The mark beside the weights, so that a model without its folder still says what it promises.
+/// Returns the mark that is written with the weights, so that a model without its folder still
+/// states its promise.
 pub(crate) fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> PrivacyMark {
     let promise = match not_private_because(plan, ledger).as_slice() {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
@@ -76,7 +77,7 @@ pub(super) fn summary(
     }
 }
 
-/// The guarantee in a sentence, with what voids it.
+/// Returns the guarantee in a sentence, with what voids it.
 pub(super) fn statement(
     wording: &Wording,
     plan: &CertifiedPlan,
@@ -97,7 +98,7 @@ pub(super) fn statement(
     }
 }
 
-/// A guarantee that only secret randomness would give.
+/// Marks a guarantee as void that only secret randomness would give.
 pub(crate) fn void_by_known_noise(sentence: &str) -> String {
     format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
 }
@@ -134,7 +135,7 @@ pub(super) fn unit(wording: &Wording, unit: PrivacyUnit) -> String {
     }
 }
 
-/// Conditions that the guarantee rests on and the program cannot check, or does not meet.
+/// Returns the conditions of the guarantee that the program cannot check or does not meet.
 pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let mut list = if plan.plan().is_public() {
         vec![wording.public_text.to_owned()]
@@ -349,7 +350,7 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     list
 }
 
-/// A ledger knows only what was done in its own folder.
+/// States that a ledger records only what was done in its own folder.
 fn copies(resumed: u64) -> String {
     let limit = "Copies of the run folder: steps that were taken in a copy of it on another computer or by another user, or before \
                  an older state of it was put back together with the user's state folder (or where there was none), are not on \

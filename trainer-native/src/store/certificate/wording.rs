@@ -20,7 +20,7 @@ pub(crate) struct Wording {
     /// The text was written by the model of an earlier run.
     pub written_text: &'static str,
     pub written_evaluation: &'static str,
-    /// The number of units, where sampling does not depend on it and where it does.
+    /// The number of units, if sampling does not depend on it and if it does.
     pub declared_units: &'static str,
     pub exact_units: &'static str,
     pub evaluation: &'static str,

@@ -14,7 +14,7 @@ use crate::ranks::Placement;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Randomness {
-    /// A secret 256-bit key of the operating system, a new one each process.
+    /// A secret 256-bit key of the operating system, a new one for each process.
     OperatingSystem,
     /// A known key: the run can be repeated and is not private.
     TestKey {
@@ -33,7 +33,7 @@ pub(crate) struct Computation {
     /// Arithmetic of the sum of clipped gradients; absent if steps do not clip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arithmetic: Option<plan::Arithmetic>,
-    /// The noise on their sum; absent where steps add none.
+    /// The noise on the sum of gradients; absent if steps add none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseDraw>,
     /// The ranks of the process that began the run, if there were several.
@@ -56,7 +56,7 @@ impl Randomness {
     }
 }
 
-/// The search that a run is a trial of. Its ε stands for that of the run.
+/// The search that a run is a trial of. The run is charged the ε of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Search {
     /// SHA-256 of the sweep's charge.
@@ -69,7 +69,8 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Whether trials that carry out `plan` are among those of the search, and the release of its vocabulary too.
+    /// Whether trials that carry out `plan` belong to the search. The release of its vocabulary
+    /// counts as well.
     pub fn includes(&self, plan: &CertifiedPlan) -> bool {
         let DpEvent::Composed { events } = &self.event else { return false };
         let release = plan.tokenizer_release().map(|release| &release.event);
@@ -95,7 +96,7 @@ impl Search {
         })
     }
 
-    /// The number of trials, where all of them are published.
+    /// Returns the number of trials, if all of them are published.
     pub fn published_trials(&self) -> u64 {
         let DpEvent::Composed { events } = &self.event else { return 0 };
         let counts = events.iter().map(|event| match event {
@@ -111,7 +112,7 @@ impl Search {
 pub(crate) struct Header {
     /// Version of the ledger's format.
     pub format: u32,
-    /// The run's name, which no other run has: random, unless a test key makes it.
+    /// The run's unique name: random, unless a test key determines it.
     pub id: String,
     /// SHA-256 of the certified plan's canonical JSON.
     pub plan_sha256: String,
@@ -143,12 +144,12 @@ pub(crate) struct Header {
     pub public_stages: Vec<PublicStage>,
 }
 
-/// A stage that called its text public. Whoever builds on it cannot call the same text private.
+/// A stage that called its text public. A run that builds on it cannot call the same text private.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PublicStage {
     /// Name of the stage.
     pub name: String,
-    /// A sketch of its text, under a key that everyone knows.
+    /// A sketch of the text, under a public key.
     pub text: Sketch,
 }
 
@@ -161,7 +162,8 @@ pub(crate) struct FileDigest {
     pub sha256: String,
 }
 
-/// The model in 16 bits, as an export writes it. The run states its digests, so an export is verified as the run is.
+/// The model in 16 bits, as an export writes it. The run states its digests, so that an export can
+/// be verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RoundedModel {
     /// Number format of the weights, as `transformers` names it.
@@ -209,7 +211,8 @@ pub(crate) enum Entry {
     Step {
         /// Logical step, from 0.
         step: u64,
-        /// 1 the first time this step is reserved, 2 after a crash burned the first, …
+        /// Number of the attempt: 1 for the first reservation of the step, 2 after a crash burned
+        /// the first, …
         attempt: u64,
         /// Event of the step.
         event: DpEvent,
@@ -225,9 +228,11 @@ pub(crate) enum Entry {
     Resume {
         /// Steps done in the checkpoint.
         steps_done: u64,
-        /// Bytes of a torn last line that were removed; if any, the next line charges what it would have reserved.
+        /// Number of bytes of a torn last line that were removed. If there are any, the next line
+        /// charges the step that the torn line would have reserved.
         torn_bytes: u64,
-        /// Whether the ledger's file is a copy of the one that the lines before were written to.
+        /// Whether the ledger's file is a copy of the file to which the previous lines were
+        /// written.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         copied: bool,
         /// Device of the process.
@@ -243,7 +248,7 @@ pub(crate) enum Entry {
         steps_done: u64,
         /// The files that the run wrote.
         files: Vec<FileDigest>,
-        /// The model in each format of 16 bits that holds its weights.
+        /// The model in each 16-bit format that can hold its weights.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rounded: Vec<RoundedModel>,
     },
@@ -274,7 +279,7 @@ pub(super) fn encode(
 
 const SUFFIX_KEY: &str = ",\"sha256\":\"";
 
-/// Reads a line that must be, byte for byte, what [`encode`] writes after `previous`.
+/// Reads a line, which must equal byte for byte the line that [`encode`] writes after `previous`.
 pub(super) fn decode(line: &[u8], sequence: u64, previous: &str) -> Result<(Entry, String), &'static str> {
     let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8")?;
     let (open, rest) = text.rsplit_once(SUFFIX_KEY).ok_or("it has no digest")?;
@@ -291,7 +296,7 @@ pub(super) fn decode(line: &[u8], sequence: u64, previous: &str) -> Result<(Entr
     if body.previous != previous {
         return Err("it does not follow the line before it");
     }
-    // Nothing but the canonical form: no unknown field, no second spelling of a figure.
+    // Only the canonical form is accepted: no unknown field, no second spelling of a figure.
     match encode(sequence, previous, &body.entry) {
         Ok((canonical, digest)) if canonical == text => Ok((body.entry, digest)),
         _ => Err("it is not written as this version writes it"),

@@ -11,8 +11,8 @@ use super::Charges;
 pub(crate) struct Parent {
     /// Name of its plan; `vocabulary` for a vocabulary.
     pub name: String,
-    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent where that is of
-    /// public text.
+    /// The unique name of the stage, from its ledger's header or its `privacy.json`. Absent if the
+    /// stage used public text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// SHA-256 of the last line of its ledger, or of its `privacy.json`.
@@ -39,7 +39,7 @@ impl Parent {
         self.id.as_deref().unwrap_or(&self.sha256)
     }
 
-    /// Whether it is of a search that publishes the best trial alone.
+    /// Whether the stage belongs to a search that publishes only the best trial.
     pub fn publishes_one(&self) -> bool {
         let is_selection = |event: &DpEvent| matches!(event, DpEvent::PrivateSelection { .. });
         self.charges.iter().any(|charge| match &charge.event {
@@ -64,7 +64,7 @@ impl Parent {
     }
 }
 
-/// The events of the stages on the same units, in the form that a plan composes them.
+/// Returns the events of the stages on the same units, in the form in which a plan composes them.
 pub(crate) fn events_on_same_units(parents: &[Parent]) -> Vec<DpEvent> {
     spent_by(parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits))
 }

@@ -1,4 +1,4 @@
-//! The entries of a ledger, each checked against those before it, and what they add up to.
+//! The entries of a ledger, each checked against the previous ones, and their sums.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -12,7 +12,7 @@ use crate::ranks::Placement;
 use crate::store::files;
 use crate::{RunError, durable};
 
-/// A position in a ledger. A checkpoint names the one it was taken at.
+/// A position in a ledger. A checkpoint names the position at which it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LedgerPosition {
     /// Number of lines.
@@ -21,7 +21,7 @@ pub(crate) struct LedgerPosition {
     pub sha256: String,
 }
 
-/// The entries of a ledger, each a valid successor of those before it.
+/// The entries of a ledger, each a valid successor of the previous ones.
 #[derive(Clone, Debug)]
 pub(crate) struct LedgerState {
     entries: Vec<Entry>,
@@ -96,7 +96,7 @@ impl LedgerState {
         self.digests.last().map_or(entry::NO_PREVIOUS, String::as_str)
     }
 
-    /// The line that `entry` would be, with its line end.
+    /// Returns the line for `entry`, with its line end.
     pub(super) fn line_after(&self, entry: &Entry) -> Result<String, RunError> {
         self.check_follows(entry)
             .map_err(|reason| RunError::Failed(format!("the ledger refuses an entry: {reason}")))?;
@@ -122,7 +122,8 @@ impl LedgerState {
         Ok(line)
     }
 
-    /// The grammar: a header first, at most one release, no skipped step, nothing after completion.
+    /// Checks the grammar: a header first, at most one release, no skipped step, nothing after
+    /// completion.
     fn check_follows(&self, entry: &Entry) -> Result<(), &'static str> {
         let first = self.entries.is_empty();
         match entry {
@@ -224,7 +225,7 @@ impl LedgerState {
         })
     }
 
-    /// SHA-256 of the saved tokenizer, once there is one.
+    /// Returns the SHA-256 of the saved tokenizer, if one was saved.
     #[must_use]
     pub fn tokenizer(&self) -> Option<&str> {
         self.entries.iter().find_map(|entry| match entry {
@@ -293,8 +294,8 @@ impl LedgerState {
         devices
     }
 
-    /// The ranks of the processes that computed steps, one process after another, each once; `None` stands for a single process.
-    /// Empty if no process had several ranks.
+    /// Returns the ranks of the processes that computed steps, in order and without repetition;
+    /// `None` stands for a single process. Empty if no process had several ranks.
     #[must_use]
     pub fn placements(&self) -> Vec<Option<Placement>> {
         let mut placements = Vec::new();
@@ -333,13 +334,13 @@ impl LedgerState {
         }
     }
 
-    /// The files that the finished run wrote; none before.
+    /// Returns the files that the finished run wrote. Empty before.
     #[must_use]
     pub fn files(&self) -> &[FileDigest] {
         self.completed().map_or(&[], |(_, files)| files)
     }
 
-    /// The finished model in formats of 16 bits; none before.
+    /// Returns the finished model in formats of 16 bits. Empty before.
     #[must_use]
     pub fn rounded(&self) -> &[RoundedModel] {
         match self.entries.last() {
@@ -378,7 +379,7 @@ impl LedgerState {
         Ok(LedgerPosition { lines: lines + 1, sha256 })
     }
 
-    /// Whether this ledger is the one that `position` was taken from, or continues it.
+    /// Whether `position` belongs to this ledger or to an earlier state of it.
     #[must_use]
     pub fn continues(&self, position: &LedgerPosition) -> bool {
         let last = usize::try_from(position.lines).ok().and_then(|lines| lines.checked_sub(1));
