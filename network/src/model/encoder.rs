@@ -20,7 +20,7 @@ pub(super) struct Style {
     pub blocks: &'static str,
     /// Names in a block.
     pub parts: Parts,
-    /// Classes of tokens, such as the first and the second sentence; 0 for none.
+    /// Number of classes of tokens, such as the first and the second sentence; 0 for none.
     pub segments: usize,
     /// Row of the first position in its table.
     pub first_position: usize,
@@ -154,7 +154,8 @@ pub(super) struct MaskedNames {
     pub norm: &'static str,
 }
 
-/// A transformation, then products with the token table, and a bias a token.
+/// Creates a head for masked tokens: a transformation, products with the token table, and a bias
+/// for each token.
 pub(super) fn masked_head(
     list: &mut ParamList,
     names: &MaskedNames,
@@ -173,7 +174,7 @@ pub(super) fn masked_head(
     }
 }
 
-/// Names of the parts of a head for a text's label, and what is between them.
+/// Names of the parts of a head for a text's label, and the activation between them.
 #[derive(Clone, Copy)]
 pub(super) struct FirstPosition {
     pub dense: &'static str,

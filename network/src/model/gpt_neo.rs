@@ -18,7 +18,7 @@ use crate::nn::{
 
 const INITIAL_STD: f64 = 0.02;
 const NORM_EPSILON: Setting = Setting { name: "layer_norm_epsilon", usual: "1e-5", kind: Kind::Positive };
-/// Keys that a query sees in a block with a window, its own among them.
+/// Number of keys that a query sees in a block with a window, including its own.
 const WINDOW: Setting = Setting { name: "window_size", usual: "256", kind: Kind::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {

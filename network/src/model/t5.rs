@@ -35,7 +35,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     read: |config, field| match field {
         // mT5 is T5 version 1.1 with another vocabulary.
         "model_type" if config[field] == "mt5" => Some(json!("t5")),
-        // transformers 5 always ties, and says here what tying meant before: version 1.1 has a head of its own.
+        // transformers 5 always ties the tables, and states here the former meaning of tying:
+        // version 1.1 has a head of its own.
         "tie_word_embeddings" if config["scale_decoder_outputs"].is_boolean() => {
             Some(config["scale_decoder_outputs"].clone())
         }

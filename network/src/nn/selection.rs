@@ -95,7 +95,7 @@ impl Selection {
         Ok(Self { specs: list.into(), roles })
     }
 
-    /// Names, shapes and starts of the trained parameters.
+    /// Returns the names, shapes and initial values of the trained parameters.
     #[must_use]
     pub fn specs(&self) -> &Arc<[ParamSpec]> {
         &self.specs

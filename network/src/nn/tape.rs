@@ -301,7 +301,7 @@ impl<B: Kernels> Backward<'_, B> {
         self.records.extend(records);
     }
 
-    /// Leaves the gradients of a small parameter, one row an example. `[batch, n]`
+    /// Leaves the gradients of a small parameter, one row for each example. `[batch, n]`
     pub fn explicit(&mut self, param: ParamId, grads: Tensor<B, 2>) {
         self.record(param, |param| GradRecord::Explicit { param, grads });
     }

@@ -52,8 +52,8 @@ impl ParamSpec {
 
 /// Values of all parameters of a model, flat, in the order of their [`ParamId`].
 ///
-/// Frozen values, and those under an adapter, may be held in 16 bits. They are widened, and the adapter is added, wherever a
-/// layer uses them, so their number format affects memory and time only.
+/// Frozen values, and those under an adapter, may be held in 16 bits. A layer that uses them widens
+/// them and adds the adapter, so their number format affects memory and time only.
 #[derive(Clone, Debug)]
 pub struct Weights<B: Backend> {
     specs: Arc<[ParamSpec]>,

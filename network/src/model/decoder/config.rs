@@ -32,7 +32,7 @@ pub(in crate::model) const MLP_BIAS: Setting = Setting { name: "mlp_bias", usual
 /// The base of rotary positions in layers with a window, which are never scaled.
 pub(in crate::model) const LOCAL_BASE: Setting =
     Setting { name: "rope_local_base_freq", usual: "10000.0", kind: Kind::Positive };
-/// Attention's scores are divided by the root of this.
+/// The square root of this number divides attention's scores.
 pub(in crate::model) const QUERY_SCALAR: Setting =
     Setting { name: "query_pre_attn_scalar", usual: "256", kind: Kind::Positive };
 /// A cap of attention's scores.

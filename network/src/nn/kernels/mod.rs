@@ -1,5 +1,5 @@
-//! The operations that a backend may fuse. [`portable`] defines each in plain tensor operations; a backend overrides what it
-//! computes faster or more exactly.
+//! The operations that a backend may fuse. [`portable`] defines each in plain tensor operations. A
+//! backend overrides those that it computes faster or more exactly.
 
 mod adam;
 mod attention;

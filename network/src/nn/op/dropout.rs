@@ -34,8 +34,8 @@ impl<B: Kernels> Pass<'_, B> {
 }
 
 impl Dropout {
-    /// Factors of a tensor's values in row-major order: 0 or 1 / (1 − rate). Row i of the batch has values at `places`, which
-    /// tell its values apart.
+    /// Factors of a tensor's values in row-major order: 0 or 1 / (1 − rate). Row i of the batch has
+    /// values at `places`, which identify its values.
     fn factors(&mut self, places: impl Iterator<Item = u64> + Clone) -> Vec<f32> {
         self.site += 1;
         let (kept, dropped_below) = ((1.0 / (1.0 - self.rate)) as f32, (self.rate * 2.0_f64.powi(64)) as u64);
@@ -48,8 +48,8 @@ impl Dropout {
         self.seeds.iter().flat_map(of_row).collect()
     }
 
-    /// Factors of attention probabilities. The place of a probability is that of its head, query and key, whatever the length
-    /// of the padded sequences is.
+    /// Factors of attention probabilities. The place of a probability is determined by its head,
+    /// query and key, and does not depend on the length of the padded sequences.
     ///
     /// # Shapes
     /// - like, output: `[batch, kv_heads, group·queries, keys]`
@@ -68,7 +68,7 @@ impl Dropout {
     }
 }
 
-/// Applies the dropout of the pass; nothing in a pass without one.
+/// Applies the dropout of the pass, if it has one.
 ///
 /// # Shapes
 /// - input, output: `[batch, seq, d]`
@@ -87,8 +87,8 @@ pub fn residual<B: Kernels>(pass: &mut Pass<'_, B>, part: Var<B>, stream: Var<B>
     add(pass, part, stream)
 }
 
-/// The finalizer of SplitMix64 after its increment (Steele, Lea & Flood 2014). Privacy does not rest on it: an example moves
-/// the sum by at most the clip norm whatever is dropped.
+/// The finalizer of SplitMix64 after its increment (Steele, Lea & Flood 2014). Privacy does not
+/// depend on it, because an example moves the sum by at most the clip norm whatever is dropped.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

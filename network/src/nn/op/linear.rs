@@ -6,7 +6,8 @@ use crate::tensor::Tensor;
 
 /// An affine or linear map of the last axis.
 ///
-/// If low-rank adapters of the weight are trained in its place, they get its records (see [`crate::nn::Adapter`]).
+/// If low-rank adapters are trained instead of the weight, they get its records (see
+/// [`crate::nn::Adapter`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
     /// The weight, with axes in the order of `stored`.
@@ -86,7 +87,8 @@ impl Linear {
             back.records(adapter.records(back.weights, input, grad));
             return;
         }
-        // The gradient of a weight is inputᵀ·grad, of one stored the other way round gradᵀ·input.
+        // The gradient of a weight is inputᵀ·grad, or gradᵀ·input if it is stored in the other
+        // order.
         let (input, grad) = match self.stored {
             Stored::InOut => (input, grad),
             Stored::OutIn => (grad, input),

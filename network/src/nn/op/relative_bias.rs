@@ -1,7 +1,9 @@
-//! T5's relative position bias: one number a head and a bucket of distances, shared by all layers of a stack.
+//! T5's relative position bias: one number for each head and bucket of distances, shared by all
+//! layers of a stack.
 //!
 //! # References
-//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging Face's `T5Attention`.
+//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging
+//! Face's `T5Attention`.
 
 use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var};
 use crate::tensor::{Int, Tensor, TensorData, from_host};
@@ -82,7 +84,8 @@ impl RelativeBias {
         (0..queries + keys - 1).map(|at| self.bucket(at as i64 - (keys as i64 - 1))).collect()
     }
 
-    /// The bucket of key − query: exact for small distances, logarithmic beyond, in single precision as the original.
+    /// Returns the bucket of key − query: exact for small distances and logarithmic beyond, in
+    /// single precision as in the original.
     fn bucket(&self, distance: i64) -> usize {
         let (buckets, first) = match self.bidirectional {
             true => (self.buckets / 2, if distance > 0 { self.buckets / 2 } else { 0 }),

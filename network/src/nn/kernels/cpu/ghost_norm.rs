@@ -86,7 +86,8 @@ pub fn lookup_head_dots(
     close(dots)
 }
 
-/// A term plus its allowance for rounding. A sum of such terms is never below the exact sum.
+/// Returns a term plus its allowance for rounding. A sum of such terms is never below the exact
+/// sum.
 #[inline(always)]
 fn rounded_up(term: f64) -> f64 {
     term + term.abs() * ROUNDING
