@@ -1,4 +1,4 @@
-//! The methods that release the words of private text, and how each divides its budget.
+//! The methods that release the words of private text, and the division of each method's budget.
 
 use accountant::{DpEvent, vocabulary_release_event};
 use serde::{Deserialize, Serialize};
@@ -64,8 +64,9 @@ impl ReleaseMethod {
     pub const ALL: [Self; 6] =
         [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r, Self::Hoory2021, Self::Ponomareva2022];
 
-    /// The only table of names, texts and shares. With that of the counts the shares of a row sum to 1. They grow from
-    /// round to round: few words pass the first, and those leave before the last, which can then look for rarer ones.
+    /// The only table of names, texts and shares. The shares of a row and the share of the counts
+    /// sum to 1. Shares grow from round to round: few words pass the first round, and released
+    /// words leave before the last one, which can then find rarer words.
     const fn row(self) -> Row {
         match self {
             Self::Sips => Row {
@@ -137,7 +138,7 @@ impl ReleaseMethod {
         self.row().summary
     }
 
-    /// The share of μ² that each round gets; [`Self::count_share`] is left for the counts.
+    /// Returns the share of μ² of each round. [`Self::count_share`] is left for the counts.
     #[must_use]
     pub const fn round_shares(self) -> &'static [f64] {
         self.row().round_shares

@@ -1,4 +1,5 @@
-//! Values of stated sensitivity, and the Gaussian mechanism. Only a mechanism can open such a value.
+//! Values of stated sensitivity, and the Gaussian mechanism. Only a mechanism can open such a
+//! value.
 
 use accountant::DpEvent;
 
@@ -89,8 +90,8 @@ impl GaussianMechanism {
         self.noise_multiplier
     }
 
-    /// The mechanism that together with `part`, each on its own value, costs what this one costs alone:
-    /// 1/σ² = 1/σ₁² + 1/σ₂². Its noise multiplier is rounded up.
+    /// Returns the mechanism that, together with `part` and each on its own value, costs as much as
+    /// this mechanism alone: 1/σ² = 1/σ₁² + 1/σ₂². Its noise multiplier is rounded up.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] if `part` alone costs as much as this mechanism, or more.
@@ -107,7 +108,8 @@ impl GaussianMechanism {
     /// # Ok::<(), mechanisms::MechanismError>(())
     /// ```
     pub fn beside(&self, part: &Self) -> Result<Self, MechanismError> {
-        // The factors of 1 − (σ/σ₁)² lose no digits where σ and σ₁ are close. The last factor covers the rounding.
+        // The factors of 1 − (σ/σ₁)² lose no digits if σ and σ₁ are close. The last factor covers
+        // the rounding.
         let ratio = self.noise_multiplier / part.noise_multiplier;
         let left = (1.0 - ratio) * (1.0 + ratio);
         if left > 0.0 {

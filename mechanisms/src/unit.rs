@@ -1,4 +1,4 @@
-//! The privacy unit: what the guarantee hides the presence of.
+//! The privacy unit, whose presence the guarantee hides.
 
 use std::fmt;
 use std::str::FromStr;

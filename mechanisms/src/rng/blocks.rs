@@ -1,8 +1,8 @@
 //! ChaCha20's keystream, one block in each lane of the processor's vectors.
 //!
 //! # References
-//! Bernstein 2008, "ChaCha, a variant of Salsa20"; a counter and a nonce of 64 bits each, as `chacha20`, whose words
-//! these are (held by a test).
+//! Bernstein 2008, "ChaCha, a variant of Salsa20"; a counter and a nonce of 64 bits each, as in
+//! `chacha20`. A test checks that the words are the same.
 
 use pulp::{Simd, WithSimd, bytemuck};
 

@@ -1,4 +1,4 @@
-//! Properties that every scheme has, and those that tell the schemes apart.
+//! Tests of properties that every scheme has, and of those that distinguish the schemes.
 
 use super::*;
 use crate::{Purpose, Stream, TestRng};
@@ -152,7 +152,7 @@ fn wrong_parameters_are_refused() {
     assert_eq!(error, "sampling probability = 1.5 is out of range; allowed: 0 < q <= 1");
 }
 
-/// PITFALLS 1: no sampler but Poisson's has Poisson's event.
+/// PITFALLS 1: only Poisson sampling has the event of Poisson sampling.
 #[test]
 fn every_sampler_emits_its_own_event() {
     let events = [
