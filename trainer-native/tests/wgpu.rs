@@ -39,7 +39,7 @@ impl OnDevice for Nothing {
     fn run<B: Kernels>(self, _: B::Device) {}
 }
 
-/// The library continues after a panic of its threads, and their results are then whatever the memory held.
+/// The library continues after a panic of its threads, and returns whatever the memory held.
 #[test]
 fn a_panic_on_any_thread_ends_the_run_at_the_next_step() {
     on_device(plan::Device::Wgpu, Nothing).unwrap();

@@ -5,7 +5,7 @@ use plan::Device;
 use super::Outcome;
 use super::settings::{SETTINGS, Setting};
 
-/// Settings to measure, and where.
+/// The settings to measure, and the device.
 pub struct Request {
     pub settings: Vec<Setting>,
     pub device: Device,
@@ -69,7 +69,7 @@ impl Request {
     }
 }
 
-/// Settings by name; all without one.
+/// Returns the settings of these names, or all without names.
 fn chosen(names: &[String]) -> Outcome<Vec<Setting>> {
     if names.is_empty() {
         return Ok(SETTINGS.to_vec());

@@ -8,7 +8,7 @@ use network::Example;
 use network::nn::Kernels;
 use trainer_native::train::Trainer;
 
-/// A model, the lot of a step, and how many rows a micro-batch has.
+/// A model, the lot of a step, and the number of rows of a micro-batch.
 #[derive(Clone)]
 pub struct Setting {
     pub name: &'static str,
@@ -74,7 +74,7 @@ const BERT_BASE: Setting = Setting {
     ..GPT2_SMALL
 };
 
-/// Two of T5-small's six encoder and six decoder blocks; 512 tokens in make 114 out.
+/// Two of T5-small's six encoder and six decoder blocks. An input of 512 tokens has 114 targets.
 const T5_SMALL: Setting = Setting {
     name: "t5-small",
     family: "t5",
@@ -119,7 +119,8 @@ pub const SETTINGS: [Setting; 12] = [
 ];
 
 impl Setting {
-    /// A trainer with its first weights, and a lot of full-length examples of random tokens.
+    /// Returns a trainer with its initial weights, and a lot of full-length examples of random
+    /// tokens.
     pub fn trainer<B: Kernels>(&self, device: &B::Device) -> Outcome<(Trainer<B>, Vec<Example>)> {
         let mut model = json!({
             "family": self.family, "d_model": self.d_model, "layers": self.layers, "heads": self.heads,

@@ -1,7 +1,8 @@
-//! A disk that loses power: what it holds after any prefix of a log of changes.
+//! A disk that loses power: its contents after any prefix of a log of changes.
 //!
-//! Bytes are safe once their file was synchronised, names once their folder was. Everything else may be there or not, each
-//! file for itself, and the last write of a file may be there in part.
+//! Bytes are safe once their file was synchronised, and names once their folder was. Anything else
+//! may be present or not, independently for each file, and a part of a file's last write may be
+//! present.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// The corners, and torn writes with and without their names.
+    /// The extreme cases, and torn writes with and without their names.
     pub const ALL: [Self; 6] = [
         Self { bytes: 0.0, names: 0.0 },
         Self { bytes: 1.0, names: 1.0 },
@@ -164,7 +165,7 @@ impl Disk {
             .all(|folder| !self.folders.iter().any(|created| created == folder) || names.contains_key(folder))
     }
 
-    /// The bytes of a file that no loss of power takes away.
+    /// Returns the bytes of a file that no loss of power removes.
     pub fn safe(&self, path: &Path) -> &[u8] {
         match self.safe_names.get(path) {
             Some(&file) if self.is_reached(path, &self.safe_names) => &self.contents[file].safe,

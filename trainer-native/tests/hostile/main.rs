@@ -1,5 +1,5 @@
-//! Files that were made to exhaust a machine or to stop the trainer in an unclear way. Each is refused in one line that names it,
-//! within memory and time in proportion to its size.
+//! Files made to exhaust a machine or to stop the trainer without a clear message. Each is refused
+//! in one line that names it, within memory and time proportional to its size.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Memory that a process may map, in KiB, and the time that it may take.
 const MEMORY: u64 = 3_000_000;
 const TIME: Duration = Duration::from_secs(20);
-/// Exit codes: refused, and a run that fails its verification.
+/// Exit codes of a refusal, and of a run that fails its verification.
 const REFUSED: &[i32] = &[2];
 const FALSE: &[i32] = &[1, 2];
 
@@ -32,7 +32,7 @@ pub(crate) enum Other {
     LinkTo(&'static str),
     /// Number of zero bytes, which take no space on the disk.
     Hole(u64),
-    /// A safetensors file of a tensor of so many bytes that take no disk.
+    /// A safetensors file with a tensor of this many bytes, which take no space on the disk.
     Tensor(u64),
 }
 
@@ -59,7 +59,7 @@ impl Other {
     }
 }
 
-/// Files, and the command that reads them, in which {} stands for their folder.
+/// Files and the command that reads them. In the command, {} stands for their folder.
 pub(crate) struct Hostile {
     name: String,
     files: Vec<(String, Vec<u8>)>,
@@ -93,7 +93,7 @@ impl Hostile {
         self
     }
 
-    /// The file is read as a program can read it, or the command says what is wrong with it.
+    /// The command may read the file, or describe its fault.
     pub(crate) fn or_read(self) -> Self {
         Self { codes: &[0, 2], ..self }
     }
@@ -169,7 +169,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Brackets within one another.
+/// Returns nested brackets.
 pub(crate) fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
     open.repeat(depth) + inner + &close.repeat(depth)
 }
