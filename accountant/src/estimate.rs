@@ -15,7 +15,7 @@ pub enum Source {
     Certified,
 }
 
-/// A figure to compare with others, and the bounds to rely on.
+/// A figure for comparisons, with certified bounds.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// Certified bounds, as [`crate::epsilon`] gives them.

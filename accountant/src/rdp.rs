@@ -1,4 +1,4 @@
-//! Rényi differential privacy: the looser bound that most published figures were computed with.
+//! Rényi differential privacy: the looser bound with which most published figures were computed.
 
 use crate::dominating_pair::moment::cumulant;
 use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};

@@ -164,7 +164,7 @@ fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> 
             "pairs of units" => alone,
             // Nothing has no noise to find.
             "noise" => event == "nothing",
-            // Where other parts alone cost more than a stage's share, no noise is enough.
+            // If other parts alone cost more than a stage's share, no noise is enough.
             "split" => matches!(event, "nothing" | "pipeline"),
             _ => false,
         }

@@ -14,7 +14,7 @@ use search::Trials;
 pub struct EpsilonTarget {
     /// The ε not to exceed.
     pub epsilon: f64,
-    /// The δ at which it holds.
+    /// The δ at which the limit holds.
     pub delta: Delta,
     /// The neighbouring relation.
     pub relation: NeighboringRelation,

@@ -71,7 +71,7 @@ impl<F: Fn(f64) -> DpEvent> Trials<'_, F> {
         Ok(high.at)
     }
 
-    /// A multiplier that misses the target and one that meets it.
+    /// Returns a multiplier that misses the target and one that meets it.
     fn bracket(&self, guess: f64) -> Result<(Tried<f64>, Tried<f64>)> {
         let mut noise = self.of(guess)?;
         if self.meets(&noise) {
@@ -133,7 +133,8 @@ impl<F: Fn(u64) -> DpEvent> Trials<'_, F> {
         Ok(good.at)
     }
 
-    /// The count next to one that misses the target, between `good`, which meets it, and `bad`, which does not.
+    /// Returns the count next to one that misses the target, between `good`, which meets it, and
+    /// `bad`, which does not.
     fn last_good(&self, mut good: Tried<u64>, mut bad: Tried<u64>) -> Result<u64> {
         let target = self.target.epsilon;
         let mut round = 0;

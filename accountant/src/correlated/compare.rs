@@ -17,7 +17,7 @@ pub struct Setting {
     pub steps: u64,
 }
 
-/// A family of mechanisms and how its batches are drawn.
+/// A family of mechanisms, with its sampling scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {

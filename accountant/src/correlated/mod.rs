@@ -299,7 +299,8 @@ impl Strategy {
         })
     }
 
-    /// An event that costs as much for one unit, or more, or less. It is not public, since a group of units costs more than the event says.
+    /// An event that costs as much for one unit, or more for an upper bound, or less for a lower
+    /// one. It is not public, because a group of units costs more than the event states.
     fn event(&self, participation: Participation, noise_multiplier: f64, side: Side) -> Result<DpEvent> {
         match participation {
             Participation::CyclicPoisson { sampling_probability } => {
@@ -332,8 +333,8 @@ enum Side {
     Lower,
 }
 
-/// Relative rounding error: of a recurrence of so many terms at each of `steps` steps, of a sum over the steps, and of a few further
-/// operations, all on numbers that are not negative.
+/// Relative rounding error: of a recurrence of `terms` terms at each of `steps` steps, of a sum
+/// over the steps, and of a few further operations, all on numbers that are not negative.
 fn rounding(steps: u64, terms: u64) -> f64 {
     (steps as f64 * (terms as f64 + 4.0) + 64.0) * f64::EPSILON
 }

@@ -35,7 +35,8 @@ use thresholds::Thresholds;
 /// The dominating pair of a composition in one direction: a product of independent factors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DominatingPair {
-    /// Equal kinds stand together, in the order of [`Law::rank`], whatever order the events had.
+    /// Laws of one kind are grouped, in the order of [`Law::rank`], whatever the order of the
+    /// events.
     factors: Vec<Factor>,
     /// Σ μ² of the plain Gaussian mechanisms, which compose to a single one.
     mu_squared: f64,
@@ -50,7 +51,7 @@ pub(crate) struct Factor {
     pub(crate) count: u64,
 }
 
-/// The pair of one use.
+/// The dominating pair of a single use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Law {
     /// Gaussian mixtures on a line.
@@ -79,7 +80,7 @@ impl Law {
 pub(crate) enum Composition<'a> {
     /// P = Q.
     Trivial,
-    /// Gaussian mechanisms only, which are one of this μ.
+    /// Gaussian mechanisms only, which compose to one of this μ.
     Gaussian { mu: f64 },
     /// A single use of a mixture.
     OneMixture(&'a MixturePair),
@@ -224,7 +225,7 @@ pub(crate) struct PairRequest {
 pub(crate) enum Bound {
     /// A pair that dominates the event.
     Upper,
-    /// A pair that the event attains, or that costs less than one: for lower bounds.
+    /// A pair that the event attains, or a cheaper one, for lower bounds.
     Lower,
 }
 

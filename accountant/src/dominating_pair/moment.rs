@@ -22,7 +22,7 @@ use crate::numeric::{binomial, legendre};
 /// below 1e-22 there.
 pub(crate) const FOLLOWED: f64 = 9.8;
 
-/// A moment that needs more nodes is not computed: no bound is best at such an order.
+/// Largest number of nodes of a moment. No bound is best at an order that needs more.
 const MOST_NODES: f64 = 1e6;
 
 /// Nodes that a search for the best order may spend on one.

@@ -23,7 +23,8 @@ use crate::{AccountantError, NeighboringRelation, Result};
 
 const EVENT: &str = "truncated_poisson_sampled_gaussian";
 
-/// A batch that is nearly always truncated is no Poisson batch, and the probability of one that is not would lose its digits.
+/// Largest probability of a full batch. Beyond it, the probability of a batch that is not full
+/// would lose its digits.
 const MOST_FULL: f64 = 0.99;
 
 /// A step with Poisson sampling, truncated to a largest batch.

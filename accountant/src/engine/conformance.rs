@@ -47,7 +47,8 @@ fn sampled(q: f64, sigma: f64, steps: u64) -> DpEvent {
     DpEvent::SelfComposed { event: Box::new(step), count: steps }
 }
 
-/// An event, its relation and how many units differ, δ, the ε of removal and the digits to which its oracle knows it.
+/// An event, its relation and the number of units that differ; δ; the ε of removal, and the digits
+/// to which its oracle knows it.
 struct Row {
     event: DpEvent,
     relation: NeighboringRelation,
@@ -170,7 +171,7 @@ fn every_engine_knows_that_more_noise_and_fewer_steps_cost_no_more() {
 
 #[test]
 fn no_engine_answers_with_what_is_not_a_bound() {
-    // Hopeless questions: ε of 0, δ next to 1, nothing at all, moments that overflow.
+    // Questions without a useful answer: ε of 0, δ next to 1, no event, moments that overflow.
     for (q, sigma, steps, delta) in [
         (1e-9, 100.0, 1, 1e-3),
         (0.5, 1e-2, 10, 0.999),
@@ -180,7 +181,8 @@ fn no_engine_answers_with_what_is_not_a_bound() {
     ] {
         for pair in &pairs_of(&sampled(q, sigma, steps), 1) {
             for entry in TABLE {
-                // `Bounds` cannot be made of anything but ordered numbers: an answer is one, all else declines.
+                // `Bounds` can only hold ordered numbers, so any answer is valid; all other results
+                // decline.
                 if let Ok(bounds) = ask(entry, pair, delta) {
                     assert!(bounds.lower <= bounds.upper, "{} {q} {sigma} {steps} {delta}", entry.name);
                 }

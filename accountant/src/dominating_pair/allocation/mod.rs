@@ -57,7 +57,7 @@ struct OneWay {
     infinite: f64,
 }
 
-/// An epoch: how much noise, and into how many bins a unit may fall.
+/// An epoch: its noise, and the number of bins into which a unit may fall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BallsInBins {
     pub(super) noise_multiplier: f64,
@@ -270,7 +270,7 @@ mod tests {
         for (sigma, bins) in [(1.0, 2), (1.0, 37), (0.6, 100), (2.5, 1000)] {
             let (above, below) = (upper_epoch(sigma, bins), lower_epoch(sigma, bins));
             assert!(above.remove.infinite < 1e-20 && above.add.infinite < 1e-20);
-            // Far beyond, a moment sees the tail that went to infinity.
+            // Far beyond the grid, a moment depends on the tail that went to infinity.
             for order in [2, 3, 5].into_iter().filter(|order| *order as f64 <= 5.0 * sigma) {
                 let exact = log_moment(sigma, bins, order);
                 let power = (order - 1) as f64;

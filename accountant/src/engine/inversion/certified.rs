@@ -31,7 +31,7 @@ const BUDGET: f64 = 4e6;
 const DECLINED: AccountantError =
     AccountantError::NotConverged { what: "the transform does not fall fast enough along a straight line" };
 
-/// The trapezoid sum along one line, for every ε near the one it was prepared for.
+/// The trapezoid sum along one line, for every ε near the one for which it was prepared.
 struct TrapezoidSum {
     abscissa: f64,
     spacing: f64,
@@ -128,7 +128,7 @@ impl TrapezoidSum {
         (sum * self.spacing / PI, error * self.spacing / PI)
     }
 
-    /// Bounds on ε at `delta`, by secants on log δ that are checked, not trusted.
+    /// Returns bounds on ε at `delta`, by secants on log δ whose results are checked.
     fn epsilon(&self, delta: f64, start: f64) -> Result<Bounds> {
         let upper = self.crossing(delta, start, true)?;
         let lower = self.crossing(delta, upper, false)?;

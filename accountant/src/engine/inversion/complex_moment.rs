@@ -37,7 +37,7 @@ struct RealLine {
     points: Vec<Point>,
 }
 
-/// A point of the real line: what does not depend on s.
+/// A point of the real line, with the values that do not depend on s.
 struct Point {
     weight: f64,
     loss: f64,

@@ -1,10 +1,11 @@
 //! ε to nine digits, by inversion on two bent contours that check each other.
 //!
-//! δ(ε) = (1/2πi) ∫ e^{K(t) − tε}/(t(t+1)) dt (Alghamdi et al. 2023, Theorem 3.1, <https://arxiv.org/abs/2208.09595>). The
-//! contour t = c + β(√(ω² + w²) − w) + iω bends to the right. On it the integrand falls geometrically also where jumps are rare
-//! and a straight line would need ten thousand nodes, and the trapezoid sum converges geometrically (Trefethen & Weideman
-//! 2014). Nothing is proved here: two contours of different bend and spacing must agree, and the figure is reported only
-//! inside certified bounds.
+//! δ(ε) = (1/2πi) ∫ e^{K(t) − tε}/(t(t+1)) dt (Alghamdi et al. 2023, Theorem 3.1,
+//! <https://arxiv.org/abs/2208.09595>). The contour t = c + β(√(ω² + w²) − w) + iω bends to the
+//! right. On it the integrand falls geometrically also where jumps are rare and a straight line
+//! would need ten thousand nodes, and the trapezoid sum converges geometrically (Trefethen &
+//! Weideman 2014). The figure is not proved. Two contours of different bend and spacing must agree,
+//! and the figure is reported only inside certified bounds.
 
 use core::f64::consts::PI;
 

@@ -85,7 +85,8 @@ impl Atoms {
         sum * if rounding == Rounding::Up { 1.0 + slack } else { 1.0 - slack }
     }
 
-    /// The least ε from 0 with δ(ε) ≤ `delta` above, the greatest with δ(ε) > `delta` below.
+    /// From above, the least ε from 0 with δ(ε) ≤ `delta`; from below, the greatest with δ(ε) >
+    /// `delta`.
     pub(super) fn epsilon(&self, delta: f64, rounding: Rounding) -> f64 {
         let met = |epsilon: f64| self.delta(epsilon, rounding) <= delta;
         if met(0.0) {
@@ -112,7 +113,8 @@ impl Atoms {
     }
 }
 
-/// P-masses in the cells of a grid; index 0 lies below the first edge, the last above the last.
+/// P-masses in the cells of a grid. Index 0 lies below the first edge, and the last index above the
+/// last edge.
 pub(super) struct Cells {
     mass: Vec<f64>,
     /// P − e^g·Q = Σ mass·(1 − e^{−u}) from below, u the loss above the cell's lower edge g.
@@ -147,7 +149,7 @@ pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) 
     let mut infinite = one.infinite + other.infinite;
     let mut end = other.losses.len();
     for (i, (loss, weight)) in one.losses.iter().zip(&one.masses).enumerate() {
-        // Half of a square's pairs stand for the other half.
+        // Half of the pairs of a square represent the other half.
         let (start, factor) = if square { (i, 2.0 * weight) } else { (0, *weight) };
         while end > start && factor * rest[end - 1] <= allowed {
             end -= 1;

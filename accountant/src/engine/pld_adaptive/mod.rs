@@ -25,12 +25,13 @@ use crate::{Bounds, Result};
 use atoms::{Atoms, Rounding};
 use grid::{GridShape, Leaving};
 
-/// Growth of neighbouring distances from the bulk where it matters most: at first, at the finest, and if that is not enough.
+/// Growth of neighbouring distances from the bulk near the answer: at first, on the finest grid,
+/// and if that grid does not suffice.
 const RATIO: f64 = 0.08;
 pub(super) const FINE: f64 = 0.005;
 const LAST: f64 = 0.0025;
 
-/// A gap that is this many times too wide is left as it is at the finest grid.
+/// Factor by which a gap may be too wide and still be accepted on the finest grid.
 const NEARLY: f64 = 1.2;
 
 /// The finest grid of a first look.
@@ -54,7 +55,7 @@ pub(super) struct PldAdaptive {
 }
 
 impl Engine for PldAdaptive {
-    /// Answers for the whole pair: it handles rare outcomes itself, as infinite losses.
+    /// Answers for the whole pair, because it handles rare outcomes itself, as infinite losses.
     fn bounds(&self, problem: &Problem<'_>, tightness: f64) -> Result<Bounds> {
         let (pair, target) = (problem.whole, problem.target);
         let mut order = problem.chernoff().order;
@@ -107,7 +108,7 @@ impl Composed {
                 (self.upper.delta(epsilon, Rounding::Up), self.lower.delta(epsilon, Rounding::Down))
             }
         };
-        // Both curves are rounded outward, each by itself: `best` is checked instead of each pair.
+        // Each curve is rounded outward, so `best` is checked instead of each pair.
         Ok(Bounds { lower, upper })
     }
 }

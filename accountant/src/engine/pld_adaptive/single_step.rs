@@ -48,7 +48,7 @@ struct Probability {
     upper: f64,
 }
 
-/// A pair, its probability, and the x that it is followed over.
+/// A pair, its probability, and the range of x in which it is integrated.
 struct Part<'a> {
     probability: Probability,
     pair: &'a MixturePair,

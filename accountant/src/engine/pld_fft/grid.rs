@@ -77,7 +77,7 @@ pub(super) struct Near {
     pub(super) order: f64,
     pub(super) epsilon: f64,
     pub(super) delta: f64,
-    /// Multiplies the distance of grid points that should do.
+    /// Factor of the grid distance that is expected to suffice.
     pub(super) fineness: f64,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The shortest grid that covers what matters near the answer.
+    /// Returns the shortest grid that covers the losses that matter near the answer.
     pub(super) fn plan(pair: &DominatingPair, losses: &[Loss], near: &Near) -> Result<Self> {
         let Near { order: saddle, epsilon, delta, fineness } = *near;
         let choices = [0.25, 0.4, 0.55, 0.7, 0.85, 1.0].map(|factor| Span::new(pair, near, factor * saddle));
