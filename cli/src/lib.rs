@@ -27,7 +27,7 @@ pub fn arguments<T: FromArgMatches>(command: clap::Command) -> Result<T, clap::E
     })
 }
 
-/// A refusal of the command line, without the usage that follows it.
+/// Returns a refusal of the command line, without the usage that follows it.
 ///
 /// ```
 /// let command = clap::Command::new("p").arg(clap::arg!(--steps <N>).required(true));
@@ -55,8 +55,8 @@ pub fn without_codes(message: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
-/// A message as one line that a person can read, whatever is quoted in it: without control characters, and without the middle of what is
-/// longer than a message.
+/// Returns a message as one readable line, whatever it quotes: without control characters, and
+/// without the middle if it is too long.
 ///
 /// ```
 /// assert_eq!(cli::as_line("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");

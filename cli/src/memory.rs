@@ -10,7 +10,8 @@ pub fn leave_no_core_dump(no_other_process: bool) {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, setrlimit};
-        // A limit of 0 does not hold where the system gives dumps to a program. A limit of 1 does, and leaves no file either.
+        // A limit of 0 has no effect if the system pipes dumps to a program. A limit of 1 does, and
+        // leaves no file either.
         let limit = Rlimit { current: Some(1), maximum: Some(1) };
         if setrlimit(Resource::Core, limit).is_err() {
             let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
