@@ -1,4 +1,4 @@
-//! Paths in documentation lead to files that exist.
+//! Checks that paths in documentation lead to files that exist.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

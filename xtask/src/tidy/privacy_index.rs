@@ -1,5 +1,5 @@
-//! `tests/privacy_index.json` names the code and the tests behind each row of the table in PRIVACY.md, and the tests behind each
-//! sentence of a certificate.
+//! Checks `tests/privacy_index.json`, which names the code and the tests for each row of the table
+//! in PRIVACY.md, and the tests for each sentence of a certificate.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -157,7 +157,7 @@ mod tests {
     fn a_missing_test_is_named() {
         let missing = found(&index(&["second_held"]));
         assert_eq!(missing, [format!("{INDEX}: row 2: there is no test `second_held`")]);
-        // A function without a test attribute holds nothing.
+        // A function without a test attribute is not a test.
         assert_eq!(found(&index(&["plain"])).len(), 1);
         assert_eq!(found(&index(&[])), [format!("{INDEX}: row 2 names no test")]);
     }

@@ -1,6 +1,7 @@
-//! A lexical view of one Rust file: code, comments and literals told apart, lines kept.
+//! A lexical view of a Rust file, which separates code, comments and literals and keeps the lines.
 
-/// Rust text split by what a character belongs to; each view has the length and the lines of the original.
+/// Rust text, split by the kind of each character. Each view has the length and the lines of the
+/// original.
 pub struct Source {
     /// Code alone: comments, strings and characters are blanks.
     pub code: String,

@@ -1,4 +1,5 @@
-//! Text that does not belong in the tree: reminders, unfinished code, paths of one machine.
+//! Finds text that does not belong in the tree: reminders, unfinished code, and paths of one
+//! machine.
 
 use super::Finding;
 use super::source::{Source, is_word};
