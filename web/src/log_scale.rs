@@ -55,7 +55,8 @@ impl LogScale {
         moved.clamp(self.min.min(value), self.max.max(value))
     }
 
-    /// Rounds to four significant digits, the precision of a hand on a slider; integers to the nearest integer.
+    /// Rounds to four significant digits, the precision of a hand on a slider, or to the nearest
+    /// integer.
     fn rounded(&self, value: f64) -> f64 {
         if self.integer {
             return value.round();

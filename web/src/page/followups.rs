@@ -96,7 +96,7 @@ fn batch_sizes(state: PlannerState) -> Vec<Task> {
         integers(geomspace(1.0_f64.max(batch / BATCH_SPAN), max.min(batch * BATCH_SPAN), SEARCHED_POINTS));
     let vary = |parameter, value| Task::Vary(Variation { plan: text.clone(), parameter, value });
     let own = coarse_first(batches.clone()).into_iter().map(|value| vary(Parameter::BatchSize, value));
-    // The other curves are for comparison: half of the points will do.
+    // The other curves are for comparison, so half of the points suffice.
     let few: Vec<f64> = batches.into_iter().step_by(2).collect();
     let usual = (0..USUAL_EPSILONS.len()).map(Parameter::BatchSizeAt);
     own.chain(

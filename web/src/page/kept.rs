@@ -30,7 +30,7 @@ pub(crate) fn read(name: &str) -> Option<String> {
     storage()?.get_item(name).ok().flatten()
 }
 
-/// Keeps a value. A browser that refuses only loses it at a reload.
+/// Keeps a value. If the browser refuses, the value is lost at a reload.
 pub(crate) fn write(name: &str, value: &str) {
     if let Some(storage) = storage() {
         let _ = storage.set_item(name, value);

@@ -49,7 +49,8 @@ pub(crate) fn open_file(state: PlannerState, input: &HtmlInputElement) {
 /// Time for which the button says what happened to the link.
 const LABEL_TIME: Duration = Duration::from_secs(3);
 
-/// Copies a link to the plan, without file names. A browser that refuses gets it into the address bar.
+/// Copies a link to the plan, without file names. If the browser refuses, the link appears in the
+/// address bar.
 pub(crate) fn copy_link(state: PlannerState, label: RwSignal<&'static str>) {
     let mut plan = state.plan.get_untracked();
     remove_file_names(&mut plan);

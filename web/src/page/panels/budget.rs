@@ -151,7 +151,7 @@ fn lock(closed: bool) -> El {
         .child(body.attr_f64("height", 7.5).attr_f64("rx", 1.5))
 }
 
-/// The computed quantity, where it has no field of its own.
+/// The computed quantity, if it has no field of its own.
 fn computed(state: PlannerState) -> El {
     let is_noise = move || state.solve_for.get() == SolveFor::Noise;
     let name = move || if is_noise() { "Training noise multiplier, σ" } else { "Privacy loss, ε" };
@@ -275,7 +275,8 @@ fn default_delta(state: PlannerState) -> Option<El> {
     differs.then(|| button(format!("Set δ to {default:e}, the default for this N"), set).class("quick-fix"))
 }
 
-/// Changes the quantity to compute. What the plan lacks for it comes from the certified figures.
+/// Changes the quantity to compute. Values that the plan lacks for it come from the certified
+/// figures.
 fn solve_for(state: PlannerState, quantity: SolveFor) {
     let certified = state.certified.get_untracked().map(|(_, certified)| certified);
     let mut plan = state.plan.get_untracked();
