@@ -204,8 +204,9 @@ pub trait Kernels: Backend {
         portable::masked_softmax(scores, mask, scale)
     }
 
-    /// Attention of one query of each row to the keys in use: softmax of the products times `scale`, plus the bias, and the sum
-    /// of the values. Query head h uses the h·kv_heads/heads-th key head.
+    /// Attention of one query of each row to the keys in use: softmax of the products times
+    /// `scale`, plus the bias, and the sum of the values. Query head h uses key head
+    /// h·kv_heads/heads.
     ///
     /// # Shapes
     /// - queries: `[rows, heads, 1, d_head]`
