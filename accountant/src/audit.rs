@@ -177,7 +177,7 @@ impl Guesses {
             right += count as f64 / (guesses - count) as f64 * (more - wrong);
             wrong = more;
         }
-        // More than the rounding of so many sums.
+        // The margin is larger than the rounding of all these sums.
         right + wrong > guesses as f64 / canaries as f64 * (1.0 + 1e-9)
     }
 }

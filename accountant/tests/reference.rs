@@ -85,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// A problem that says what was found, unless all is well.
+/// Returns a description of the finding as a problem, unless the result is good.
 fn unless(good: bool, found: impl std::fmt::Debug) -> Option<String> {
     (!good).then(|| format!("{found:?}"))
 }

@@ -109,7 +109,7 @@ pub fn compare(setting: Setting, target: &EpsilonTarget) -> Result<Vec<Compared>
         let allowed = "a whole number from 1 to the number of units";
         return Err(AccountantError::out_of_range("expected_batch_size", batch as f64, allowed));
     }
-    // Steps of an epoch; a unit of a fixed order takes part once in each.
+    // Number of steps of an epoch. In a fixed order, a unit takes part in one step of each epoch.
     let separation = (units / batch).min(steps);
     let alone = independent.mean_squared_error();
     let measure = |family, bands, strategy: &Strategy, participation| -> Result<Compared> {

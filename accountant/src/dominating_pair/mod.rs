@@ -1,4 +1,4 @@
-//! Dominating pairs: what an event is worth to an attacker, as two distributions on a line.
+//! Dominating pairs: the worst case of an event, as two distributions on a line.
 //!
 //! A pair (P, Q) dominates a mechanism if, for every ε and all neighbouring data sets, the hockey-stick divergence
 //! δ(ε) of the pair is at least that of the mechanism's outputs (Zhu, Dong & Wang 2022, Definition 7,
@@ -190,7 +190,7 @@ impl DominatingPair {
         if count == 0 || empty {
             return;
         }
-        // Counts whose sum overflows stay apart.
+        // If the sum of two counts overflows, they stay separate factors.
         let fits = |known: &&mut Factor| known.law == law && known.count.checked_add(count).is_some();
         if let Some(known) = self.factors.iter_mut().find(fits) {
             known.count += count;

@@ -55,8 +55,9 @@ fn step(pair: &MixturePair, power: f64, frequency: f64) -> f64 {
     plain.max(step(kept, 0.0, normal, libm::atan2(power - 1.0, frequency)))
 }
 
-/// Calls `f(x, log of the quadrature weight less that of N(0, σ²))` over the line, for A at `power` + iω with
-/// |ω| ≤ `frequency`. Returns the number of points, or none beyond `most`.
+/// Calls `f(x, log of the quadrature weight less that of N(0, σ²))` over the line, for A at
+/// `power` + iω with |ω| ≤ `frequency`. Returns the number of points, or `None` if it exceeds
+/// `most`.
 ///
 /// A cut pair's integrand ends abruptly, and is integrated by panels of 16 Gauss points instead.
 ///

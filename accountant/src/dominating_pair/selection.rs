@@ -26,7 +26,7 @@ pub(crate) struct Selection {
     constant: f64,
     /// log E\[K\].
     log_mean: f64,
-    /// Mean number of trials, where it is Poisson.
+    /// Mean number of trials, if the number has a Poisson law.
     poisson: Option<f64>,
 }
 

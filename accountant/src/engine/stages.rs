@@ -49,7 +49,7 @@ const LARGE_PART: f64 = 1e-4;
 /// so this affects time only.
 const STEEP_ORDER: f64 = 30.0;
 
-/// The smallest P-mass that is ever cut.
+/// Smallest P-mass that is cut.
 const LEAST_TAIL: f64 = 1e-300;
 
 /// The relative width at which bounds are narrow enough.
@@ -111,7 +111,8 @@ static SELECTION: [Stage; 1] = [stage(&[&CHERNOFF], Support::Whole, always)];
 static MIXTURES_EPSILON: [Stage; 7] = [
     // The first three are cheap, and enough where ε is 0 or another direction is worse. The inversion takes about a millisecond.
     stage(&[&TOTAL_VARIATION, &HIGHEST_LOSS, &CHERNOFF, &INVERSION], Support::Whole, always),
-    // Without its rarest outcomes a law whose moments explode may fall fast enough for the inversion.
+    // If the moments of a law explode, its characteristic function without the rarest outcomes may
+    // still fall fast enough for the inversion.
     stage(&[&INVERSION], Support::WithoutRarest { part: LARGE_PART }, moments_explode),
     // A coarse look may show that another direction is worse.
     stage(&[&PLD_ADAPTIVE_COARSE], Support::Whole, has_worse_direction),
@@ -136,8 +137,8 @@ static DISCRETE: [Stage; 3] = [
     stage(&[&PLD_ADAPTIVE], Support::Whole, always),
 ];
 
-/// Stages of steps with a public coin. One composition whose steps are mixtures by a coin is far
-/// quicker than a mixture of compositions.
+/// Stages of steps with a public coin. A single composition of steps that are mixtures by a coin
+/// takes far less time than a mixture of compositions.
 static TRUNCATION: [Stage; 1] =
     [stage(&[&RARE_TRUNCATION, &CHERNOFF, &PLD_ADAPTIVE, &TRUNCATION_COUNTS], Support::Whole, always)];
 

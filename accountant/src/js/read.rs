@@ -107,7 +107,7 @@ pub(super) fn group(value: &JsValue) -> Result<u32, JsValue> {
     Ok(u32::try_from(units).unwrap_or(u32::MAX))
 }
 
-/// A whole number in a field, where the object has it.
+/// Reads a whole number from a field, if the object has the field.
 pub(super) fn field(object: &JsValue, name: &'static str) -> Result<Option<u64>, JsValue> {
     let value = Reflect::get(object, &name.into())?;
     if value.is_undefined() {

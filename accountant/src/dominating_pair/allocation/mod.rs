@@ -194,8 +194,9 @@ struct Weights {
 
 /// The law of a mean of independent factors.
 trait MeanLaw: Sized + Clone {
-    /// The weighted mean with `other`, on a grid `refine` times as fine; both on the same grid. `twice` says that `other` is an
-    /// independent copy of the law, so that each pair of points stands for two.
+    /// The weighted mean with `other`, on a grid `refine` times as fine; both on the same grid. If
+    /// `twice` is set, `other` is an independent copy of the law, and each pair of points is
+    /// counted twice.
     fn combined(&self, other: &Self, weights: Weights, refine: usize, twice: bool) -> Self;
 
     /// The weighted mean with another law.

@@ -60,7 +60,8 @@ impl Node {
 }
 
 impl VerticalLine {
-    /// `count` values; none where they would take more than `budget` node evaluations.
+    /// Computes `count` values. Returns `None` if they would take more than `budget` node
+    /// evaluations.
     ///
     /// # Proof note
     /// An imaginary part ω raises the trapezoid error (see `moment`) by e^{|ω|θ}. In addition the sum leaves out the tails

@@ -135,8 +135,8 @@ fn rise(u: f64) -> f64 {
     u * (1.0 - u * (0.5 - u * (1.0 / 6.0 - u * (1.0 / 24.0))))
 }
 
-/// The law of the sum of two independent losses, cell by cell. Rows whose end weighs at most `dropped` together
-/// are cut there: that mass counts as infinite.
+/// Returns the law of the sum of two independent losses, cell by cell. Omits the ends of rows,
+/// whose total mass is at most `dropped` and counts as an infinite loss.
 pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) -> Cells {
     let count = edges.len();
     let (mut mass, mut excess) = (vec![0.0; count + 1], vec![0.0; count + 1]);
@@ -162,7 +162,8 @@ pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) 
         let row = Row { loss: *loss, losses: &other.losses[start..stop], masses: &other.masses[start..stop] };
         row.add(edges, factor, square, &mut mass, &mut excess);
     }
-    // A product is added to its row's sum for a cell, and that to the cell's: so many additions at most.
+    // Each product is added to the sum of its row in a cell, and that sum to the cell's. This is
+    // the largest number of additions.
     let additions = (one.losses.len() + other.losses.len()) as f64;
     Cells { mass, excess, infinite, slack: (additions + 64.0) * ULP }
 }

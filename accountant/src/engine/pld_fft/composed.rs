@@ -10,9 +10,9 @@ use super::grid::Grid;
 /// A composed curve.
 #[derive(Default)]
 pub(super) struct Curve {
-    /// log of the divisor of the masses.
+    /// Tilted masses at grid points modulo the length. They sum to one.
     pub(super) masses: Vec<f64>,
-    /// log of what the masses were divided by.
+    /// log of the divisor of the masses.
     pub(super) log_norm: f64,
     /// log moments at the grid's orders over the norm.
     pub(super) log_above: f64,
