@@ -156,7 +156,8 @@ impl ReleaseMethod {
         matches!(self, Self::Hoory2021 | Self::Ponomareva2022)
     }
 
-    /// The event of a whole release with this noise multiplier, seen as one Gaussian mechanism.
+    /// Returns the event of a whole release. `noise_multiplier` is that of the release as a single
+    /// Gaussian mechanism.
     #[must_use]
     pub fn event(self, noise_multiplier: f64, threshold_delta: f64) -> DpEvent {
         vocabulary_release_event(noise_multiplier, threshold_delta, self.round_shares(), self.count_share())

@@ -26,7 +26,7 @@ impl Key {
         self
     }
 
-    /// The key whose first bytes are `seed`; the others are 0.
+    /// Returns the key whose first bytes are `seed`. The others are 0.
     pub fn of_seed(seed: u64) -> Self {
         let write = |key: &mut [u8; 32]| {
             key[..8].copy_from_slice(&seed.to_le_bytes());
