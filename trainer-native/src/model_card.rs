@@ -8,7 +8,7 @@ use crate::store::certificate::Certificate;
 /// Name of the card's file.
 pub(crate) const NAME: &str = "README.md";
 
-/// Writes a model card in the form of model hubs. It begins with what is promised, and what is not.
+/// Writes a model card in the form of model hubs. It begins with the guarantee and its limits.
 pub(crate) fn render(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation>) -> String {
     let title = c.name.replace(['\n', '\r'], " ");
     let tags = if c.private { "\n- differential-privacy" } else { "" };

@@ -64,7 +64,7 @@ struct Trial {
     run: PathBuf,
 }
 
-/// Carries out a rehearsal, or goes on with one.
+/// Carries out a rehearsal, or continues one.
 ///
 /// # Errors
 /// [`RunError::Refused`] for a plan or settings that cannot be rehearsed, before anything is written; as [`run::run`] for a trial.

@@ -69,7 +69,7 @@ fn within_bounds(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// Takes what a value holds from what is left.
+/// Subtracts the size of a value and its contents from the remaining limit.
 fn count(value: &Value, depth: usize, left: &mut usize) -> Result<(), Error> {
     let refused = |what: String| Err(Error::new(ErrorKind::InvalidOperation, what));
     if depth > DEEPEST {

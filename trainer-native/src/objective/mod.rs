@@ -161,7 +161,7 @@ impl Objective {
         (0..).zip(windows).map(example).collect()
     }
 
-    /// Returns the example that asks only for the token at `place` of a window. The last of its
+    /// Returns the example that predicts only the token at `place` of a window. The last of its
     /// predictions is that of this token. Tokens after it are shown if the model reads text in both
     /// directions.
     pub fn question(&self, window: &[u32], place: usize) -> Example {

@@ -97,7 +97,7 @@ fn sizes(family: &HuggingFace, config: &Value) -> Result<Map<String, Value>, Str
             "family" => continue,
             "untied" if value == true => continue,
             "untied" => _ = sizes.insert(of_plan.to_owned(), json!(true)),
-            // A size that the family does not have, or one that a plan must give.
+            // The family lacks this size, or the plan must state it.
             _ if value.is_null() && !REQUIRED.contains(&of_plan) => {}
             _ if value.is_null() => return Err(format!("config.json has no {name}")),
             "context" => {

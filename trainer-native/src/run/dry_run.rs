@@ -35,7 +35,8 @@ pub struct DryRun {
     seconds: f64,
     /// Lower bound on memory: weights, gradients, moments and one micro-batch, in bytes.
     memory: u64,
-    /// A step on several such processors: on the ranks that the program was started with, or else on 8.
+    /// A step on several such processors: on the ranks of the program, or on 8 if it has a single
+    /// rank.
     on_ranks: RankCost,
 }
 

@@ -241,12 +241,12 @@ impl Job {
         }
     }
 
-    /// Whether the plan asks for a checkpoint after so many steps.
+    /// Whether the plan requests a checkpoint after this number of steps.
     pub fn checkpoints_at(&self, steps_done: u64) -> bool {
         steps_done.is_multiple_of(self.plan.plan().performance().checkpoint_every)
     }
 
-    /// Whether the plan asks for a snapshot after so many steps.
+    /// Whether the plan requests a snapshot after this number of steps.
     pub fn snapshots_at(&self, steps_done: u64) -> bool {
         let every = self.plan.plan().performance().snapshot_every;
         every.is_some_and(|every| steps_done.is_multiple_of(every))
@@ -262,7 +262,7 @@ impl Job {
         RunError::Interrupted { resume: self.resume_command() }
     }
 
-    /// Prints what the run begins with, and a warning if the run is not private.
+    /// Prints the initial settings of the run, and a warning if the run is not private.
     pub fn announce(&self, ledger: &LedgerState, steps_done: u64) -> Result<(), RunError> {
         if self.test_key.is_some() {
             note("NOT PRIVATE: --test-key makes the noise predictable");

@@ -8,7 +8,7 @@ const ORDERS: usize = 4;
 /// sacreBLEU's logarithm of 0.
 const LOG_OF_ZERO: f64 = -9_999_999_999.0;
 
-/// The BLEU of a corpus, and what it is made of.
+/// The BLEU of a corpus, and its components.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bleu {
     /// Score from 0 to 100.

@@ -60,7 +60,7 @@ impl RunStore<'_> {
         read_metrics(&self.path.join(files::METRICS))
     }
 
-    /// Writes the model after so many steps to a folder of its own, with the tokenizer.
+    /// Writes the model after `steps_done` steps to a separate folder, with the tokenizer.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written.
@@ -72,7 +72,8 @@ impl RunStore<'_> {
         Ok(())
     }
 
-    /// Names of the files of all snapshots up to so many steps. `model` are the files of a model.
+    /// Returns the names of the files of all snapshots of the first `steps_done` steps. `model` are
+    /// the files of a model.
     pub(super) fn snapshots(&self, steps_done: u64, model: &[ModelFile<'_>]) -> Vec<String> {
         let names = || model.iter().map(|file| file.name).chain([files::TOKENIZER]);
         let Some(every) = self.plan.plan().performance().snapshot_every.filter(|every| *every > 0) else {

@@ -51,7 +51,7 @@ struct Outputs {
     text: PathBuf,
     /// The text until it is complete.
     partial: PathBuf,
-    /// The state of the draws.
+    /// File with the state of the synthesis.
     state: PathBuf,
     card: PathBuf,
     /// The proof of the run that a plan which trains on the text needs.

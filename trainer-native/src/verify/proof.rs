@@ -43,7 +43,7 @@ pub(crate) struct Proof {
     pub ledger: Option<LedgerState>,
 }
 
-/// Reads those of the files that exist in a folder.
+/// Reads the files in a folder. Leaves out those that do not exist.
 fn read_files(folder: &Path, names: &[&'static str]) -> Result<Vec<ProofFile>, RunError> {
     let existing = names.iter().filter(|name| folder.join(name).exists());
     existing.map(|name| Ok(ProofFile { name, bytes: durable::read(&folder.join(name))? })).collect()

@@ -1,5 +1,5 @@
-//! Computes what a run spent that did not finish: it was abandoned or killed, or refused after its
-//! ledger began.
+//! Computes what an unfinished run spent. It was abandoned or killed, or refused after its ledger
+//! began.
 
 use std::path::Path;
 

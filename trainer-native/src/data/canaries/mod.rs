@@ -85,7 +85,7 @@ impl fmt::Display for Planting {
 pub(crate) struct CanaryTokens {
     /// Size of the tokenizer's vocabulary.
     pub vocab_size: usize,
-    /// The tokens that stand for text.
+    /// The tokens that represent text. Special tokens are left out.
     pub of_text: Vec<u32>,
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::ranks::Placement;
 use crate::store::ledger::{Entry, Header, Ledger, NoiseDraw, PublicStage};
 
-/// A plan, and what the ledger of its run says.
+/// A plan, and the contents of its run's ledger.
 struct Run {
     plan: Value,
     change: fn(&mut Header),

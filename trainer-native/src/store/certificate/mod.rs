@@ -112,7 +112,7 @@ pub(crate) struct Mechanisms {
     /// The devices that computed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<plan::Device>,
-    /// The ranks that computed them, where several did.
+    /// The ranks that computed them, if there were several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Option<Placement>>,
 }
