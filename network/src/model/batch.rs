@@ -101,7 +101,7 @@ pub struct Batch<B: Backend> {
     pub target_weights: Tensor<B, 2>,
     /// Class of each row's pair of sentences. `[rows]`
     pub sentences: Tensor<B, 1, Int>,
-    /// 1 where a row has such a class, else 0. `[rows]`
+    /// 1 if a row has such a class, else 0. `[rows]`
     pub sentence_weights: Tensor<B, 1>,
     /// Seed of each row's dropout.
     pub dropout_seeds: Arc<[u64]>,

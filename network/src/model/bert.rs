@@ -34,7 +34,7 @@ const CLASSIFIER: FirstPosition =
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
     fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
-    // Those of the pooler describe one that no version of the model has.
+    // The fields of the pooler describe a pooler that no version of the model has.
     irrelevant: &[
         "attention_probs_dropout_prob",
         "directionality",

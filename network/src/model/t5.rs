@@ -64,7 +64,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("d_ff", "model.d_ff"),
         ("d_kv", "model.d_head"),
     ],
-    // The first files hold it, and no version of the model has used it.
+    // The first published files contain this tensor, which no version of the model has used.
     unused: &["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
     copies: &["lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"],
     ..HuggingFace::plain("t5", "T5")

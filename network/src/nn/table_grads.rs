@@ -6,7 +6,7 @@ use crate::tensor::{BasicOps, Int, Tensor};
 /// The parts of a table's gradients. They make one record, because the norm of their sum has all
 /// cross terms.
 pub(super) struct TableGrads<B: Kernels> {
-    /// Number of uses whose part is not there yet.
+    /// Number of uses whose gradient has not arrived yet.
     pub missing: usize,
     /// Tokens of each look-up, the last one of the forward pass first.
     pub tokens: Vec<Tensor<B, 2, Int>>,

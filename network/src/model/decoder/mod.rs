@@ -91,7 +91,8 @@ struct Sizes {
     /// Width of the feed-forward part.
     d_ff: usize,
     norm_epsilon: f64,
-    /// Whether the output projection of attention has a bias; then those of the input have one too.
+    /// Whether the output projection of attention has a bias. If it does, the input projections
+    /// have biases too.
     attention_bias: bool,
     /// Whether the projections of the feed-forward part have biases.
     mlp_bias: bool,
