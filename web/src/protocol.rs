@@ -332,7 +332,7 @@ pub struct Refusal {
     pub fix: String,
     /// The smallest ε that this noise reaches, when the target is smaller.
     pub attainable_epsilon: Option<f64>,
-    /// The default δ for the plan's number of units, where the plan states one.
+    /// The default δ for the plan's number of units, if the plan states one.
     pub default_delta: Option<f64>,
     /// Changes that remove the cause: what they do, and the changed plan.
     pub remedies: Vec<(String, String)>,

@@ -15,7 +15,8 @@ use web::protocol::{Answer, Request, Response, Task};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 #[cfg(target_arch = "wasm32")]
-// As on the page, whose accountant runs beside it: the driver waits no longer than half a minute for a busy page.
+// Runs in a worker, as the accountant of the page does, because the driver gives up after half a
+// minute if the page is busy.
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
 const VECTORS: &str = include_str!("vectors.json");

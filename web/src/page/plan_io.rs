@@ -93,7 +93,7 @@ pub(crate) fn open_link() {
     if let Ok(text) = decode_uri_component(encoded) {
         client::open(text.into());
     }
-    // A reload keeps what the person makes of the plan.
+    // A reload keeps the person's changes to the plan.
     let address = window().location().href().unwrap_or_default();
     replace_address(address.split('#').next().unwrap_or_default());
 }
