@@ -53,7 +53,7 @@ fn timed<T>(rounds: usize, answer: impl Fn() -> T) -> (T, f64) {
     (value, times[rounds / 2])
 }
 
-/// One of our results and its median time.
+/// A result of ours and its median time.
 struct Found {
     name: &'static str,
     value: f64,

@@ -71,7 +71,7 @@ fn quantiles(what: &str, seen: &[&Seen], value: impl Fn(&Seen) -> f64) {
     println!("{what} ({} settings): {}", values.len(), text.join("  "));
 }
 
-/// The quantiles of what was seen so far.
+/// Prints the quantiles of all measurements so far.
 fn summarize(seen: &[Seen]) {
     let all: Vec<&Seen> = seen.iter().collect();
     quantiles("milliseconds", &all, |seen| seen.ms);

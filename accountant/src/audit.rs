@@ -3,8 +3,8 @@
 use crate::numeric::{binomial, normal};
 use crate::{AccountantError, Delta, convert};
 
-/// The ε that an audit refutes: with probability at least `confidence` over the audit, an (ε, `delta`)-DP mechanism has at
-/// least the returned ε.
+/// Returns the ε that an audit refutes: with probability at least `confidence` over the audit, an
+/// (ε, `delta`)-DP mechanism has at least the returned ε.
 ///
 /// Each of `canaries` records was included in the training text by its own fair coin. From the released model the auditor
 /// guessed `guesses` of the coins, `correct` of them rightly. The result is 0 if the guesses were no better than chance.
@@ -42,7 +42,8 @@ pub fn epsilon_lower_bound(
     Ok(largest_refuted(64.0, refuted))
 }
 
-/// The largest refuted value up to `limit`, where every value below a refuted one is refuted; 0 if none is.
+/// Returns the largest refuted value up to `limit`, or 0 if none is. Every value below a refuted
+/// one must be refuted.
 fn largest_refuted(limit: f64, refuted: impl Fn(f64) -> bool) -> f64 {
     let (mut below, mut above) = (0.0, limit);
     if !refuted(below) {
@@ -103,8 +104,9 @@ impl Guesses {
         epsilon_lower_bound(self.canaries, self.guesses, self.correct, delta, confidence)
     }
 
-    /// Whether they refute a mechanism with this δ(ε): one that gives so many right guesses with a probability above 1 −
-    /// `confidence` leaks more. `curve` has pairs of ε and δ, each of which the mechanism is said to have; more of them refute more.
+    /// Whether the guesses refute a mechanism with this δ(ε): such a mechanism allows so many right
+    /// guesses only with a probability of less than 1 − `confidence`. `curve` has pairs of ε and δ,
+    /// each of which the mechanism is said to have; more of them refute more.
     ///
     /// ```
     /// use accountant::audit::Guesses;
@@ -175,12 +177,12 @@ impl Guesses {
             right += count as f64 / (guesses - count) as f64 * (more - wrong);
             wrong = more;
         }
-        // More than the rounding of so many sums.
+        // The margin is larger than the rounding of all these sums.
         right + wrong > guesses as f64 / canaries as f64 * (1.0 + 1e-9)
     }
 }
 
-/// Upper bound on the probability of so many right guesses against an (ε, δ)-DP mechanism.
+/// Upper bound on the probability of this many right guesses against an (ε, δ)-DP mechanism.
 fn chance(canaries: u64, guesses: u64, correct: u64, delta: Delta, epsilon: f64) -> f64 {
     let (n, p) = (guesses as f64, 1.0 / (1.0 + libm::exp(-epsilon)));
     let mode = libm::floor((n + 1.0) * p).min(n);
@@ -194,7 +196,7 @@ fn chance(canaries: u64, guesses: u64, correct: u64, delta: Delta, epsilon: f64)
 pub struct Positives {
     /// Trials that were positive.
     pub positives: u64,
-    /// All trials.
+    /// Number of trials.
     pub trials: u64,
 }
 

@@ -85,7 +85,7 @@ impl Bounds {
         }
     }
 
-    /// What is left where both intervals hold.
+    /// Returns the intersection of both intervals.
     pub(crate) fn intersect(self, other: Self) -> Result<Self, AccountantError> {
         Self::new(self.lower.max(other.lower), self.upper.min(other.upper))
     }

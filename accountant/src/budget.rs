@@ -79,7 +79,7 @@ pub fn noise_multiplier_of_share(target: &EpsilonTarget, share: f64, threshold_d
     })
 }
 
-/// The noise of each stage of a pipeline, and what it costs.
+/// The noise of each stage of a pipeline, and its cost.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Split {
     /// Noise multiplier of each stage.
@@ -133,7 +133,8 @@ pub fn split(
         return Err(AccountantError::out_of_range("shares", 0.0, "at least one"));
     }
     let gaussian = |noise_multiplier| DpEvent::Gaussian { noise_multiplier };
-    // A Gaussian mechanism is calibrated in the relation in which its μ is one over its noise multiplier.
+    // A Gaussian mechanism is calibrated under the relation for which its μ is one over its noise
+    // multiplier.
     let plain = NeighboringRelation::AddOrRemoveOne;
     let try_at = |mu: f64| -> Result<(Vec<f64>, Bounds)> {
         let mut noises = Vec::with_capacity(shares.len());

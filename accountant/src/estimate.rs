@@ -5,7 +5,7 @@ use crate::engine::inversion::estimate;
 use crate::query::{delta_to_spend, epsilon_of};
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
 
-/// Where an [`Estimate`]'s point comes from.
+/// The method that gave an [`Estimate`]'s point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -15,14 +15,14 @@ pub enum Source {
     Certified,
 }
 
-/// A figure to compare with others, and the bounds to rely on.
+/// A figure for comparisons, with certified bounds.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// Certified bounds, as [`crate::epsilon`] gives them.
     pub bounds: Bounds,
     /// The figure, between the bounds.
     pub point: f64,
-    /// Where the figure comes from.
+    /// The method that gave the point.
     pub source: Source,
 }
 
@@ -68,7 +68,7 @@ pub fn exact_epsilon(
     })
 }
 
-/// One direction's pair, the δ that its own failures leave, and its ε.
+/// The pair of one direction, the δ that its own failures leave, and its ε.
 struct DirectionBounds {
     pair: DominatingPair,
     delta: f64,

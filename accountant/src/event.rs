@@ -5,19 +5,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which pairs of data sets must be hard to tell apart.
+/// The pairs of data sets that must be hard to tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NeighboringRelation {
-    /// One unit is added or removed.
+    /// A unit is added or removed.
     AddOrRemoveOne,
-    /// One unit is exchanged for another; the number of units is public.
+    /// A unit is exchanged for another; the number of units is public.
     ReplaceOne,
-    /// One unit's contribution is zeroed out; the number of units is public.
+    /// A unit's contribution is zeroed out; the number of units is public.
     ZeroOut,
 }
 
-/// One use of the private data.
+/// A use of the private data.
 ///
 /// `noise_multiplier` is σ divided by the L2 sensitivity of adding or removing one unit (L1 for Laplace).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub enum DpEvent {
         noise_multiplier: f64,
         /// Number of units, public.
         units: u64,
-        /// Most units that a batch keeps.
+        /// Largest number of units in a batch.
         largest_batch: u64,
     },
     /// Gaussian noise on a sum over each of the batches into which every epoch cuts the shuffled data set.
@@ -106,14 +106,14 @@ pub enum DpEvent {
     DiscreteGaussian {
         /// The parameter σ of the distribution, in counts.
         standard_deviation: f64,
-        /// Most that adding or removing one unit changes the query by.
+        /// Largest change of the query if one unit is added or removed.
         sensitivity: u64,
     },
     /// The best of several trials by a score that depends on the released trials alone. The trial and its score are released.
     ///
     /// Reference: Papernot & Steinke 2022, <https://arxiv.org/abs/2110.03620>.
     PrivateSelection {
-        /// One trial.
+        /// A trial.
         event: Box<DpEvent>,
         /// The distribution of their number.
         trials: Trials,
@@ -123,11 +123,11 @@ pub enum DpEvent {
         /// The events.
         events: Vec<DpEvent>,
     },
-    /// The same event several times.
+    /// Several uses of the same event.
     SelfComposed {
         /// The event.
         event: Box<DpEvent>,
-        /// How many times.
+        /// Number of uses.
         count: u64,
     },
 }

@@ -36,7 +36,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The method, as certificates name it.
 pub const METHOD: &str = "certified bounds on the dominating pair's hockey-stick divergence";
 
-/// Why the accountant refuses to answer.
+/// The reasons why the accountant refuses to answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccountantError {
@@ -45,28 +45,28 @@ pub enum AccountantError {
     OutOfRange {
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// No bound for this is proven.
+    /// No bound is proven for this question.
     #[error("{event} has no proven bound for {question}; ask about a single unit, or leave the event out")]
     Unsupported {
         /// The event.
         event: &'static str,
-        /// What was asked.
+        /// The question.
         question: &'static str,
     },
     /// The computation found no answer it can certify.
     #[error("no certified answer: {what}")]
     NotConverged {
-        /// What failed.
+        /// The failure.
         what: &'static str,
     },
 }
 
-/// Whatever the accountant may refuse.
+/// A result, or the accountant's refusal.
 type Result<T> = core::result::Result<T, AccountantError>;
 
 impl AccountantError {

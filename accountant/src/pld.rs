@@ -1,11 +1,12 @@
-//! ε by the FFT accountant of privacy loss distributions alone, to compare the other engines with.
+//! ε by the FFT accountant of privacy loss distributions alone, for comparison with the other
+//! engines.
 
 use crate::dominating_pair::dominating_pairs;
 use crate::engine;
 use crate::query::{Query, delta_to_spend};
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation};
 
-/// The method, as an answer names it.
+/// Name of the method in an answer.
 pub const METHOD: &str = "certified bounds on a grid of privacy losses";
 
 /// Certified bounds on the ε of `event` at `delta` from privacy loss distributions composed by FFT: an engine that shares only

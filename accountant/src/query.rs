@@ -108,7 +108,7 @@ pub fn group_delta(
 /// As [`group_epsilon`].
 pub fn failure(event: &DpEvent, units: u32, relation: NeighboringRelation) -> Result<f64> {
     let request = Query { event, units, relation }.request();
-    // A sum of bounds may exceed what a probability can be.
+    // A sum of bounds may exceed 1, which no probability does.
     Ok(dominating_pairs(event, request)?.iter().map(DominatingPair::failure).fold(0.0, f64::max).min(1.0))
 }
 
@@ -124,7 +124,8 @@ impl Query<'_> {
         PairRequest { group_size: self.units, ..PairRequest::new(self.relation) }
     }
 
-    /// Bounds by the event's dominating pairs, and the lower bound by those from below where they differ.
+    /// Returns bounds from the event's dominating pairs. If the event has separate pairs for lower
+    /// bounds, the lower bound comes from those.
     pub(crate) fn both_bounds(&self, bounds: impl Fn(PairRequest) -> Result<Bounds>) -> Result<Bounds> {
         let request = self.request();
         let upper = bounds(request)?;
@@ -144,7 +145,7 @@ impl Query<'_> {
     }
 }
 
-/// What is asked of an event.
+/// The question about an event.
 #[derive(Clone, Copy)]
 enum Asked {
     Epsilon(Delta),
@@ -164,12 +165,12 @@ fn worst(event: &DpEvent, asked: Asked, request: PairRequest) -> Result<Bounds> 
     Ok(worst)
 }
 
-/// ε of one direction; its bounds need not be narrow below `floor`.
+/// Returns the ε of one direction. Its bounds need not be narrow below `floor`.
 pub(crate) fn epsilon_of(pair: &DominatingPair, delta: Delta, floor: f64) -> Result<Bounds> {
     engine::bounds(pair, Target::Epsilon { delta: delta_to_spend(pair, delta)? }, floor)
 }
 
-/// What a pair's own failures leave of `delta`, rounded down.
+/// Returns the part of `delta` that a pair's own failures leave, rounded down.
 pub(crate) fn delta_to_spend(pair: &DominatingPair, delta: Delta) -> Result<f64> {
     Ok(pair.delta_left(delta)? * (1.0 - 1e-15))
 }

@@ -1,10 +1,10 @@
-//! Rényi differential privacy: the looser bound that most published figures were computed with.
+//! Rényi differential privacy: the looser bound with which most published figures were computed.
 
 use crate::dominating_pair::moment::cumulant;
 use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 
-/// How a Rényi curve becomes ε at δ.
+/// The conversion of a Rényi curve to ε at δ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conversion {

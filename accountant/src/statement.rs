@@ -45,8 +45,8 @@ pub fn statement(
     ))
 }
 
-/// How strong a guarantee is called at ε, with the range of ε (Ponomareva et al. 2023, section 5.2,
-/// <https://arxiv.org/abs/2303.00654>).
+/// Describes the strength of a guarantee at ε, with the range of ε (Ponomareva et al. 2023, section
+/// 5.2, <https://arxiv.org/abs/2303.00654>).
 ///
 /// ```
 /// assert_eq!(accountant::strength(3.0), "reasonable (ε from 1 to 10)");

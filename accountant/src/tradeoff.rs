@@ -1,4 +1,4 @@
-//! What an attacker can learn about one unit's participation.
+//! Bounds what an attacker can learn about the participation of one unit.
 
 use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};
 use crate::engine::{self, Target};

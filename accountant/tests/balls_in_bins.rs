@@ -1,4 +1,5 @@
-//! Balls in bins: bounds against quadrature, a discrete transform, and the schemes it lies between.
+//! Balls in bins: bounds against quadrature, a discrete transform, and the schemes between which it
+//! lies.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -42,7 +43,8 @@ fn bounds_stay_close_over_epochs_and_zeroing_out_costs_what_removing_costs() {
         let bounds = epsilon(&event, at(failure), AddOrRemoveOne).unwrap();
         assert!(bounds.lower > 0.0 && bounds.upper - bounds.lower <= 5e-3 * bounds.upper, "{bounds:?}");
         assert_eq!(epsilon(&event, at(failure), ZeroOut).unwrap(), bounds);
-        // Never more than shuffling or full participation may cost, and another release adds to it.
+        // The cost never exceeds that of shuffling or full participation, and another release adds
+        // to it.
         let shuffled = DpEvent::ShuffledGaussian { noise_multiplier: noise, batches, epochs };
         assert!(bounds.lower <= epsilon(&shuffled, at(failure), AddOrRemoveOne).unwrap().upper);
         let count = DpEvent::Gaussian { noise_multiplier: 3.0 };

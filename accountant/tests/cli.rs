@@ -47,7 +47,7 @@ fn epsilon_comes_with_the_figure_to_nine_digits_and_its_source() {
     assert!(answer["epsilon"]["lower"].as_f64().unwrap() <= point);
     assert!(answer["epsilon"]["upper"].as_f64().unwrap() >= point);
     assert!(String::from_utf8(run(&A, "").stdout).unwrap().contains("1.8282366"));
-    // What has no inversion says so: its point is the certified upper bound.
+    // A mechanism without inversion says so: its point is the certified upper bound.
     let replaced = ask(&["--sampling", "shuffle"]);
     assert_eq!(replaced["point"]["source"], "certified");
     assert_eq!(replaced["point"]["epsilon"], replaced["epsilon"]["upper"]);
@@ -280,7 +280,7 @@ fn what_is_shown_is_rounded_outward() {
     }
 }
 
-/// δ of one over the number of units, or above, promises nothing.
+/// A δ of at least one over the number of units gives no guarantee.
 #[test]
 fn a_delta_that_promises_nothing_is_refused_where_the_number_of_units_is_known() {
     let ask = |delta: &str| {

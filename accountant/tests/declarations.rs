@@ -10,7 +10,8 @@ use serde_json::json;
 
 const DECLARED: &str = include_str!("../js/types.d.ts");
 
-/// The names that an error message offers: all in backticks but the first, which is the one that was refused.
+/// Returns the names that an error message offers. All are in backticks, and so is the refused
+/// name, which comes first.
 fn offered<T: DeserializeOwned>(value: serde_json::Value) -> BTreeSet<String> {
     let message = serde_json::from_value::<T>(value).err().unwrap().to_string();
     assert!(message.starts_with("unknown"), "{message}");

@@ -1,4 +1,4 @@
-//! Every public function shows a figure: a doctest that could be wrong.
+//! Checks that every public function shows a figure, in a doctest that can fail.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

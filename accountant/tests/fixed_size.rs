@@ -53,7 +53,8 @@ fn no_neighbours_written_out_cost_more_and_the_worst_cost_as_much_as_the_lower_b
                     }
                 }
             }
-            // The rectangle rule on an analytic density is exact but for the kinks of the positive part.
+            // The rectangle rule on an analytic density is exact except for the kinks of the
+            // positive part.
             assert!(worst <= bounds.upper * (1.0 + 1e-4), "{relation:?} {at}: {worst} {bounds:?}");
             assert!(worst >= bounds.lower * (1.0 - 1e-4), "{relation:?} {at}: {worst} {bounds:?}");
         }
@@ -73,7 +74,7 @@ fn row(sample: u64, units: u64, noise: f64, steps: u64, figures: [f64; 3]) -> Ro
     Row { sample, units, noise, steps, figures }
 }
 
-/// `holds` is asked about our bounds beside each figure.
+/// Calls `holds` with our bounds and each figure.
 fn beside_figures(rows: &[Row], relation: NeighboringRelation, holds: impl Fn(Bounds, f64) -> bool) {
     for Row { sample, units, noise, steps, figures } in rows {
         for (at, &figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {

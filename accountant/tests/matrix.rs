@@ -1,7 +1,8 @@
-//! Every question of every event under every relation: ordered finite bounds, or a refusal by name from the list below.
+//! Asks every question about every event under every relation. Each answer is a pair of ordered
+//! finite bounds, or a refusal by name from the list below.
 //!
-//! Events that are known by a table are used once by default, where the answer is a sum, and of the questions that need
-//! many answers every ninth is asked; ACCOUNTANT_FULL=1 composes and asks all.
+//! By default, events whose pair is a table are used once, and every ninth of the questions that
+//! need many answers is asked. ACCOUNTANT_FULL=1 composes all events and asks all questions.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +16,7 @@ use accountant::{
 /// An event, given its noise.
 type Kind = fn(f64) -> DpEvent;
 
-/// One of every kind.
+/// Returns one event of every kind.
 fn events() -> Vec<(&'static str, Kind)> {
     vec![
         ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
@@ -76,7 +77,7 @@ fn events() -> Vec<(&'static str, Kind)> {
     ]
 }
 
-/// How often a step is used whose compositions take long.
+/// Returns the number of uses of a step whose compositions take long.
 fn few(many: u64) -> u64 {
     if std::env::var_os("ACCOUNTANT_FULL").is_some() { many } else { 1 }
 }
@@ -105,7 +106,7 @@ fn figure(value: f64) -> Answer {
     Bounds::new(value, value)
 }
 
-/// Every question, about an event of noise 2.
+/// Returns every question about an event with a noise multiplier of 2.
 fn questions() -> Vec<(&'static str, Question)> {
     vec![
         ("epsilon", |event, relation| epsilon(&event(2.0), at(), relation)),
@@ -149,7 +150,7 @@ fn questions() -> Vec<(&'static str, Question)> {
     ]
 }
 
-/// What has no answer, and why it cannot have one.
+/// Whether a question has no answer.
 fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> bool {
     let truncated = event == "truncated" && relation == AddOrRemoveOne;
     let plain = matches!(event, "gaussian" | "shuffled" | "fixed trials" | "nothing");
@@ -163,7 +164,7 @@ fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> 
             "pairs of units" => alone,
             // Nothing has no noise to find.
             "noise" => event == "nothing",
-            // Where other parts alone cost more than a stage's share, no noise is enough.
+            // If other parts alone cost more than a stage's share, no noise is enough.
             "split" => matches!(event, "nothing" | "pipeline"),
             _ => false,
         }

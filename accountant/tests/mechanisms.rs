@@ -214,10 +214,11 @@ fn thresholds_fail_a_group_no_more_often_than_stated() {
             // Each holds a word of its own.
             let apart = -(k * (-threshold_delta).ln_1p()).exp_m1();
             assert!(same.max(apart) <= stated(units), "{units} at {sigma}: {same}, {apart}");
-            // Not idle: no more than k times the weight of k.
+            // The bound is not loose: it is at most k times the failure of an item whose weight is
+            // k.
             assert!(stated(units) <= k * normal::sf(normal::isf(threshold_delta) - k / sigma) * 1.001);
         }
-        // The whole is what a Gaussian costs the group at the δ that is left.
+        // The total ε is that of a Gaussian mechanism for the group at the remaining δ.
         let left = Delta::new(1e-3 - stated(2)).unwrap();
         let all = Delta::new(1e-3).unwrap();
         let noise = DpEvent::Gaussian { noise_multiplier: sigma };

@@ -12,7 +12,7 @@ fn sampled(q: f64, sigma: f64, steps: u64) -> DpEvent {
     DpEvent::SelfComposed { event: Box::new(step), count: steps }
 }
 
-/// What was published for a run, and what was wrong with it.
+/// The published figure of a run, and a remark on its error.
 struct Row {
     paper: &'static str,
     q: f64,

@@ -1,4 +1,4 @@
-//! What must hold for any setting.
+//! Properties that must hold for any setting.
 //!
 //! 25 to 30 random settings a property by default; ACCOUNTANT_FULL=1 runs 10,000, as a release should.
 
@@ -30,9 +30,9 @@ fn setting() -> impl Strategy<Value = (f64, f64, u64, f64)> {
 proptest! {
     #![proptest_config(cases(30))]
 
-    // The gap: 0.1 % of ε from 1e-3 to 1e6. An ε closer to 0, or at a δ near the chance that a unit takes part at all, may
-    // hang on the last digits of δ: there 5 %. Beyond, a few settings of σ near 0.1 with millions of steps are bounded from
-    // above only.
+    // The gap is 0.1 % of ε from 1e-3 to 1e6. An ε closer to 0, or at a δ near the probability that
+    // a unit takes part at all, may depend on the last digits of δ: there the gap is 5 %. Beyond
+    // that range, a few settings of σ near 0.1 with millions of steps are bounded only from above.
     #[test]
     fn bounds_are_ordered_close_and_never_above_renyi((q, sigma, steps, at) in setting()) {
         let named = format!("q={q:?} sigma={sigma:?} T={steps} delta={at:?}");

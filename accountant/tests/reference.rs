@@ -1,6 +1,8 @@
-//! Every row of the reference tables, by the rule: lower ≤ exact·(1+1e-9), upper ≥ exact·(1−1e-9), gap ≤ 1e-3.
+//! Tests every row of the reference tables by the rule: lower ≤ exact·(1+1e-9), upper ≥
+//! exact·(1−1e-9), gap ≤ 1e-3.
 //!
-//! The tables lie beside the repository; where they do not, `vectors.rs` still tests the figures kept in the crate.
+//! The tables lie beside the repository. Without them, `vectors.rs` still tests the figures kept in
+//! the crate.
 
 #![allow(
     clippy::unwrap_used,
@@ -44,7 +46,7 @@ fn number(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"))
 }
 
-/// What is wrong with our bounds; `tolerance` is the table's own.
+/// Describes the fault of our bounds, if any; `tolerance` is the table's own.
 fn problem(event: &DpEvent, at: f64, exact: f64, tolerance: f64) -> Option<String> {
     let bounds = match epsilon(event, Delta::new(at).unwrap(), AddOrRemoveOne) {
         Ok(bounds) => bounds,
@@ -55,7 +57,7 @@ fn problem(event: &DpEvent, at: f64, exact: f64, tolerance: f64) -> Option<Strin
     (!(holds && gap <= 1e-3 * bounds.upper)).then(|| format!("{bounds:?} against {exact}, gap {gap:.2e}"))
 }
 
-/// What is wrong with the rows of a table.
+/// The faults of a table's rows.
 #[derive(Default)]
 struct Verdict {
     wrong: Vec<String>,
@@ -83,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// A problem that says what was found, unless all is well.
+/// Returns a description of the finding as a problem, unless the result is good.
 fn unless(good: bool, found: impl std::fmt::Debug) -> Option<String> {
     (!good).then(|| format!("{found:?}"))
 }

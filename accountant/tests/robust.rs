@@ -1,4 +1,5 @@
-//! Whatever events are fed in, the answer is an ordered interval or a one-line refusal, never a panic.
+//! Asks about random events. The answer is an ordered interval or a one-line refusal, never a
+//! panic.
 //!
 //! A few dozen random events by default; ACCOUNTANT_FULL=1 reads 10,000.
 

@@ -1,4 +1,5 @@
-//! Poisson batches cut to a largest size, against the reference table and against what they must become.
+//! Poisson batches that are cut to a largest size, against the reference table and against their
+//! limits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

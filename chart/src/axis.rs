@@ -1,8 +1,8 @@
-//! Axes: from values to pixels, and where the ticks go.
+//! Axes: the mapping from values to pixels, and the places of the ticks.
 
 use crate::label::tick_label;
 
-/// How values are spaced along an axis.
+/// The spacing of values along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences take equal space.
@@ -31,7 +31,8 @@ pub struct Tick {
 }
 
 impl Axis {
-    /// The axis that spans the finite `values`, from pixel `start` to pixel `end`. `None` when there is nothing to draw.
+    /// Fits the axis to the finite `values`, from pixel `start` to pixel `end`. Returns `None` if
+    /// there is nothing to draw.
     pub(crate) fn fit(values: impl Iterator<Item = f64>, scale: Scale, start: f64, end: f64) -> Option<Self> {
         let drawable = |value: &f64| value.is_finite() && (*value > 0.0 || scale == Scale::Linear);
         let (from, to) = values
@@ -61,7 +62,7 @@ impl Axis {
         value >= self.from && value <= self.to
     }
 
-    /// Ticks at round values, about `max_count` of them at max_count.
+    /// Returns ticks at round values, about `max_count` of them at most.
     pub(crate) fn ticks(&self, max_count: usize) -> Vec<Tick> {
         let values = match self.scale {
             Scale::Linear => self.linear_ticks(max_count),
@@ -80,7 +81,8 @@ impl Axis {
         (0..=(last - first).clamp(0.0, 100.0) as usize).map(|at| (first + at as f64) * step).collect()
     }
 
-    /// Round values of each decade. A range that contains fewer than two of them gets evenly spaced values.
+    /// Returns round values of each decade. A range that contains fewer than two of them gets
+    /// evenly spaced values.
     fn log_ticks(&self, max_count: usize) -> Vec<f64> {
         let decades = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
         // The finest grid that stays readable.

@@ -11,18 +11,19 @@ const HEAD: f64 = 38.0;
 const GROUP: f64 = 28.0;
 const ROW: f64 = 24.0;
 const BAR: f64 = 14.0;
-/// The column of the bars; names stand left of it and values right of each bar.
+/// Edge of the column of bars. Names stand left of it, and values right of each bar.
 const LEFT: f64 = 250.0;
 const RIGHT: f64 = WIDTH - 84.0;
 /// Characters of a name that fit left of the bars.
 const NAME: usize = 22;
 
-/// A chart of horizontal bars. Each bar has its name and its value beside it, so that none is told by colour alone.
+/// A chart of horizontal bars. Each bar has its name and its value beside it, so that none is
+/// distinguished by colour alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
     /// Heading.
     pub title: String,
-    /// What follows each value, such as " %".
+    /// Unit after each value, such as " %".
     pub unit: String,
     /// The value of a bar of full length; the largest value if absent.
     pub full: Option<f64>,
@@ -33,7 +34,7 @@ pub struct Bars {
 /// Bars under one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// What the bars have in common.
+    /// Name of the group.
     pub name: String,
     /// The bars, from top to bottom.
     pub bars: Vec<Bar>,

@@ -1,4 +1,4 @@
-//! What to draw, and its layout in pixels.
+//! The contents of a drawing, and their layout in pixels.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ pub const HEIGHT: f64 = 300.0;
 /// The plotting area of every scene; labels take the rest.
 const FRAME: Frame = Frame { left: 90.0, top: 14.0, right: WIDTH - 16.0, bottom: HEIGHT - 58.0 };
 
-/// One curve.
+/// A curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Name in the legend and in the table.
@@ -51,7 +51,7 @@ pub struct Mark {
     pub values: (f64, f64),
 }
 
-/// One curve, laid out.
+/// A curve, laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// Name in the legend.
@@ -65,7 +65,7 @@ pub struct Line {
 /// A rectangle, by the pixels of its edges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
-    /// Left edge.
+    /// x-coordinate of the left edge.
     pub left: f64,
     /// Upper edge.
     pub top: f64,

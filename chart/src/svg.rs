@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::scene::{Chart, Frame, HEIGHT, Line, Scene, WIDTH};
 
-/// Colours that colour-blind readers can tell apart (Okabe & Ito 2008). Each has its own dash, so that no curve is told by
-/// colour alone.
+/// Colours that colour-blind readers can distinguish (Okabe & Ito 2008). Each has its own dash, so
+/// that no curve is distinguished by colour alone.
 pub(crate) const STROKES: [(&str, &str); 6] = [
     ("#0072b2", ""),
     ("#d55e00", "8 4"),
@@ -93,7 +93,7 @@ impl Scene {
     }
 }
 
-/// One line for each curve.
+/// Draws one line of the legend for each curve.
 fn legend(lines: &[Line], left: f64, text: &mut String) {
     for (index, line) in lines.iter().enumerate() {
         let y = HEIGHT + LEGEND_LINE * index as f64 + 6.0;

@@ -3,7 +3,8 @@
 use crate::scene::Chart;
 
 impl Chart {
-    /// One row for each horizontal value of any curve: that value, and the value of each curve there.
+    /// Returns one row for each horizontal value of any curve: that value, and the value of each
+    /// curve there.
     ///
     /// # Shapes
     /// Each row has as many entries as the chart has series.

@@ -1,4 +1,5 @@
-//! What the command lines of the programs share: a refusal is one line, and reading shows its progress.
+//! Functions that the command lines of the programs share: one-line refusals, and the progress of
+//! reading.
 
 mod memory;
 mod reading;
@@ -27,7 +28,7 @@ pub fn arguments<T: FromArgMatches>(command: clap::Command) -> Result<T, clap::E
     })
 }
 
-/// A refusal of the command line, without the usage that follows it.
+/// Returns a refusal of the command line, without the usage that follows it.
 ///
 /// ```
 /// let command = clap::Command::new("p").arg(clap::arg!(--steps <N>).required(true));
@@ -43,8 +44,8 @@ pub fn in_one_line(error: &clap::Error) -> String {
     format!("{}; --help shows what is allowed", words.join(" "))
 }
 
-/// A message as one line that a person can read, whatever is quoted in it: without control characters, and without the middle of what is
-/// longer than a message.
+/// Returns a message as one readable line, whatever it quotes: without control characters, and
+/// without the middle if it is too long.
 ///
 /// ```
 /// assert_eq!(cli::as_line("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");

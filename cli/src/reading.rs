@@ -1,6 +1,7 @@
 //! Progress of reading: one line that is redrawn on a terminal.
 //!
-//! The size of a private text tells neighboring texts apart, so each line says whom it is for, and none goes into a file.
+//! The size of a private text distinguishes neighbouring texts, so each line says whom it is for,
+//! and no line is written to a file.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Shows how much of some files has been read, until dropped.
+/// Shows, until it is dropped, how much of some files has been read.
 #[derive(Debug)]
 pub struct Reading {
     stop: Option<Sender<()>>,
@@ -16,8 +17,9 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Shows `bytes()`, the bytes read so far, of the size of the files, after the words `what`. Nothing is shown elsewhere than on
-    /// a terminal, because sizes and speeds of private text belong into no log.
+    /// Shows `bytes()`, the bytes read so far, of the size of the files, after the words `what`.
+    /// The progress is shown only on a terminal, because sizes and speeds of private text must not
+    /// get into a log.
     #[must_use]
     pub fn start(what: String, paths: &[PathBuf], bytes: impl Fn() -> u64 + Send + 'static) -> Self {
         if !io::stderr().is_terminal() {
@@ -69,7 +71,7 @@ impl Drop for Reading {
     }
 }
 
-/// What a private figure on a screen is followed by.
+/// The remark after a private figure on a screen.
 pub const FOR_THE_OWNER: &str = "private to the owner of this machine";
 
 fn describe(what: &str, bytes: u64, total: Option<u64>, seconds: f64) -> String {

@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 
 use crate::FileError;
 
-/// Opens a file to read it. A pipe or a device in its place, such as an archive can hold, would have no end.
+/// Opens a file to read it. An archive can hold a pipe or a device in its place, which would have
+/// no end.
 ///
 /// # Errors
 /// [`FileError::Storage`] if it cannot be read, [`FileError::Refused`] for anything but a file.
@@ -26,7 +27,8 @@ pub fn open(path: &Path) -> Result<File, FileError> {
     File::open(path).map_err(storage)
 }
 
-/// Whether a file states far more bytes than the disk has of it. Reading it would take hours.
+/// Whether a file states a far larger size than it occupies on the disk. Reading it would take
+/// hours.
 #[cfg(unix)]
 fn is_hole(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -61,7 +63,7 @@ fn read_from(path: &Path, mut file: File) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// What a JSON file says, if it is there.
+/// Reads a JSON file, or returns `None` if there is no such file.
 ///
 /// # Errors
 /// [`FileError::Refused`] if it is malformed; [`FileError::Storage`] if it cannot be read.

@@ -1,4 +1,5 @@
-//! Files that a crash leaves whole or absent. Only their owner can read them, whatever the umask, until they are published.
+//! Writes files that are whole or absent after a crash. Until they are published, only their owner
+//! can read them, whatever the umask.
 
 //!
 //! An error says in one line what could not be done, where, why, and what to do about it.
@@ -27,7 +28,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_new(path, |_| Ok::<_, FileError>(bytes))
 }
 
-/// As [`write_atomic`], for a file outside of run folders, which others may read as the umask says.
+/// Writes a file outside of run folders as [`write_atomic`] does, and lets others read it as the
+/// umask permits.
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -44,7 +46,8 @@ pub fn private_file() -> OpenOptions {
     options
 }
 
-/// As [`write_atomic`], with contents that may depend on the new file's identity.
+/// Writes a new file as [`write_atomic`] does, with contents that may depend on the file's
+/// identity.
 ///
 /// # Errors
 /// As [`write_atomic`], and those of `contents`.
@@ -67,16 +70,18 @@ pub fn write_new<T: AsRef<[u8]>, E: From<FileError>>(
     written.and_then(|()| Ok(sync_parent(path)?))
 }
 
-/// Creates a file that only its owner can read. A leftover of this name could have others' rights, and is an older file.
+/// Creates a file that only its owner can read. It removes an older file of this name, which others
+/// might be able to read.
 pub fn create_private(path: &Path) -> std::io::Result<File> {
     let _ = fs::remove_file(path);
     private_file().write(true).create(true).truncate(true).open(path)
 }
 
-/// As [`write_atomic`], for a file too large for memory, which `write` writes a part at a time.
+/// Writes a file that is too large for memory as [`write_atomic`] does: `write` writes one part at
+/// a time.
 ///
 /// # Errors
-/// As [`write_atomic`], also for those of `write`.
+/// As [`write_atomic`], and those of `write`.
 pub fn write_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
@@ -110,7 +115,8 @@ pub fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.tmp"))
 }
 
-/// Creates a folder and those above it, for their owner alone; their names are on the disk when this returns.
+/// Creates a folder and those above it, for their owner alone. Their names are durable when this
+/// returns.
 ///
 /// # Errors
 /// [`FileError::Storage`] if one cannot be created.
@@ -124,7 +130,8 @@ pub fn create_folder(folder: &Path) -> Result<(), FileError> {
     missing.into_iter().try_for_each(sync_parent)
 }
 
-/// The time of every file of a finished run, 1 January 2000: the real one would tell when private work was done, and its pace.
+/// The time of every file of a finished run, 1 January 2000. The true time would reveal when
+/// private work was done, and its pace.
 const PUBLISHED_TIME: Duration = Duration::from_secs(946_684_800);
 
 /// The rights of new files under the umask.
@@ -135,7 +142,7 @@ struct Published {
 }
 
 impl Published {
-    /// Those that a new file beside `path` gets.
+    /// Returns the rights that a new file beside `path` gets.
     #[cfg(unix)]
     fn of(path: &Path) -> Result<Self, FileError> {
         use std::os::unix::fs::PermissionsExt;
@@ -168,11 +175,9 @@ fn publish(path: &Path, rights: Published) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Prepares a finished folder to be published: what is in it gets the rights of new files under the umask, and one time, which
-/// tells nothing. The folder itself keeps its rights. Links are left as they are.
-///
-/// # Errors
-/// [`FileError::Storage`] for the first change that the file system refuses.
+/// Prepares a finished folder for publication. Its contents get the rights of new files under the
+/// umask, and one fixed time that reveals nothing. The folder itself keeps its rights, and links
+/// are left as they are. If the file system refuses a change, a note says so.
 pub fn settle(folder: &Path) -> Result<(), FileError> {
     settle_below(folder, Published::of(&folder.join("rights"))?)
 }
@@ -195,12 +200,13 @@ fn settle_below(folder: &Path, rights: Published) -> Result<(), FileError> {
     forget_time(folder)
 }
 
-/// Gives a file or a folder the time of all that is published.
+/// Gives a file or a folder the time of all published files.
 ///
 /// # Errors
 /// [`FileError::Storage`] if it cannot be changed.
 pub fn forget_time(path: &Path) -> Result<(), FileError> {
-    // Elsewhere than on Unix, a time is set by those who may write, and a folder is not opened as a file.
+    // On other systems than Unix, only a writer can set a time, and a folder is not opened as a
+    // file.
     if cfg!(not(unix)) && path.is_dir() {
         return Ok(());
     }
@@ -211,8 +217,8 @@ pub fn forget_time(path: &Path) -> Result<(), FileError> {
         .map_err(|error| FileError::storage("set the time of", path, &error))
 }
 
-/// What tells a file from its copies: its number in the file system and the time of its creation. A file keeps both when it is
-/// renamed. A part that the system does not report is 0.
+/// Identity of a file, which its copies do not share: its number in the file system and the time of
+/// its creation. A file keeps both when it is renamed. A part that the system does not report is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
     inode: u64,
@@ -232,7 +238,7 @@ impl FileIdentity {
     }
 }
 
-/// Makes the name of a created or renamed file as durable as its contents.
+/// Makes the name of a created or renamed file durable.
 ///
 /// # Errors
 /// [`FileError::Storage`] if the folder cannot be synchronised.
@@ -249,7 +255,7 @@ pub fn sync_parent(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// A value as indented JSON with a line end.
+/// Returns a value as indented JSON with a line end.
 ///
 /// # Errors
 /// [`FileError::Refused`] for a value that has no JSON form.
@@ -266,7 +272,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// SHA-256 of a file, of which a part at a time is in memory.
+/// Returns the SHA-256 of a file, reading one part of it at a time.
 ///
 /// # Errors
 /// [`FileError::Storage`] if it cannot be read.

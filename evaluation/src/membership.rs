@@ -1,23 +1,24 @@
-//! How well a score tells members of the training text from others.
+//! Measures how well a score tells members of the training text from others.
 //!
 //! # References
-//! The true positive rate where false positives are rare: Carlini et al. 2022, <https://arxiv.org/abs/2112.03570>.
+//! True positive rate at low false positive rates: Carlini et al. 2022,
+//! <https://arxiv.org/abs/2112.03570>.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The false positive rate at which the true positive rate is reported.
+/// False positive rate at which the true positive rate is reported.
 const FALSE_POSITIVE_RATE: f64 = 0.01;
-/// Steps of the false positive rate between the points of a ROC curve.
+/// Number of steps of the false positive rate between the points of a ROC curve.
 const ROC_STEPS: usize = 100;
 
-/// Rates of the test that says "member" above a score.
+/// Rates of the test that claims "member" above a score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Membership {
     /// Probability that a member's score is above another's: the area under the ROC curve. ½ by chance.
     pub area_under_curve: f64,
-    /// Share of members above all but `false_positive_rate` of the others.
+    /// Share of members with a score above those of all but `false_positive_rate` of the others.
     pub true_positive_rate: f64,
     /// Share of others that may be taken for members.
     pub false_positive_rate: f64,

@@ -1,7 +1,8 @@
-//! How well the exact noise fits its distribution: `cargo run --release -p mechanisms --example noise_fit [-- DRAWS]`.
+//! Measures how well the exact noise fits its distribution:
+//! `cargo run --release -p mechanisms --example noise_fit [-- DRAWS]`.
 //!
-//! χ² against the probabilities of the integers at small standard deviations, and the Kolmogorov–Smirnov distance at 65,535
-//! edges at a standard deviation of 2²⁸ units.
+//! χ² against the probabilities of the integers at small standard deviations, and the
+//! Kolmogorov–Smirnov distance at 65,535 edges at a standard deviation of 2²⁸ units.
 
 use mechanisms::{MechanismError, PrivacyRng, Purpose, RoundedGaussian, TestRng};
 

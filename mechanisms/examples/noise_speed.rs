@@ -1,4 +1,5 @@
-//! How long the noise of a ten-million-parameter step takes: `cargo run --release -p mechanisms --example noise_speed`.
+//! Measures how long the noise of a ten-million-parameter step takes:
+//! `cargo run --release -p mechanisms --example noise_speed`.
 
 use std::time::Instant;
 

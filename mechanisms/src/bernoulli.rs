@@ -52,7 +52,8 @@ pub(crate) fn bernoulli_exp(numerator: u128, denominator: u128, stream: &mut Str
     bernoulli_exp_unit(rest, denominator, stream)
 }
 
-/// As [`bernoulli_exp`], for exponents in [0, 1]: the parity of the first failure of coins γ/1, γ/2, γ/3, …
+/// Draws as [`bernoulli_exp`] does, for exponents in [0, 1]: the parity of the first failure of
+/// coins γ/1, γ/2, γ/3, …
 fn bernoulli_exp_unit(numerator: u128, denominator: u128, stream: &mut Stream) -> bool {
     let mut k = 1_u128;
     while below(denominator * k, stream) < numerator {

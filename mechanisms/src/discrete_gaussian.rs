@@ -50,7 +50,7 @@ impl DiscreteGaussian {
         self.sigma
     }
 
-    /// One draw.
+    /// Draws an integer.
     #[must_use]
     pub fn sample(self, stream: &mut Stream) -> i64 {
         // A discrete Laplace of scale σ, kept with probability exp(−(|y| − σ)²/2σ²).

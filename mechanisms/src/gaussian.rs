@@ -1,12 +1,14 @@
 //! Gaussian numbers in floating point by the Box–Muller transform, addressed by element.
 //!
-//! Elements `2p` and `2p+1` of a fill are computed from words `4p..4p+4` of the stream, in double precision and without
-//! rejection. An element's value therefore depends on its position alone. Only +, −, ×, ÷ and √ are used. IEEE 754
-//! specifies them exactly, so native code and WASM agree to the last bit, and the loops vectorise.
+//! Elements `2p` and `2p+1` of a fill are computed from words `4p..4p+4` of the stream, in double
+//! precision and without rejection. An element's value therefore depends only on its position. Only
+//! +, −, ×, ÷ and √ are used. IEEE 754 specifies them exactly, so native code and WASM agree to the
+//! last bit, and the loops vectorise.
 //!
 //! # Precision
-//! The radius uses 52 uniform bits, so |z| ≤ 8.58 (mass beyond: 1e-17); the f32 fill rounds the f64 values. These numbers
-//! are not exactly Gaussian, and their low bits show it. Noise that protects is a [`crate::RoundedGaussian`].
+//! The radius uses 52 uniform bits, so |z| ≤ 8.58 (mass beyond: 1e-17); the f32 fill rounds the f64
+//! values. These numbers are not exactly Gaussian, and their low bits show it. Noise that protects
+//! private values is a [`crate::RoundedGaussian`].
 
 use crate::Stream;
 use crate::rng::open_unit;

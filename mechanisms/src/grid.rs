@@ -23,18 +23,20 @@ pub struct Grid {
 /// moves a value by at most √d·2⁻²⁹ standard deviations: 2e-5 of one for 10⁸ components.
 const FINENESS: i32 = 28;
 
-/// The unit is at least about 2⁻⁴⁰ sensitivities, so that sums of thousands of units' values fit 51 bits however small the noise.
+/// Exponent of the smallest unit: about 2⁻⁴⁰ sensitivities, so that sums of thousands of units'
+/// values fit 51 bits however small the noise is.
 const LONGEST: i32 = 40;
 
-/// Figures whose units are far from the ends of double precision.
+/// Range of figures whose units are far from the limits of double precision.
 const RANGE: std::ops::Range<f64> = 1e-200..1e200;
 
-/// Covers the rounding of a standard deviation that was computed as a product.
+/// Factor that covers the rounding of a standard deviation that was computed as a product.
 const ROUND_UP: f64 = 1.0 + 1e-15;
 
 impl Grid {
-    /// The grid for a value of this sensitivity and noise of this standard deviation. The noise has at least this one. Above
-    /// 2⁻¹¹ sensitivities, it has at most 2⁻²⁷ of it more.
+    /// Returns the grid for a value of this sensitivity and noise of this standard deviation. The
+    /// standard deviation on the grid is never below the given one. If the given one is above 2⁻¹¹
+    /// sensitivities, the excess is at most 2⁻²⁷ of it.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] for a figure outside 1e-200..1e200, NaN included.
@@ -48,7 +50,8 @@ impl Grid {
         Self::of_unit(std, power_of_two(exponent))
     }
 
-    /// As [`Grid::new`], with a unit of at most 1, so that integers lie on the grid.
+    /// Creates a grid as [`Grid::new`] does, with a unit of at most 1, so that integers lie on the
+    /// grid.
     ///
     /// # Errors
     /// As [`Grid::new`], and for a standard deviation above 2³⁰.

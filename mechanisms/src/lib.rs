@@ -49,7 +49,7 @@ fn out_of_range<T>(name: &'static str, value: f64, allowed: &'static str) -> Res
     Err(MechanismError::OutOfRange { name, value, allowed })
 }
 
-/// Why a mechanism refuses to run.
+/// The reasons why a mechanism refuses to run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MechanismError {
@@ -58,9 +58,9 @@ pub enum MechanismError {
     OutOfRange {
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// A population for which the event does not hold.
@@ -76,7 +76,7 @@ pub enum MechanismError {
         "the operating system gave no random key ({reason}); private noise needs one: make /dev/urandom or getrandom(2) available to this process"
     )]
     NoEntropy {
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
 }

@@ -2,8 +2,8 @@
 
 use crate::Stream;
 
-/// Largest population that is ordered by a table, which is exactly uniform. NIST SP 800-38G rev. 1 requires at least a
-/// million points for the network used above.
+/// Largest population that is ordered by a table, which is exactly uniform. NIST SP 800-38G rev. 1
+/// requires at least a million points for the network that is used for larger populations.
 const LARGEST_TABLE: u64 = 1 << 20;
 
 /// Two more than the ten rounds of FF1 in NIST SP 800-38G.
@@ -41,7 +41,7 @@ struct Network {
 }
 
 impl Permutation {
-    /// The permutation that `stream` keys. Nothing else may be drawn from that stream.
+    /// Returns the permutation that `stream` keys. Nothing else may be drawn from that stream.
     #[must_use]
     pub fn new(population: u64, mut stream: Stream) -> Self {
         if population > LARGEST_TABLE {
@@ -75,8 +75,8 @@ impl Network {
         Self { population, left, right: population.div_ceil(left), stream }
     }
 
-    /// The network permutes left·right ≥ population pairs. Pairs beyond the population are walked past; this happens at
-    /// most once in √population times.
+    /// The network permutes left·right ≥ population pairs. Pairs beyond the population are skipped,
+    /// which happens at most once in √population times.
     fn at(&mut self, position: u64) -> u64 {
         let mut point = position;
         loop {

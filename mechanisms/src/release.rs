@@ -1,4 +1,4 @@
-//! The methods that release the words of private text, and how each divides its budget.
+//! The methods that release the words of private text, and the division of each method's budget.
 
 use accountant::{DpEvent, vocabulary_release_event};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Share of a release's μ² that pays for the noisy counts of the released words. The rounds share the rest.
 pub const COUNT_SHARE: f64 = 0.25;
 
-/// Most items of a unit that count in a round of a release.
+/// Largest number of a unit's items that count in a round of a release.
 pub const MAX_ITEMS_PER_UNIT: u32 = 4096;
 
 /// How the words of private text are found.
@@ -47,7 +47,7 @@ pub enum ReleaseMethod {
     Ponomareva2022,
 }
 
-/// What is stated once about a method.
+/// The facts about a method, stated once.
 struct Row {
     name: &'static str,
     label: &'static str,
@@ -60,12 +60,13 @@ impl ReleaseMethod {
     /// The methods for any unit.
     pub const GENERAL: [Self; 4] = [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r];
 
-    /// Every method.
+    /// All methods.
     pub const ALL: [Self; 6] =
         [Self::Sips, Self::Pooled, Self::Policy, Self::Mad2r, Self::Hoory2021, Self::Ponomareva2022];
 
-    /// The only table of names, texts and shares. With that of the counts the shares of a row sum to 1. They grow from
-    /// round to round: few words pass the first, and those leave before the last, which can then look for rarer ones.
+    /// The only table of names, texts and shares. The shares of a row and the share of the counts
+    /// sum to 1. Shares grow from round to round: few words pass the first round, and released
+    /// words leave before the last one, which can then find rarer words.
     const fn row(self) -> Row {
         match self {
             Self::Sips => Row {
@@ -113,7 +114,7 @@ impl ReleaseMethod {
         }
     }
 
-    /// Its name in a plan and on the command line.
+    /// Returns the method's name in a plan and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
@@ -131,13 +132,13 @@ impl ReleaseMethod {
         self.row().label
     }
 
-    /// One sentence for help texts and the schema of a plan.
+    /// Returns a one-sentence summary for help texts and the schema of a plan.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.row().summary
     }
 
-    /// The share of μ² that each round gets; [`Self::count_share`] is left for the counts.
+    /// Returns the share of μ² of each round. [`Self::count_share`] is left for the counts.
     #[must_use]
     pub const fn round_shares(self) -> &'static [f64] {
         self.row().round_shares
@@ -155,7 +156,8 @@ impl ReleaseMethod {
         matches!(self, Self::Hoory2021 | Self::Ponomareva2022)
     }
 
-    /// The event of a whole release with this noise multiplier, seen as one Gaussian mechanism.
+    /// Returns the event of a whole release. `noise_multiplier` is that of the release as a single
+    /// Gaussian mechanism.
     #[must_use]
     pub fn event(self, noise_multiplier: f64, threshold_delta: f64) -> DpEvent {
         vocabulary_release_event(noise_multiplier, threshold_delta, self.round_shares(), self.count_share())

@@ -1,10 +1,12 @@
-//! Values of stated sensitivity, and the Gaussian mechanism. Only a mechanism can open such a value.
+//! Values of stated sensitivity, and the Gaussian mechanism. Only a mechanism can open such a
+//! value.
 
 use accountant::DpEvent;
 
 use crate::{Grid, MechanismError, Stream, out_of_range};
 
-/// How far adding or removing one unit can move a value in L2 norm: finite and positive.
+/// Largest distance in L2 norm by which adding or removing one unit can move a value: finite and
+/// positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct L2Sensitivity(f64);
 
@@ -21,7 +23,7 @@ impl L2Sensitivity {
         }
     }
 
-    /// As a float.
+    /// Returns the sensitivity as a float.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -88,8 +90,8 @@ impl GaussianMechanism {
         self.noise_multiplier
     }
 
-    /// The mechanism that together with `part`, each on its own value, costs what this one costs alone:
-    /// 1/σ² = 1/σ₁² + 1/σ₂². Its noise multiplier is rounded up.
+    /// Returns the mechanism that, together with `part` and each on its own value, costs as much as
+    /// this mechanism alone: 1/σ² = 1/σ₁² + 1/σ₂². Its noise multiplier is rounded up.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] if `part` alone costs as much as this mechanism, or more.
@@ -106,7 +108,8 @@ impl GaussianMechanism {
     /// # Ok::<(), mechanisms::MechanismError>(())
     /// ```
     pub fn beside(&self, part: &Self) -> Result<Self, MechanismError> {
-        // The factors of 1 − (σ/σ₁)² lose no digits where σ and σ₁ are close. The last factor covers the rounding.
+        // The factors of 1 − (σ/σ₁)² lose no digits if σ and σ₁ are close. The last factor covers
+        // the rounding.
         let ratio = self.noise_multiplier / part.noise_multiplier;
         let left = (1.0 - ratio) * (1.0 + ratio);
         if left > 0.0 {
@@ -115,7 +118,7 @@ impl GaussianMechanism {
         out_of_range("noise multiplier of a part", part.noise_multiplier, "above that of the whole")
     }
 
-    /// What one use costs.
+    /// Returns the event of one use.
     #[must_use]
     pub fn event(&self) -> DpEvent {
         DpEvent::Gaussian { noise_multiplier: self.noise_multiplier }
@@ -147,10 +150,11 @@ impl GaussianMechanism {
         Ok(on_grid[0] as f64 * grid.unit())
     }
 
-    /// As [`Self::privatize`], for a value in another form, for example the integers of many tensors.
+    /// Adds noise as [`Self::privatize`] does to a value in another form, for example the integers
+    /// of many tensors.
     ///
-    /// `add_noise` gets the value and the grid of the mechanism, [`Self::grid`]. The value must lie on this grid, and each of
-    /// its components must get independent noise.
+    /// `add_noise` gets the value and the grid of the mechanism, [`Self::grid`]. The value must lie
+    /// on this grid, and each of its components must get independent noise.
     ///
     /// # Errors
     /// As [`Grid::new`].

@@ -36,7 +36,8 @@ pub fn draw_trials(trials: Trials, stream: &mut Stream) -> Result<u64, Mechanism
         }
         Trials::TruncatedNegativeBinomial { shape, stop } => Ok(negative_binomial(shape, stop, stream)),
         Trials::Fixed { count } => Ok(count),
-        // The accountant may learn further distributions; none is drawn before it is written here.
+        // The accountant may support further distributions. None is drawn before it is implemented
+        // here.
         _ => out_of_range("trials", f64::NAN, "a distribution of this version"),
     }
 }
@@ -69,7 +70,8 @@ fn poisson_of_mean_one(stream: &mut Stream) -> u64 {
     }
 }
 
-/// P(k + 1) / P(k) = (1 − γ)(k + η)/(k + 1), from 1: each factor is a coin, and a draw that loses the second one begins again.
+/// Draws with P(k + 1) / P(k) = (1 − γ)(k + η)/(k + 1), from 1. Each factor is a coin, and a draw
+/// whose second coin fails begins again.
 fn negative_binomial(shape: f64, stop: f64, stream: &mut Stream) -> u64 {
     let mut count = 1_u64;
     loop {

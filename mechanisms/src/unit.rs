@@ -1,11 +1,11 @@
-//! The privacy unit: what the guarantee hides the presence of.
+//! The privacy unit, whose presence the guarantee hides.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What one unit of the data set is.
+/// The privacy unit of a data set.
 ///
 /// On a command line it is written `record`, `user` or `words:N`; in JSON, `"record"`, `"user"` or `{"words": N}`.
 ///

@@ -1,4 +1,4 @@
-//! What a release of words counts as a word.
+//! The definition of a word in a release of words.
 
 use serde::{Deserialize, Serialize};
 

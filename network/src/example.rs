@@ -1,31 +1,35 @@
 use thiserror::Error;
 
-/// What an objective makes of one window of one privacy unit: everything that the loss of that example depends on.
+/// An example for an objective, made from one window of one privacy unit: everything that the loss
+/// of the example depends on.
 ///
-/// The loss is the mean over the example's own targets, plus that of the sentence pair if there is one. Nothing in it
-/// depends on other examples.
+/// The loss is the mean over the example's own targets, plus that of the sentence pair if there is
+/// one. Nothing in it depends on other examples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Example {
     /// Input of the network, or of its encoder.
     pub input: Vec<u32>,
-    /// Which of two sentences each token of `input` belongs to; empty where all belong to the first.
+    /// The sentence, of two, to which each token of `input` belongs; empty if all belong to the
+    /// first.
     pub segments: Vec<u32>,
     /// Input of the decoder, one token a target; empty for networks without one.
     pub decoder_input: Vec<u32>,
-    /// Places in `input` at which the targets are predicted; empty where target i is predicted at place i or targets are of
-    /// the whole input.
+    /// Places in `input` at which the targets are predicted; empty if target i is predicted at
+    /// place i, or if the targets belong to the whole input.
     pub positions: Vec<u32>,
-    /// The tokens or labels to predict. An example without targets has a gradient of 0. Of a text with any number of labels
-    /// there is one target for each label: 1 if the text has it, else 0.
+    /// The tokens or labels to predict. An example without targets has a gradient of 0. If a text
+    /// may have any number of labels, there is one target for each label: 1 if the text has it,
+    /// else 0.
     pub targets: Vec<u32>,
-    /// The class of the sentence pair, where that is predicted.
+    /// The class of the sentence pair, if it is predicted.
     pub sentence: Option<u32>,
     /// Seed of its dropout, if it has any.
     pub dropout_seed: u64,
 }
 
 impl Example {
-    /// A window of L tokens as L − 1 inputs, each with the token that follows it as its target.
+    /// Makes an example of a window of L tokens: L − 1 inputs, each with the next token as its
+    /// target.
     #[must_use]
     pub fn causal(window: &[u32]) -> Self {
         let input = window[..window.len().saturating_sub(1)].to_vec();
@@ -33,7 +37,8 @@ impl Example {
     }
 }
 
-/// An example that does not fit a model. Neither its tokens nor its place in the lot are shown, because they may be private.
+/// An example that does not fit a model. The message shows neither its tokens nor its place in the
+/// lot, because they may be private.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("an example {problem}; cut windows to the model's context and encode them with its tokenizer")]
 pub struct ExampleError {

@@ -1,11 +1,11 @@
 //! Lengths that an objective asks of a network.
 
-/// Share of the tokens that is predicted.
+/// Share of the tokens that is predicted in masked language modelling.
 pub const MASKED_SHARE: f64 = 0.15;
 
-/// Share of the tokens that is cut out.
+/// Share of the tokens that is cut out in span corruption.
 const NOISE_DENSITY: f64 = 0.15;
-/// Mean length of a run.
+/// Mean length of a run that is cut out.
 const MEAN_SPAN: f64 = 3.0;
 
 /// Maximum number of predicted tokens of an example.
@@ -23,11 +23,11 @@ pub struct CorruptionLengths {
     pub input: usize,
     /// Targets, the end-of-text token included.
     pub targets: usize,
-    /// Runs cut out.
+    /// Number of runs that are cut out.
     pub spans: usize,
 }
 
-/// The longest window whose corrupted form fits into `context`, with its lengths.
+/// Returns the lengths for the longest window whose corrupted form fits into `context`.
 #[must_use]
 pub fn corruption_lengths(context: usize) -> CorruptionLengths {
     let mut longest = corrupted(2);
@@ -37,7 +37,7 @@ pub fn corruption_lengths(context: usize) -> CorruptionLengths {
     longest
 }
 
-/// Longest input of the decoder.
+/// Returns the longest input of the decoder.
 #[must_use]
 pub fn decoder_context(objective: plan::Objective, model: &plan::Model) -> usize {
     match (objective, model.decoder_context) {
@@ -46,7 +46,7 @@ pub fn decoder_context(objective: plan::Objective, model: &plan::Model) -> usize
     }
 }
 
-/// The lengths for a window of `window` tokens, at least 2.
+/// Returns the lengths for a window of `window` tokens, at least 2.
 #[must_use]
 pub fn corrupted(window: usize) -> CorruptionLengths {
     let noise = ((window as f64 * NOISE_DENSITY).round() as usize).clamp(1, window - 1);

@@ -1,4 +1,4 @@
-//! The one place that names Burn: a version bump starts here.
+//! The only module that names Burn, so that a new version of Burn changes this file first.
 
 pub use burn_flex::{Flex, FlexDevice, FlexTensor};
 pub use burn_tensor::backend::Backend;
@@ -9,7 +9,7 @@ pub use burn_tensor::{
 #[cfg(feature = "wgpu")]
 pub use burn_wgpu::{Wgpu, WgpuDevice};
 
-/// A float tensor of `dtype` from host values in row-major order.
+/// Creates a float tensor of `dtype` from host values in row-major order.
 ///
 /// # Shapes
 /// `values.len()` is the product of `shape`.
@@ -23,7 +23,7 @@ pub fn from_host<B: Backend, const D: usize>(
     Tensor::from_data(TensorData::new(values, shape).convert_dtype(dtype), (device, dtype))
 }
 
-/// The values of a tensor in row-major order, as f32.
+/// Returns the values of a tensor in row-major order, as f32.
 pub fn to_host<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Vec<f32> {
     let data = tensor.into_data();
     match data.as_slice::<f32>() {
@@ -32,7 +32,7 @@ pub fn to_host<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Vec<f32> {
     }
 }
 
-/// The values of a tensor in row-major order, as f64.
+/// Returns the values of a tensor in row-major order, as f64.
 pub fn to_host_f64<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }

@@ -1,4 +1,4 @@
-//! The command line of the trainer; what it does is in the library.
+//! The command line of the trainer. Its functions are in the library.
 
 fn main() -> std::process::ExitCode {
     trainer_native::cli::main()

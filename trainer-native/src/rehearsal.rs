@@ -1,8 +1,9 @@
-//! A rehearsal: a plan is carried out on public text with the noise it will have on the private text, at several learning rates and
-//! then at several clip norms, so that both are chosen without a look at private text.
+//! A rehearsal: a plan is carried out on public text with the noise that it will have on the
+//! private text, at several learning rates and then at several clip norms. Both are thus chosen
+//! without a look at private text.
 //!
-//! Every trial draws the same batches and the same noise, from a known key: trials differ by their settings alone, and no certificate of
-//! a trial claims a guarantee.
+//! Every trial draws the same batches and the same noise, from a known key: trials differ only by
+//! their settings, and no certificate of a trial claims a guarantee.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,12 +24,13 @@ use training::{RunError, data, stop};
 /// The key of all trials.
 const KEY: u64 = 1;
 
-/// What the user asks for.
+/// The request of the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub plan: PathBuf,
     pub public: Vec<PathBuf>,
-    /// In increasing or any other order; empty for the usual ones. So are the clip norms.
+    /// Learning rates to try, in any order; the usual ones if empty. The same holds for the clip
+    /// norms.
     pub learning_rates: Vec<f64>,
     pub clip_norms: Vec<f64>,
     pub out: Option<PathBuf>,
@@ -36,7 +38,7 @@ pub(crate) struct Request {
     pub device: Option<Device>,
 }
 
-/// What a rehearsal found.
+/// The result of a rehearsal.
 #[derive(Debug, Serialize)]
 pub(crate) struct Rehearsal {
     /// Units of the public text.
@@ -45,14 +47,14 @@ pub(crate) struct Rehearsal {
     steps: u64,
     trials: Vec<Trial>,
     chosen: Trial,
-    /// What the choice leaves open, one sentence each.
+    /// Open questions about the choice, one sentence each.
     remarks: Vec<String>,
     /// The plan with the chosen settings.
     plan: PathBuf,
     chart: PathBuf,
 }
 
-/// One run on public text.
+/// A run on public text.
 #[derive(Clone, Debug, Serialize)]
 struct Trial {
     learning_rate: f64,
@@ -62,7 +64,7 @@ struct Trial {
     run: PathBuf,
 }
 
-/// Carries out a rehearsal, or goes on with one.
+/// Carries out a rehearsal, or continues one.
 ///
 /// # Errors
 /// [`RunError::Refused`] for a plan or settings that cannot be rehearsed, before anything is written; as [`run::run`] for a trial.
@@ -78,7 +80,7 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
     let on_public = on_public_text(&certified, request)?;
     durable::create_folder(&folder)?;
     let _locks = [FolderLock::of_file(&write)?, FolderLock::take(&folder)?];
-    // Another process may have written it before it let it go.
+    // Another process may have written it before it released the lock.
     check_new(&write)?;
     let (units, noise) = (on_public.data.units, certified.phases()[0].noise_multiplier());
     let mut trials = Vec::new();
@@ -156,12 +158,13 @@ fn check(certified: &CertifiedPlan, request: &Request) -> Result<(), RunError> {
     Ok(())
 }
 
-/// What is said where the private text is elsewhere.
+/// The note if the private text is elsewhere.
 const NOT_COMPARED: &str = "The plan's training text is not on this machine, so the public text was not compared with it: that they share \
                             no text is for you to know.";
 
-/// Refuses public text that shares text with the plan's private one: the certificate says that its figures were chosen without a look
-/// at this. Returns whether the private text is there to be compared.
+/// Refuses public text that shares text with the plan's private one, because the certificate says
+/// that its figures were chosen without looking at the private text. Returns whether the private
+/// text is available for the comparison.
 fn compare(certified: &CertifiedPlan, request: &Request) -> Result<bool, RunError> {
     check_unwritten(&request.public, "--public")?;
     let base = request.plan.parent().unwrap_or(Path::new(""));
@@ -178,13 +181,14 @@ fn compare(certified: &CertifiedPlan, request: &Request) -> Result<bool, RunErro
     Ok(true)
 }
 
-/// `NAME-rehearsed.json` in the plan's folder, where its paths stay right.
+/// Returns `NAME-rehearsed.json` in the plan's folder, where the plan's paths stay valid.
 fn beside(plan: &Path) -> PathBuf {
     let stem = plan.file_stem().unwrap_or_default().to_string_lossy();
     plan.with_file_name(format!("{stem}-rehearsed.json"))
 }
 
-/// The values that the user names, or a third of the plan's, the plan's, and three times it, without doubles.
+/// Returns the values that the user names, or a third of the plan's, the plan's, and three times
+/// it, without duplicates.
 fn around(named: &[f64], planned: f64) -> Vec<f64> {
     let mut values = match named {
         [] => vec![planned / 3.0, planned, 3.0 * planned],
@@ -300,7 +304,8 @@ fn trial(file: PlanFile, folder: &Path, request: &Request) -> Result<Trial, RunE
     Ok(Trial { learning_rate, l2_clip_norm, loss, run: run_folder })
 }
 
-/// A trial names the command that resumes a run; the same command as before goes on with the rehearsal.
+/// The error of an interrupted trial. A trial names the command that resumes a run, but the
+/// original command continues the rehearsal.
 fn interrupted(request: &Request) -> RunError {
     let list = |option: &str, values: &[f64]| match values {
         [] => String::new(),
@@ -333,7 +338,7 @@ fn best(trials: &[Trial]) -> Result<&Trial, RunError> {
     })
 }
 
-/// What the choice leaves open.
+/// Returns the open questions about the choice.
 fn remarks(trials: &[Trial], chosen: &Trial, file: &PlanFile, on_public: &PlanFile) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut at_edge = |name: &str, option: &str, value: f64, tried: Vec<f64>| {

@@ -1,5 +1,5 @@
-//! Lists the runs in a folder. The figures follow from plans and ledgers, and from files that the ledgers name; weights are not
-//! compared.
+//! Lists the runs in a folder. The figures follow from plans and ledgers, and from files that the
+//! ledgers name. Weights are not verified.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,5 @@
-//! An audit refutes a run without noise and does not refute a private one; secrets are known without privacy and not with it.
+//! An audit refutes a run without noise and does not refute a private one. A model without privacy
+//! knows the secrets, and a private one does not.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +8,7 @@ mod common;
 use common::{Bench, stderr, tiny};
 use serde_json::{Value, json};
 
-/// Long enough to memorise canaries without clipping and noise.
+/// A plan that trains long enough to memorise canaries without clipping and noise.
 fn plan() -> Value {
     let mut plan = tiny();
     plan["model"]["d_model"] = json!(32);
@@ -87,7 +88,7 @@ fn secrets_of_many_copies_are_known_without_privacy_and_not_with_it() {
     for row in rows {
         let exposure = |run: &str| row[run]["exposure"].as_f64().unwrap();
         let (with_privacy, without) = (exposure("with_privacy"), exposure("without_privacy"));
-        // Of 351 candidates: 8.5 bits at most. Chance gives about 1.
+        // With 351 candidates, exposure is at most 8.5 bits. Chance gives about 1.
         let known = if row["planted"] == 0.0 { without < 3.5 } else { without > 4.0 };
         assert!(known && with_privacy < 3.5, "{row}");
     }
@@ -139,7 +140,7 @@ fn secrets_out_of_range_are_refused_before_anything_is_written() {
     }
 }
 
-/// PITFALLS 3: where the number of units is public, canaries do not change it.
+/// PITFALLS 3: if the number of units is public, canaries do not change it.
 #[test]
 fn every_sampling_can_be_audited() {
     for (sampling, relation, planted) in [
@@ -169,7 +170,7 @@ fn every_sampling_can_be_audited() {
     }
 }
 
-/// Panda et al. 2025: a token that no text has tells its canary from all others.
+/// Panda et al. 2025: a token that no text contains tells its canary from all others.
 #[test]
 fn canaries_of_new_tokens_are_found_in_fewer_steps() {
     let mut plan = tiny();

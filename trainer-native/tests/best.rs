@@ -11,7 +11,7 @@ use common::{Bench, ledger, reservations, tiny};
 use serde_json::{Value, json};
 use training::verify::verify_run;
 
-/// A plan whose loss soon rises: its steps are too large.
+/// A plan whose loss soon rises, because its steps are too large.
 fn plan(evaluation: &[(&str, Value)]) -> Value {
     let mut plan = tiny();
     plan["training"]["learning_rate"] = json!({ "peak": 0.3, "decay": "constant" });
@@ -37,7 +37,7 @@ fn lowest(losses: &[(u64, f64)]) -> (u64, f64) {
     losses.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap()
 }
 
-/// The snapshot of the same step has the same bytes, and the stated figures are its own.
+/// The snapshot of the same step has the same bytes, and its own figures are stated.
 #[test]
 fn the_best_weights_are_the_finished_model_and_equal_their_snapshot() {
     let bench = Bench::new(&plan(&[("keep_best", json!(true))]));
@@ -62,7 +62,8 @@ fn the_best_weights_are_the_finished_model_and_equal_their_snapshot() {
     assert!(last.model("run", &["--test-key", "4"]) != model);
 }
 
-/// PITFALLS 24. When a run stops depends on what it released, so it claims no less than the ε of the whole plan.
+/// PITFALLS 24. The time of a stop depends on what the run released, so it claims no less than the
+/// ε of the whole plan.
 #[test]
 fn an_early_stop_leaves_steps_out_and_charges_them() {
     let whole = Bench::new(&plan(&[]));

@@ -154,7 +154,7 @@ fn a_release_without_a_tokenizer_counts_in_the_history() {
     assert!(of(&[&whole, &spent]) > 1.2 * of(&[&whole]));
     let told = String::from_utf8(history(&[&spent], &[]).stdout).unwrap();
     assert!(told.starts_with("vocabulary (spent, no tokenizer written) ("), "{told}");
-    // A tokenizer that the statement does not name is not its own.
+    // A tokenizer that the statement does not name does not belong to it.
     fs::copy(whole.join("tokenizer.json"), spent.join("other.json")).unwrap();
     refused(
         &bench,
@@ -166,7 +166,7 @@ fn a_release_without_a_tokenizer_counts_in_the_history() {
     assert!(message.contains("does not name the tokenizer beside it"), "{message}");
 }
 
-/// TRUST 3: what a file was made from is found, and only a declaration that can be true is accepted.
+/// TRUST 3: the origin of a file is found, and only a declaration that can be true is accepted.
 #[test]
 fn wrong_declarations_of_what_a_file_was_made_from_are_refused() {
     let bench = Bench::new(&tiny());
@@ -201,7 +201,7 @@ fn wrong_declarations_of_what_a_file_was_made_from_are_refused() {
     fs::copy(bench.path("vocabulary/tokenizer.json"), bench.path("private/tokenizer.json")).unwrap();
     let message = stderr(&run(&bench, &both, "refused", &[]));
     assert!(message.contains("tokenizer.json is not the file that the run wrote"), "{message}");
-    // Without its ledger a private run's model says nothing that can be added up.
+    // Without its ledger, a private run's model states no cost that could be added up.
     for file in ["ledger.jsonl", "certificate.json", "certificate.md", "plan.json"] {
         fs::remove_file(bench.path("private").join(file)).unwrap();
     }

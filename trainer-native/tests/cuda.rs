@@ -5,7 +5,7 @@
 
 mod common;
 
-/// Without a driver, or with a driver that hides every processor.
+/// There is no driver, or the driver hides every processor.
 #[test]
 fn without_a_processor_cuda_is_refused_before_anything_is_written() {
     common::refuses_device("cuda", ["CUDA_VISIBLE_DEVICES", "-1"], "NVIDIA");

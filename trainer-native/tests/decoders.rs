@@ -46,7 +46,8 @@ fn logits_and_likelihood_equal_those_of_the_oracle() {
             for (length, want) in (1..).zip(want) {
                 let got = model.next_token_logits(&tokens[..length], &[]).unwrap();
                 let worst = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                // Logits of order 10 in f32, given to six decimals, sums in another order.
+                // Logits are of order 10 in f32, given to six decimals, and sums have another
+                // order.
                 assert!(worst < 2e-5 && got.len() == want.len(), "{folder:?} at {length}: {worst}");
             }
             let (sum, count) = model.nll(&[Example::causal(&tokens)]).unwrap();
@@ -63,7 +64,7 @@ fn config_is_the_oracles() {
         let theirs = read_json(&folder.join("config.json"));
         let mut compared = 0;
         for (name, value) in ours.as_object().unwrap() {
-            // Names of older versions of transformers that the newer still read.
+            // Names of older versions of transformers that newer versions still read.
             if theirs.get(name).is_some() && name != "torch_dtype" {
                 assert_eq!(value, &theirs[name], "{folder:?} {name}");
                 compared += 1;
@@ -80,13 +81,14 @@ fn checkpoints_of_encoders_are_read_whole() {
         let (model, objective, vocab_size) = vectors::planned(name);
         read_whole(name, &vectors::network(&model, &objective, vocab_size), &[]);
     }
-    // A model without next-sentence prediction leaves that head of the checkpoint out.
+    // A model without next-sentence prediction does not use that head of the checkpoint.
     let (model, _, vocab_size) = vectors::planned("bert_tiny");
     let sentence = ["bert.pooler.dense", "cls.seq_relationship"];
     read_whole("bert_tiny", &vectors::network(&model, "masked_lm", vocab_size), &sentence);
 }
 
-/// Reads the checkpoint into the network, which leaves out the weight and the bias of each layer of `ignored`.
+/// Reads the checkpoint into the network, which must leave out the weight and the bias of each
+/// layer in `ignored`.
 fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
     let checkpoint = Checkpoint::read(&vectors(name)).unwrap();
     let Assigned { weights, ignored: mut left, .. } =
@@ -98,7 +100,7 @@ fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
     InferenceModel::<Flex>::new(network.clone(), weights, 3, FlexDevice).unwrap();
 }
 
-/// What is saved of a checkpoint with all its settings is the same model to `transformers`.
+/// A saved checkpoint with all its settings is the same model in `transformers`.
 #[test]
 fn transformers_reads_what_is_saved_of_its_checkpoints() {
     let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {

@@ -16,7 +16,8 @@ fn a_full_disk_is_one_clear_line_and_the_run_goes_on_to_the_same_weights() {
     let bench = Bench::new(&tiny());
     let whole = bench.model("whole", &["--test-key", "5"]);
     let mut stopped = 0;
-    // In blocks of 512 bytes: in the header, the tokenizer, several ledger lines, the checkpoint, the model.
+    // Limits in blocks of 512 bytes: in the header, the tokenizer, several ledger lines, the
+    // checkpoint and the model.
     for blocks in [1, 2, 10, 20, 30, 36, 40, 64] {
         let out = format!("full{blocks}");
         let script = format!(

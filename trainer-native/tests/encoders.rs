@@ -1,4 +1,5 @@
-//! T5 and BERT as a user has them: agreement with `transformers` (tests/vectors/make_encoders.py), and whole runs.
+//! T5 and BERT as a user trains them: agreement with `transformers`
+//! (tests/vectors/make_encoders.py), and whole runs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -49,7 +50,7 @@ fn logits_and_likelihoods_equal_those_of_transformers() {
             assert_eq!(got.len(), want.len());
             let worst = got.iter().flatten().zip(want.iter().flatten()).map(|(a, b)| (a - b).abs());
             let worst = worst.fold(0.0, f32::max);
-            // Logits of order 10 in f32, sums of up to 61 products in another order.
+            // Logits are of order 10 in f32. Sums of up to 61 products have another order.
             assert!(worst < 1e-4, "{name}: {worst}");
             total += case["mean_nll"].as_f64().unwrap() * example.targets.len() as f64;
             examples.push(example);
@@ -109,7 +110,8 @@ fn export(bench: &Bench, run: &str) -> PathBuf {
     out
 }
 
-/// A run of each objective ends, verifies, repeats bit for bit under a known key, and goes on after a stop alike.
+/// A run of each objective ends, verifies, repeats bit for bit with a known key, and continues in
+/// the same way after a stop.
 #[test]
 fn every_objective_trains_verifies_and_repeats() {
     for (family, objective) in RUNS {
@@ -132,7 +134,7 @@ fn every_objective_trains_verifies_and_repeats() {
         );
         let accuracy = evaluation["accuracy"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&accuracy), "{family} {objective}: {accuracy}");
-        // Hardly trained, so the order of sentences is a guess: ln 2 each.
+        // The model is hardly trained, so the order of sentences is a guess: ln 2 each.
         let sentences = &evaluation["sentences"];
         assert_eq!(sentences.is_object(), objective == "masked_lm_next_sentence", "{objective}: {sentences}");
         if let Some(nll) = sentences["nll"].as_f64() {
@@ -144,7 +146,7 @@ fn every_objective_trains_verifies_and_repeats() {
     }
 }
 
-/// The vocabulary that is trained has what the objective needs, and says so to other tools.
+/// A trained vocabulary has the tokens that the objective needs, and names them to other tools.
 #[test]
 fn trained_vocabularies_have_the_tokens_of_their_objective() {
     let read = |family, objective| {
@@ -175,8 +177,9 @@ fn trained_vocabularies_have_the_tokens_of_their_objective() {
     assert!(output.status.success() && !output.stdout.is_empty(), "{}", stderr(&output));
 }
 
-/// What an export of a run holds loads in `transformers`, special tokens and all, and has the logits that the trainer has. Without a
-/// Python the names and shapes are held against those that `transformers` wrote (above).
+/// `transformers` loads the export of a run, including special tokens, and computes the logits of
+/// the trainer. Without Python, the names and shapes are compared with those that `transformers`
+/// wrote (above).
 #[test]
 fn what_a_run_leaves_computes_the_same_in_transformers() {
     let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {

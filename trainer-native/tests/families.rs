@@ -1,5 +1,6 @@
-//! Families beside the oldest ones agree with `transformers` in names, shapes and configuration, and a model that is written
-//! here computes the same there (tests/vectors/make_families.py). `src/model/task_tests.rs` compares logits and gradients.
+//! Families other than the oldest ones agree with `transformers` in names, shapes and
+//! configuration, and `transformers` computes the same with a model that is written here
+//! (tests/vectors/make_families.py). `src/network_tests/recorded.rs` compares logits and gradients.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at its first surprise")]
 
@@ -62,14 +63,15 @@ fn names_shapes_and_config_are_those_of_transformers() {
         let theirs = tensors(&vectors(name).join("model.safetensors"));
         let mut theirs: Vec<_> = theirs.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
         ours.sort();
-        // That of BART and mBART holds zeros, and transformers does without the file's.
+        // This tensor of BART and mBART holds zeros, and transformers does not need it in the file.
         theirs.retain(|(tensor, _)| tensor != "final_logits_bias" || name == "marian_tiny");
         theirs.sort();
         assert_eq!(ours, theirs, "{name}");
         let (ours, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
         let mut compared = 0;
         for (field, value) in ours.as_object().unwrap() {
-            // mT5 is written as T5, and which of several tables is tied means something else in each version.
+            // mT5 is written as T5, and the field of tied tables has another meaning in each
+            // version.
             let told = ["torch_dtype", "problem_type", "attention_types"].contains(&field.as_str())
                 || name == "mt5_tiny"
                     && ["model_type", "architectures", "tie_word_embeddings"].contains(&field.as_str());
@@ -91,14 +93,14 @@ fn write(folder: &Path, tensors: Vec<NamedTensor>) {
     let views = bytes.iter().map(|(name, shape, data)| {
         (name, safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), data).unwrap())
     });
-    // transformers reads no file that does not name its format.
+    // transformers does not read a file that does not name its format.
     let marks = std::collections::HashMap::from([("format".to_owned(), "pt".to_owned())]);
     std::fs::write(folder.join("model.safetensors"), safetensors::serialize(views, Some(marks)).unwrap())
         .unwrap();
 }
 
-/// Writes a checkpoint's weights under our configuration, and has `transformers` compute its logits. Without a Python the names
-/// and the configuration are compared above.
+/// Writes a checkpoint's weights with our configuration, and lets `transformers` compute the
+/// logits. Without Python, only the names and the configuration are compared (above).
 #[test]
 fn what_is_written_computes_the_same_in_transformers() {
     let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {
@@ -228,7 +230,7 @@ fn a_config_that_asks_for_another_forward_pass_is_refused_by_name() {
     changed("modernbert_tiny", &old).unwrap();
 }
 
-/// BART's tensor of zeros adds nothing to the logits; another one would.
+/// BART's tensor of zeros adds nothing to the logits. Another tensor would.
 #[test]
 fn a_bias_of_barts_logits_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -263,7 +265,8 @@ fn bench(family: &str, objective: &str, special: &[&str]) -> Bench {
     bench
 }
 
-/// A RoBERTa takes its own special tokens, and one whose positions `transformers` would count in another way is refused.
+/// A RoBERTa accepts its own special tokens. A tokenizer whose positions `transformers` would count
+/// differently is refused.
 #[test]
 fn robertas_tokenizer_is_taken_and_another_padding_token_is_refused() {
     let trained = bench("roberta", "masked_lm", &ROBERTA);

@@ -38,7 +38,7 @@ fn plan(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("plan.json")).unwrap()).unwrap()
 }
 
-/// A table of messages, of which one user wrote most.
+/// Writes a table of messages, most of which are by one user.
 fn messages(folder: &Path) {
     let row = |place: usize| {
         let user = if place < 150 { 0 } else { place };
@@ -100,7 +100,8 @@ fn the_vocabulary_of_a_public_tokenizer_counts_in_what_a_plan_needs() {
     let sizes = header.as_object().unwrap().values().filter_map(|tensor| tensor["shape"].as_array());
     let parameters: u64 = sizes.map(|shape| shape.iter().map(|n| n.as_u64().unwrap()).product::<u64>()).sum();
 
-    // As a library writes it that knows no marks: the vocabulary of a private run would be refused here.
+    // The file is as written by a library without marks. The vocabulary of a private run would be
+    // refused here.
     let own = std::fs::read_to_string(folder.join("runs/messages/tokenizer.json")).unwrap();
     let mut public: Value = serde_json::from_str(&own).unwrap();
     public["model"].as_object_mut().unwrap().remove("privacy");
@@ -112,7 +113,8 @@ fn the_vocabulary_of_a_public_tokenizer_counts_in_what_a_plan_needs() {
     assert_eq!(json("train --plan plan.json --dry-run --json")["parameters"], parameters);
     assert_eq!(json("scaling --plan plan.json --json")["trained_parameters"], parameters);
 
-    // By hand: two blocks with a matrix of 128 × 3·128, which an adapter of rank 4 writes as two.
+    // Oracle: by hand. Two blocks have a matrix of 128 × 3·128 each, for which an adapter of rank 4
+    // has two matrices.
     plan["model"]["trainable"] = json!({ "lora": { "rank": 4, "alpha": 4.0, "targets": ["c_attn"] } });
     plan["model"]["initial"] = json!({ "checkpoint": "unread" });
     plan["model"]["checkpoint_made_from"] = json!("public_text");
@@ -124,7 +126,7 @@ fn the_vocabulary_of_a_public_tokenizer_counts_in_what_a_plan_needs() {
     assert!(refused(folder, "scaling --plan plan.json --vocab-size 0").contains("--vocab-size: 0"));
 }
 
-/// Types `answers` on a terminal. The exit code, and what the terminal shows.
+/// Types `answers` on a terminal. Returns the exit code and what the terminal shows.
 fn on_terminal(folder: &Path, arguments: &str, answers: &str) -> (Option<i32>, String) {
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_trainer-native"));
     let mut script = Command::new("script");

@@ -1,4 +1,4 @@
-//! Generated text, its scores, and what a model has memorized, as a user sees them.
+//! Generated text, its scores, and memorization, as a user sees them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// One line with exit code 2.
+/// Asserts that the command fails with one line and exit code 2.
 fn refused(arguments: &[&str], words: &str) {
     let output = trainer(arguments);
     let message = stderr(&output);
@@ -33,7 +33,7 @@ fn write(bench: &Bench, name: &str, text: &str) -> String {
     bench.path(name).to_str().unwrap().to_owned()
 }
 
-/// What a folder holds.
+/// Reads the files of a folder.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -130,7 +130,8 @@ fn sentence(at: u64) -> String {
     (0..7).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The figures of the private text stay off the run folder, and only the model without privacy knows the duplicated text.
+/// The figures of the private text stay out of the run folder, and only the model without privacy
+/// knows the duplicated text.
 #[test]
 fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not() {
     let lines = |range: std::ops::Range<u64>| range.map(|at| sentence(at) + "\n").collect::<String>();
@@ -167,7 +168,8 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     let examples: Vec<u64> =
         public.iter().step_by(2).map(|row| row["figures"]["examples"].as_u64().unwrap()).collect();
     assert_eq!(examples, [20, 20, 3, 20]);
-    // Duplicated text is known by heart, in training and in validation text, greedily and with beams; the rest is not.
+    // The model continues duplicated text word for word, in training and in validation text,
+    // greedily and with beams. Other text it does not.
     for row in [0, 1, 4, 5] {
         assert!(exact(&public[row]) > 0.8, "{}", public[row]);
     }
@@ -176,7 +178,7 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     for row in private {
         assert!(exact(&row) == 0.0, "{row}");
     }
-    // By the loss, members are told from others; three of 23 others are copies of members.
+    // The loss tells members from others. Three of 23 others are copies of members.
     assert!(area > 0.8 && private_area < area - 0.1, "{area} {private_area}");
     let run = bench.path("public").to_str().unwrap().to_owned();
     let with = |options: &[&str], words: &str| {
@@ -191,7 +193,8 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
     with(&["--examples", "0"], "--examples");
 }
 
-/// Some texts are easy for any model. Only beside a model of other texts does the loss tell who took part.
+/// Some texts are easy for any model. The loss tells members of the training text only in
+/// comparison with a model of other texts.
 #[test]
 fn reference_models_tell_easy_texts_from_members() {
     let text = |from: u64| -> String {

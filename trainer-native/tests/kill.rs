@@ -12,7 +12,7 @@ use common::{Bench, ledger, reservations, stderr, tiny, tiny_with_vocabulary};
 use serde_json::{Value, json};
 use training::verify::verify_run;
 
-/// Number of kills in a test; `DP_KILLS` sets another for longer trials.
+/// Number of kills in a test; `DP_KILLS` sets another number for longer trials.
 fn kills(unless_told: u32) -> u32 {
     std::env::var("DP_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(unless_told)
 }
@@ -30,8 +30,8 @@ fn twenty_kills_change_no_weight_and_lose_no_charge() {
     assert_kills_change_nothing(&tiny_of_150_steps(), kills(20));
 }
 
-/// The same with charges for a pass, adaptive clipping, and optimizer state of several shapes: all of these are in the
-/// checkpoint.
+/// Kills a run with charges for a pass, adaptive clipping, and optimizer state of several shapes.
+/// All of these are in the checkpoint.
 #[test]
 fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() {
     let mut plan = tiny_of_150_steps();
@@ -43,7 +43,7 @@ fn kills_in_the_middle_of_a_shuffled_pass_change_no_weight_and_lose_no_charge() 
     assert_kills_change_nothing(&plan, kills(10));
 }
 
-/// The best weights so far are in a file of their own; dropout is drawn again for the steps that are taken again.
+/// The best weights so far are in a separate file. Dropout is drawn again for repeated steps.
 #[test]
 fn kills_change_neither_the_best_weights_nor_what_is_dropped() {
     let mut plan = tiny_of_150_steps();
@@ -54,7 +54,7 @@ fn kills_change_neither_the_best_weights_nor_what_is_dropped() {
     assert_kills_change_nothing(&plan, kills(5));
 }
 
-/// A process that resumes a run, where no file may grow beyond `blocks` of 512 bytes.
+/// Starts a process that resumes a run, in which no file may exceed `blocks` of 512 bytes.
 fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
     let mut command = bench.command(out, &bench.resumed(out, &["--test-key", "5"]));
     if let Some(blocks) = blocks {
@@ -66,7 +66,8 @@ fn start(bench: &Bench, out: &str, blocks: Option<u64>) -> std::process::Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Balls in bins draw their sizes one after another: a process that resumes draws the earlier ones again.
+/// Balls in bins draw their sizes one after another, so a resumed process draws the earlier ones
+/// again.
 #[test]
 fn kills_in_the_middle_of_balls_in_bins_change_no_weight_and_lose_no_charge() {
     let mut plan = tiny_of_150_steps();
@@ -89,7 +90,7 @@ fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
         let run = bench.path(&out);
         let mut charged = 0;
         while killed < kills {
-            // Every fourth fault is a disk that is full, somewhere between the header and the model.
+            // Every fourth fault is a full disk, somewhere between the header and the model.
             let blocks = (random.u64(..4) == 0).then(|| 1 + random.u64(..64));
             let mut process = start(&bench, &out, blocks);
             sleep(Duration::from_millis(random.u64(..120)));
@@ -142,7 +143,7 @@ fn a_pass_that_a_stop_interrupts_is_charged_again() {
         .iter()
         .filter(|entry| entry["kind"] == "step" && entry["event"]["type"] == "shuffled_gaussian")
         .count();
-    // The plan pays for ten passes of fifteen batches, whatever happens.
+    // The plan pays for ten passes of fifteen batches in any case.
     assert_eq!(passes, 10);
     let whole_passes = stopped.is_multiple_of(15);
     assert_eq!(summary.steps_done, if whole_passes { 150 } else { 135 });
@@ -158,7 +159,7 @@ fn assert_every_attempt_is_charged(run: &std::path::Path, steps: u64) {
                 next = entry["steps_done"].as_u64().unwrap();
                 torn = entry["torn_bytes"].as_u64().unwrap() > 0;
             }
-            // The line after a torn one charges what it would have reserved.
+            // The line after a torn line charges what the torn line would have reserved.
             "step" if torn => torn = false,
             "step" => {
                 assert_eq!(entry["step"].as_u64(), Some(next));
@@ -203,7 +204,7 @@ fn killed_at_release(bench: &Bench, out: &str, arguments: &[&str]) -> [String; 2
     lines.try_into().unwrap()
 }
 
-/// Where the line was torn, nobody knows whether the release ran. A known key gives its result again.
+/// After a torn line, nobody knows whether the release ran. A known key gives its result again.
 #[test]
 fn a_torn_line_that_may_be_the_releases_ends_only_a_run_with_a_secret_key() {
     let mut plan = tiny_with_vocabulary();
@@ -224,7 +225,8 @@ fn a_torn_line_that_may_be_the_releases_ends_only_a_run_with_a_secret_key() {
     verify_run(&bench.path("known")).unwrap();
 }
 
-/// PITFALLS 8: the private run may not release its vocabulary a second time, nor take any file for what was lost.
+/// PITFALLS 8: the private run may not release its vocabulary a second time, nor accept any file in
+/// place of the lost one.
 #[test]
 fn a_private_run_killed_between_charge_and_release_is_refused() {
     let mut plan = tiny_with_vocabulary();

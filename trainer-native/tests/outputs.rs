@@ -37,7 +37,7 @@ fn a_folder_without_a_finished_run_is_refused_with_what_to_do() {
     ];
     for command in commands {
         for folder in ["empty", "absent"] {
-            // A name that is no folder is a plan file to `verify`.
+            // For `verify`, a name that is not a folder is a plan file.
             if (command[0], folder) != ("verify", "absent") {
                 refused(&trainer(command, &bench.path(folder)), 2, "is not a run folder");
             }
@@ -49,7 +49,8 @@ fn a_folder_without_a_finished_run_is_refused_with_what_to_do() {
     assert!(!out.exists());
 }
 
-/// Words of the vocabulary, the unknown token and the end of a record each take their part of the likelihood.
+/// Known words, the unknown token and the end of a record each contribute their part of the
+/// likelihood.
 #[test]
 fn public_text_is_measured_by_token_by_word_and_without_unknown_words() {
     let mut plan = tiny();
@@ -76,7 +77,8 @@ fn public_text_is_measured_by_token_by_word_and_without_unknown_words() {
     let output = trainer(&["eval", "--json", "--text", text.to_str().unwrap()], &bench.path("run"));
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    // By hand: the patient slept . END the dog , too . END, of which slept, dog, the comma and too are unknown.
+    // Oracle: by hand. The text is "the patient slept . END the dog , too . END", in which slept,
+    // dog, the comma and too are unknown.
     assert_eq!((figures["tokens"].as_u64(), figures["words"]["count"].as_u64()), (Some(11), Some(9)));
     assert!((figures["unknown"]["share"].as_f64().unwrap() - 4.0 / 11.0).abs() < 1e-12);
     let nats = |figure: &serde_json::Value, count: f64| count * figure.as_f64().unwrap().ln();
@@ -88,7 +90,8 @@ fn public_text_is_measured_by_token_by_word_and_without_unknown_words() {
     assert!((known / 5.0 - 6.0_f64.ln()).abs() < 0.5, "{known}");
 }
 
-/// Findings of other commands stand in the report. Those that may not be published stay out of the run folder.
+/// Findings of other commands appear in the report. Those that may not be published stay out of the
+/// run folder.
 fn assert_findings_are_shown(bench: &Bench, upper: &str) {
     let run = bench.path("run");
     let findings = bench.path("exposure.json");
@@ -182,7 +185,7 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     assert!(!out.exists());
 }
 
-/// A model, tokenizer or plan that was changed after the run answers nothing.
+/// A model, tokenizer or plan that was changed after the run gives no answers.
 #[test]
 fn no_text_and_no_figure_comes_from_a_changed_model() {
     let (bench, run) = common::finished_run();
@@ -226,8 +229,9 @@ fn byte_level_bpe() -> serde_json::Value {
     })
 }
 
-/// What a GGUF file says: its fields that are numbers or texts, and shape (innermost axis first) and values of each tensor.
-/// Written from the format's description, apart from the writer.
+/// The contents of a GGUF file: its fields that are numbers or texts, and shape (innermost axis
+/// first) and values of each tensor. The reader follows the format's description, independently of
+/// the writer.
 struct Gguf {
     numbers: HashMap<String, u64>,
     texts: HashMap<String, Vec<String>>,
@@ -278,7 +282,8 @@ impl Gguf {
     }
 }
 
-/// Oracles: llama.cpp pairs neighbors where transformers pairs the halves of a head; GPT-2's Conv1D is its Linear transposed.
+/// Oracles: llama.cpp pairs neighbours in a head where transformers pairs its halves; GPT-2's
+/// Conv1D is its Linear transposed.
 #[test]
 fn an_export_for_llama_cpp_has_its_names_its_order_and_the_tokenizer() {
     for family in ["llama", "gpt2"] {

@@ -48,7 +48,7 @@ fn perplexity(bench: &Bench, run: &str) -> f64 {
 fn training_goes_on_from_the_checkpoint_and_the_certificate_says_so() {
     let bench = pretrained(&[]);
     bench.model("tuned", &[]);
-    // Two steps with a rate of 1e-6 change nothing: the figure is the checkpoint's.
+    // Two steps with a rate of 1e-6 change nothing, so the figure is the checkpoint's.
     let (before, after) = (perplexity(&bench, "public"), perplexity(&bench, "tuned"));
     assert!((after / before - 1.0).abs() < 1e-3 && before < 60.0, "{before} {after}");
     let run = bench.path("tuned");
@@ -93,7 +93,8 @@ fn adapters_are_merged_and_nothing_else_moves() {
     assert!(verify_run(&bench.path("tuned")).unwrap().private);
 }
 
-/// The same for an encoder–decoder and an encoder, and for the last block with what follows it.
+/// Parts of an encoder–decoder and of an encoder are trained: adapters, and the last block with the
+/// layers after it.
 #[test]
 fn parts_of_t5_and_bert_are_trained_and_nothing_else_moves() {
     let lora = |target: &str| json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": [target] } });
@@ -160,7 +161,7 @@ fn a_run_of_adapters_goes_on_to_the_same_bits_and_from_no_other_checkpoint() {
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     };
     refused(1, "is not the file that the run wrote");
-    // A checkpoint whose own ledger says nothing against it.
+    // A checkpoint whose own ledger does not contradict it.
     std::fs::remove_file(bench.path("public/ledger.jsonl")).unwrap();
     refused(2, "the checkpoint changed since the run began");
 
@@ -188,7 +189,7 @@ fn a_checkpoint_in_16_bits_gives_the_model_of_the_same_values_in_32() {
         for format in [NumberFormat::Bf16, NumberFormat::F16] {
             let bench = pretrained(&[("trainable", trainable.clone())]);
             change(&bench, "/training/learning_rate", json!({ "peak": 1e-2 }));
-            // A checkpoint that says nothing of its privacy is a public one.
+            // A checkpoint without a statement about privacy is public.
             std::fs::remove_file(bench.path("public/ledger.jsonl")).unwrap();
             let file = bench.path("public/config.json");
             let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -256,7 +257,7 @@ fn the_best_weights_of_adapters_are_the_ones_that_were_measured() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
     let bench = pretrained(&[("trainable", lora)]);
     change(&bench, "/training/steps", json!(12));
-    // Steps that grow this long make the model worse in the end.
+    // Steps of this length make the model worse in the end.
     change(&bench, "/training/learning_rate", json!({ "peak": 0.3, "warmup_steps": 12 }));
     change(&bench, "/evaluation/every", json!(1));
     let mut plan: Value = serde_json::from_slice(&std::fs::read(bench.path("plan.json")).unwrap()).unwrap();
@@ -284,7 +285,8 @@ fn tokenizer(bench: &Bench, run: &str) -> Tokenizer {
     Tokenizer::from_json(&json).unwrap()
 }
 
-/// Old tokens keep their rows, a new one begins at the mean of the rows of what its word was before, and ε counts the release.
+/// Old tokens keep their rows, a new token begins at the mean of the rows into which its word was
+/// cut before, and ε includes the release.
 #[test]
 fn released_words_extend_the_vocabulary_and_the_tables_of_a_checkpoint() {
     let cases = [
@@ -362,7 +364,8 @@ fn a_private_vocabulary_is_not_extended() {
     assert!(!bench.path("tuned").exists());
 }
 
-/// `describe` prints the model that a run was planned with, settings included, and a plan with it goes on from the run.
+/// `describe` prints the model with which a run was planned, settings included, and a plan with
+/// that model continues from the run.
 #[test]
 fn a_described_checkpoint_is_the_model_of_a_plan_that_starts_from_it() {
     let mut plan = tiny();

@@ -1,4 +1,4 @@
-//! What a run shows and what it hides.
+//! Tests of what a run shows and hides.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -66,8 +66,8 @@ fn a_public_corpus_spends_nothing_and_is_marked_everywhere() {
         let bytes = std::fs::read(run.join(name)).unwrap();
         assert!(String::from_utf8_lossy(&bytes).contains("training text public"), "{name}");
     }
-    // Neither clipped nor noised: the weights are those of the baseline of the private plan, whose vocabulary differs,
-    // so bytes make them comparable.
+    // Nothing is clipped or noised: the weights equal those of the baseline of the private plan.
+    // Its vocabulary differs, so byte tokens make the runs comparable.
     let mut bytes = tiny();
     bytes["data"]["visibility"] = json!("public");
     bytes["privacy"].as_object_mut().unwrap().remove("epsilon");
@@ -101,7 +101,8 @@ fn evaluation_text_is_read_in_its_own_format() {
         };
         assert_eq!(figures.tokens, 11, "{format}");
     }
-    // What is no such table, and what a trainer without the feature cannot read, is refused before anything is written.
+    // A file that is not such a table, and one that a trainer without the feature cannot read, are
+    // refused before anything is written.
     plan["evaluation"]["format"] = json!("parquet");
     let bench = Bench::new(&plan);
     std::fs::write(bench.path("held_out.data"), "{\"body\":\"alpha\"}\n").unwrap();
@@ -134,7 +135,8 @@ fn metrics_and_ledger_hold_no_field_beyond_the_public_ones() {
     }
 }
 
-/// The ledger, and so ε, is a function of the plan: a neighbouring corpus leaves the same lines.
+/// The ledger, and therefore ε, is a function of the plan: a neighbouring corpus leaves the same
+/// lines.
 #[test]
 fn neighboring_corpora_leave_the_same_ledger_up_to_the_models_digests() {
     let bench = Bench::new(&tiny());
@@ -170,7 +172,7 @@ fn steps_with_empty_lots_are_reserved_and_counted() {
     assert_eq!(verify_run(&bench.path("run")).unwrap().steps_done, 60);
 }
 
-/// PITFALLS 2: each sum is divided by the plan's constant, whatever was sampled.
+/// PITFALLS 2: each sum is divided by the plan's constant, whatever the sampled number.
 #[test]
 fn the_certificate_names_the_plans_divisor_for_every_phase() {
     let mut plan = tiny();

@@ -1,4 +1,5 @@
-//! What a run may not do with private text: evaluate on it, count it twice, or show how much of it there is.
+//! Tests of what a run refuses to do with private text: evaluate on it, count it twice, or show how
+//! much of it there is.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -33,8 +34,8 @@ fn refused(bench: &Bench, words: &str) {
     assert!(!bench.path("run").exists(), "{words}: left files");
 }
 
-/// TRUST 1: figures on evaluation text are published without noise. The training text is refused under every name and in
-/// every form, before anything is written.
+/// TRUST 1: figures on evaluation text are published without noise. The training text is refused
+/// under any name and in any form, before anything is written.
 #[cfg(unix)]
 #[test]
 fn the_training_text_is_no_evaluation_text_under_any_name() {
@@ -61,8 +62,8 @@ fn the_training_text_is_no_evaluation_text_under_any_name() {
     refused(&absolute, "evaluation.source");
 }
 
-/// TRUST 1: so is other text with a record of it, or with most of its short records. Short records that two texts share by
-/// chance are accepted.
+/// TRUST 1: other text that contains a record of the training text, or most of its short records,
+/// is refused too. Short records that two texts share by chance are accepted.
 #[test]
 fn evaluation_text_with_records_of_the_training_text_is_refused() {
     let with = |evaluation: String, training: &str| {
@@ -102,8 +103,8 @@ fn a_file_named_twice_is_refused() {
     refused(&bench, "the same text");
 }
 
-/// TRUST 9: with Poisson sampling and with balls in bins the number of units is private. Whatever it is, the run goes on,
-/// and neither the screen nor a file shows it.
+/// TRUST 9: with Poisson sampling and with balls in bins, the number of units is private. The run
+/// continues with any number, and neither the screen nor a file shows it.
 #[test]
 fn the_actual_number_of_units_neither_stops_a_run_nor_is_shown() {
     for sampling in ["poisson", "balls_in_bins"] {

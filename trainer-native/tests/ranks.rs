@@ -22,7 +22,7 @@ const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// Records of users with a text and a target.
 const PAIRS: &str = "pairs.jsonl";
 
-/// The same records as elements of an array.
+/// File with the same records as elements of an array.
 const ARRAY: &str = "pairs.json";
 
 /// A public tokenizer.
@@ -42,7 +42,7 @@ fn write_files(bench: &Bench) {
     std::fs::write(bench.path(ARRAY), format!("[{}]", lines.join(",\n"))).unwrap();
 }
 
-/// A campaign takes every family, and kills fifty times.
+/// Whether this is a campaign, which takes every family and kills fifty times.
 fn is_campaign() -> bool {
     std::env::var_os("CAMPAIGN_MINUTES").is_some()
 }
@@ -164,7 +164,8 @@ fn any_number_of_ranks_trains_the_same_bits_under_the_same_certificate() {
     }
 }
 
-/// The key of a private run is one on all ranks: with two keys the ranks would add noise at other places and draw other lots.
+/// All ranks share the key of a private run. With two keys they would add noise at different places
+/// and draw different lots.
 #[test]
 fn a_private_run_of_several_ranks_ends_and_verifies() {
     let bench = Bench::new(&tiny_with_vocabulary());
@@ -257,7 +258,7 @@ fn kill_if_alive(process: u32) {
     let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
 }
 
-/// A stop of any rank is one of all, after a checkpoint. mpirun passes SIGUSR1 on to all ranks.
+/// A stop of any rank stops all ranks, after a checkpoint. mpirun passes SIGUSR1 on to all ranks.
 #[test]
 fn a_signal_saves_the_run_and_one_message_says_how_to_go_on() {
     stops_after("-TERM", |_, ranks| ranks[1]);
@@ -294,7 +295,7 @@ fn stops_after(name: &str, receiver: impl Fn(u32, &[u32]) -> u32) {
     assert_eq!(resumed["steps_done"].as_u64(), Some(stopped), "an orderly stop burns no step");
 }
 
-/// A rank that is killed, and Ctrl-C: mpirun ends the others, which say how to go on.
+/// After a rank is killed, and after Ctrl-C, mpirun ends the others, which say how to continue.
 #[test]
 fn ranks_that_mpirun_ends_say_how_to_go_on() {
     let ways: [fn(&Child, &[u32]); 2] =
@@ -314,7 +315,7 @@ fn ranks_that_mpirun_ends_say_how_to_go_on() {
     }
 }
 
-/// The line of a resumption, which a plan without steps left would not have.
+/// The ledger line of a resumption, which a plan without remaining steps would not have.
 fn ledger_after_resume(bench: &Bench) -> Value {
     let mut command = bench.command("run", &["--test-key", "9", "--resume"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -21,7 +21,7 @@ fn notes(numbers: Range<usize>) -> String {
     numbers.map(note).collect()
 }
 
-/// Each row is refused, or accepted, on 1, 2 and 3 ranks alike, in the same words.
+/// Each row is refused or accepted in the same words on 1, 2 and 3 ranks.
 #[test]
 fn texts_are_refused_and_accepted_on_several_ranks_as_on_one() {
     let words = notes(690..691).split(' ').map(|word| format!("{word}\n")).collect::<String>();

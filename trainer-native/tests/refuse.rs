@@ -14,7 +14,7 @@ fn cases() -> Vec<Case> {
     [cases_of_figures(), cases_of_tokenizers()].concat()
 }
 
-/// What is wrong, the plan, and a part of the expected message.
+/// The fault, the plan, and a part of the expected message.
 type Case = (&'static str, Value, &'static str);
 
 fn change(pointer: &str, value: Value) -> Value {
@@ -129,8 +129,9 @@ fn wrong_input_is_one_line_on_stderr_exit_code_2_and_nothing_written() {
     }
 }
 
-/// PITFALLS 1: sampling that depends on the number of units needs the exact number, which the relation makes public. One
-/// unit more or fewer is refused, where Poisson sampling takes any number.
+/// PITFALLS 1: sampling that depends on the number of units needs the exact number, which the
+/// relation makes public. A difference of one unit is refused, while Poisson sampling accepts any
+/// number.
 #[test]
 fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
     let with = |sampling: Value, relation: &str, units: u64| {
@@ -163,7 +164,7 @@ fn sampling_that_needs_the_exact_number_of_units_takes_no_other() {
     assert!(with(json!("poisson"), "add_or_remove_one", 299).0.status.success());
 }
 
-/// A missing `physical_batch` is chosen automatically, and changes only the order of 32-bit sums.
+/// A missing `physical_batch` is chosen automatically. It changes only the order of 32-bit sums.
 #[test]
 fn the_physical_batch_is_found_where_it_is_left_out() {
     let run = |performance: Value| {

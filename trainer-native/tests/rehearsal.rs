@@ -53,7 +53,7 @@ fn trials_have_the_noise_of_the_plan_and_the_best_settings_are_written() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&found["units"], &found["trials"].as_array().unwrap().len()), (&60.into(), &3));
-    // A step of 1e-5 changes nothing that three of them could show.
+    // A step of 1e-5 changes nothing that three such steps could show.
     assert_eq!(found["chosen"]["learning_rate"], 0.03);
     let noise = found["noise_multiplier"].as_f64().unwrap();
     for trial in found["trials"].as_array().unwrap() {

@@ -54,10 +54,11 @@ fn records_have_the_runs_certificate_and_an_interrupted_synthesis_goes_on_to_the
     let card = read("whole.card.md");
     let epsilon = format!("**{}**", certificate["guarantee"]["epsilon"]["upper"]);
     assert!(card.contains(&epsilon) && card.contains("| records | 10 |"), "{card}");
-    // A test key makes a run not private, and its records too.
+    // A test key makes a run and its records not private.
     assert!(card.contains("NOT PRIVATE"), "{card}");
 
-    // Killed in the middle of a line: the same command goes on, with the seed that was drawn.
+    // The process is killed in the middle of a line. The same command continues with the seed that
+    // was drawn.
     let cut: String = whole.lines().take(4).map(|line| format!("{line}\n")).collect();
     fs::write(bench.path("whole.jsonl.partial"), cut + "{\"te" + &"x".repeat(9_999)).unwrap();
     fs::remove_file(bench.path("whole.jsonl")).unwrap();
@@ -77,7 +78,8 @@ fn records_have_the_runs_certificate_and_an_interrupted_synthesis_goes_on_to_the
     assert_eq!(synthesize(&bench, "text.jsonl", &TEN).status.code(), Some(1), "the run is verified first");
 }
 
-/// A label is the input, its text the target: the records can train a plan with the same fields.
+/// A label is the input and its text the target, so the records can train a plan with the same
+/// fields.
 #[test]
 fn a_model_of_labels_and_texts_writes_both_in_the_shares_that_are_asked_for() {
     let mut plan = tiny();
@@ -147,7 +149,7 @@ fn label_counts_are_charged_before_training_and_decide_the_mixture() {
     assert!(own.to_string().contains("4.0"), "{own}");
     assert!(spent.iter().any(|charge| charge["event"] == *own && charge["count"] == 1), "{spent:?}");
     let counts: Value = serde_json::from_slice(&fs::read(run.join("labels.json")).unwrap()).unwrap();
-    // Noise of standard deviation 4 under a known key, so that this cannot depend on chance.
+    // Noise of standard deviation 4 with a known key, so that the test does not depend on chance.
     for (place, (label, wanted)) in [("anger", 50), ("grief", 0), ("joy", 150)].into_iter().enumerate() {
         assert_eq!(counts[place]["label"], label);
         assert!((counts[place]["count"].as_i64().unwrap() - wanted).abs() < 20, "{counts}");
@@ -157,7 +159,7 @@ fn label_counts_are_charged_before_training_and_decide_the_mixture() {
     // 75 % of 200, with five standard deviations of the binomial and the noise of the counts.
     assert!((105..=190).contains(&joy), "{joy} of 200");
 
-    // The counts were charged, and a kill took them: they are not released a second time.
+    // The counts were charged, and a kill lost them: they are not released a second time.
     let lost = with_histogram(5000);
     let path = lost.path("run/ledger.jsonl");
     let mut child = lost.command("run", &["--quiet"]).spawn().unwrap();
@@ -171,7 +173,7 @@ fn label_counts_are_charged_before_training_and_decide_the_mixture() {
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, whole.split_inclusive('\n').take(at("label_counts")).collect::<String>()).unwrap();
     let _ = fs::remove_file(lost.path("run/checkpoint.safetensors"));
-    // As if the process had ended there: nothing later was noted outside the folder.
+    // This simulates a process that ended there: nothing later was recorded outside the folder.
     fs::remove_dir_all(lost.path("state")).unwrap();
     let resumed = lost.run("run", &["--resume"]);
     assert!(stderr(&resumed).contains("release of the label counts was interrupted"), "{}", stderr(&resumed));

@@ -24,7 +24,7 @@ fn plan(family: &str, objective: &str, extension: &str) -> Value {
     plan
 }
 
-/// Writes both files of a plan: what `row` makes of numbers.
+/// Writes both files of a plan, with `row` of consecutive numbers.
 fn write(bench: &Bench, extension: &str, header: &str, row: impl Fn(usize) -> String) {
     for (name, rows) in [("train", 0..240), ("test", 1000..1060)] {
         let text: String = rows.map(&row).collect();
@@ -32,13 +32,13 @@ fn write(bench: &Bench, extension: &str, header: &str, row: impl Fn(usize) -> St
     }
 }
 
-/// The class of a record, and a word that tells it.
+/// The class of a record, and a word that identifies it.
 fn class(number: usize) -> (usize, &'static str) {
     let class = number * 7 % 3;
     (class, ["zzz", "qqqq", "xx"][class])
 }
 
-/// A word that keeps the records of the test from being those of training.
+/// A word that makes test records differ from training records.
 fn filler(number: usize) -> &'static str {
     if number < 1000 { "no" } else { "na" }
 }
@@ -156,7 +156,8 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
     }
 }
 
-/// The scores of the greedy texts of `generate`, by `score`. Both have oracles of their own.
+/// Returns the scores that `score` gives to the greedy texts of `generate`. Both have oracles of
+/// their own.
 fn scored(bench: &Bench) -> Value {
     let paths = ["baseline", "test.jsonl", "written.jsonl", "references.txt"].map(|name| bench.path(name));
     let references = std::fs::read_to_string(&paths[1]).unwrap();
@@ -188,7 +189,7 @@ fn scored(bench: &Bench) -> Value {
     Value::Null
 }
 
-/// The number of public records that are cut is shown; that of private ones is not.
+/// The number of cut records is shown if they are public, and not if they are private.
 #[test]
 fn records_that_are_cut_are_counted_where_they_are_public() {
     let mut private = plan("t5", "text_to_text", "jsonl");
@@ -215,7 +216,7 @@ fn records_that_are_cut_are_counted_where_they_are_public() {
     assert!(said.contains("training: 80 of 240 records are longer") && said.contains(evaluation), "{said}");
 }
 
-/// What `transformers` needs to load the model as one for this task.
+/// The fields that `transformers` needs to load the model as one for this task.
 #[test]
 fn configurations_name_the_task_and_its_labels() {
     let want = [
@@ -236,7 +237,7 @@ fn configurations_name_the_task_and_its_labels() {
     }
 }
 
-/// A file or a plan that does not fit, what is changed, and what the one line of the refusal says.
+/// A file or a plan that does not fit, the change, and the one line of the refusal.
 #[test]
 fn labels_and_fields_that_do_not_fit_are_refused_in_one_line_without_private_text() {
     let bench = Bench::new(&{
@@ -295,7 +296,8 @@ fn refuses(bench: &Bench, expected: &str) {
     assert!(!bench.path("run").exists(), "{expected}: nothing is written");
 }
 
-/// A model of tokens becomes one of labels: its backbone is kept, its head is drawn, and a head of other labels is refused.
+/// A model of tokens becomes a model of labels: its backbone is kept, its head is drawn, and a head
+/// with other labels is refused.
 #[test]
 fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     let mut tuned = plan("gpt2", "sequence_classification", "csv");

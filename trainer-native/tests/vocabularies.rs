@@ -1,4 +1,4 @@
-//! Every kind of vocabulary, from private text to a verified run.
+//! Tests of every kind of vocabulary, from private text to a verified run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

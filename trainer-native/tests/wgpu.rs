@@ -39,7 +39,7 @@ impl OnDevice for Nothing {
     fn run<B: Kernels>(self, _: B::Device) {}
 }
 
-/// The library continues after a panic of its threads, and their results are then whatever the memory held.
+/// The library continues after a panic of its threads, and returns whatever the memory held.
 #[test]
 fn a_panic_on_any_thread_ends_the_run_at_the_next_step() {
     on_device(plan::Device::Wgpu, Nothing).unwrap();
@@ -61,7 +61,7 @@ fn products_of_16_bits_are_refused_before_anything_is_written() {
     assert!(!bench.path("run").exists());
 }
 
-/// On Linux `wgpu` uses Vulkan, whose loader looks for drivers where this variable says.
+/// On Linux, `wgpu` uses Vulkan, whose loader looks for drivers at the path in this variable.
 #[test]
 #[cfg(target_os = "linux")]
 fn without_a_driver_wgpu_is_refused_before_anything_is_written() {

@@ -1,7 +1,8 @@
-//! Which values may be shown.
+//! Types that decide which values may be shown.
 //!
-//! [`Private`] holds a value that depends on private data. It has no `Display` and no `Serialize`, and its `Debug` prints
-//! no contents. [`Released`] holds a value that may be shown. Only released values reach the screen and the metrics file.
+//! [`Private`] holds a value that depends on private data. It has no `Display` and no `Serialize`,
+//! and its `Debug` prints no contents. [`Released`] holds a value that may be shown. Only released
+//! values reach the screen and the metrics file.
 
 use std::fmt;
 
@@ -44,7 +45,8 @@ impl<T> fmt::Debug for Private<T> {
     }
 }
 
-/// A value that may be shown: it follows from the plan, from public data, or from what a mechanism released.
+/// A value that may be shown, because it follows from the plan, from public data, or from a
+/// mechanism's release.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Released<T>(T);

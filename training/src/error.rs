@@ -1,9 +1,9 @@
-//! Errors in one line: what, where, what is allowed, how to fix it.
+//! Errors in one line: the fault, its place, what is allowed, and how to fix it.
 
 use std::io;
 use std::path::Path;
 
-/// Why the trainer refused, failed or stopped.
+/// The reasons why the trainer refused, failed or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -25,7 +25,7 @@ pub enum RunError {
         /// The command that continues.
         resume: String,
     },
-    /// Another rank of the run failed or was stopped, and the first one shows why.
+    /// Another rank of the run failed or was stopped, and the first rank shows why.
     #[error("another rank of the run ended; the first rank says why")]
     Elsewhere {
         /// The exit code of that rank.

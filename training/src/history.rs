@@ -13,10 +13,10 @@ use crate::store::ledger::{LedgerState, Parent, spent_by};
 use crate::verify::Proof;
 use crate::{RunError, plan_file, sweep};
 
-/// What several runs on the same units cost together.
+/// The joint cost of several runs on the same units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct History {
-    /// Every stage once, in the order of discovery.
+    /// The stages, each once, in the order of discovery.
     stages: Vec<StageCost>,
     /// Certified bounds on the ε of all stages on the same units together.
     epsilon: Bounds,
@@ -25,7 +25,7 @@ pub struct History {
     delta: f64,
 }
 
-/// A stage and what it costs by itself.
+/// A stage and its own cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct StageCost {
     name: String,
@@ -34,7 +34,7 @@ struct StageCost {
     id: Option<String>,
     /// SHA-256 of its ledger as far as it was written, of its statement, or of the charge of a sweep.
     sha256: String,
-    /// Whether it has its result; what it spent counts in any case.
+    /// Whether the stage has its result. Its charges count in any case.
     finished: bool,
     epsilon: Bounds,
 }
@@ -65,7 +65,7 @@ pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<His
             ));
         }
     }
-    // A statement is anybody's, so it can name figures whose bounds take hours.
+    // Anybody can write a statement, so it can name figures whose bounds take hours.
     let epsilon = |events: Vec<DpEvent>, of: &Known| {
         let (event, relation) = (DpEvent::Composed { events }, first.stage.relation);
         let found = plan_file::within(longest, move || accountant::epsilon(&event, delta, relation));
@@ -100,10 +100,10 @@ pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<His
     })
 }
 
-/// A stage in the state of which most is known.
+/// A stage, in the latest known state.
 struct Known {
     stage: Parent,
-    /// The ledger of a run, which tells whether one state of it continues another.
+    /// The ledger of a run, which shows whether one state of the run continues another.
     ledger: Option<LedgerState>,
     finished: bool,
     /// The folder that was named.
@@ -122,8 +122,8 @@ impl Known {
         }
         match (&self.ledger, &earlier.ledger) {
             (Some(own), Some(earlier)) => own.continues(&earlier.position()),
-            // A release is spent at once: the statements before and after its tokenizer was written say the same of it. So is a
-            // sweep.
+            // A release is charged at once, so the statements before and after its tokenizer was
+            // written agree on it. The same holds for a sweep.
             (None, None) => {
                 let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
                 spent(&self.stage) == spent(&earlier.stage)
@@ -132,7 +132,7 @@ impl Known {
         }
     }
 
-    /// Whether the two cannot be of one search that was carried out once.
+    /// Whether the two stages cannot both belong to a search that was carried out once.
     fn excludes(&self, other: &Self) -> bool {
         let is_trial = |known: &Self| known.ledger.as_ref().is_some_and(|ledger| ledger.reservations() > 0);
         let of_one = self.stage.search.is_some() && self.stage.search == other.stage.search;
@@ -141,8 +141,8 @@ impl Known {
     }
 }
 
-/// Takes a stage along once: an earlier state of a run is part of the later one, and both of two runs that went on from a copy
-/// count.
+/// Adds a stage once. An earlier state of a run is part of the later one. If two runs continued
+/// from a copy, both count.
 fn insert(stages: &mut Vec<Known>, found: Known) {
     if stages.iter().any(|known| known.continues(&found)) {
         return;
@@ -158,7 +158,7 @@ fn insert(stages: &mut Vec<Known>, found: Known) {
 
 fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     if sweep::is_sweep(folder) {
-        // All of it was charged before its first trial began.
+        // All of it was charged before the first trial began.
         if let Some((stage, finished)) = sweep::stage(folder)? {
             insert(stages, Known { stage, ledger: None, finished, folder: folder.to_owned() });
         }
@@ -185,8 +185,8 @@ fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The stage that a folder holds, whether it is finished, and the statements of releases that `dp-tokenizer train --overwrite`
-/// replaced there.
+/// The stage in a folder and whether it is finished, and the statements of releases that
+/// `dp-tokenizer train --overwrite` replaced there.
 type Found = (Option<(Proof, bool)>, Vec<PathBuf>);
 
 fn found_in(folder: &Path) -> Result<Found, RunError> {
@@ -207,8 +207,9 @@ fn found_in(folder: &Path) -> Result<Found, RunError> {
     Ok((proof, earlier))
 }
 
-/// What stages spent together. Trials of one search were charged together. A copy of a trial that went on by itself, and a second
-/// trial of a search that publishes one, are of a copy of the search, at the same price.
+/// Returns the events that stages spent together. Trials of one search were charged together. If a
+/// copy of a trial went on separately, or a search that publishes one trial has a second one, that
+/// trial belongs to a copy of the search, which costs the same.
 fn spent(stages: &[Known]) -> Vec<DpEvent> {
     let mut copies: Vec<Vec<&Known>> = Vec::new();
     for stage in stages {

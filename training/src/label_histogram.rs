@@ -17,7 +17,7 @@ use crate::store::RunStore;
 pub struct LabelCount {
     /// The label, one of the plan's.
     pub label: String,
-    /// With noise, so it may be below 0.
+    /// Count with noise, so it may be below 0.
     pub count: i64,
 }
 
@@ -79,7 +79,8 @@ pub(crate) fn obtain(
     Ok(())
 }
 
-/// The records with each label. Each unit adds 1 to one count: that of one of its records, chosen at random, as in training.
+/// Counts the records with each label. Each unit adds 1 to one count: that of one of its records,
+/// chosen at random as in training.
 fn counts(
     records: &LabelledRecords,
     histogram: &LabelHistogram,
@@ -100,7 +101,8 @@ fn counts(
     Ok(counts)
 }
 
-/// The counts with noise, rounded to integers: one unit moves one count by 1, so all of them by 1 in L2 norm.
+/// Adds noise to the counts, rounded to integers. One unit changes one count by 1, so the L2 norm
+/// of the change is 1.
 fn with_noise(
     counts: Vec<i64>,
     mechanism: &GaussianMechanism,

@@ -1,9 +1,10 @@
-//! The memory that the machine, a container and the limits of the process leave to it.
+//! Determines the memory that the machine, a container and the process's limits leave.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// Bytes that this process can still take; `None` where the system does not say.
+/// Returns the bytes that this process can still allocate; `None` if the system does not report
+/// them.
 pub(crate) fn free() -> Option<u64> {
     let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = [
@@ -28,8 +29,9 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// What the control groups of the process leave, of version 1 or 2, with those above them. Pages that the system can take back
-/// at once count as free.
+/// Returns the memory that the control groups of the process leave, in bytes, whether of version 1
+/// or 2, including the groups above them. Pages that the system can take back at once count as
+/// free.
 fn control_groups(mount: &Path, groups: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -42,7 +44,7 @@ fn control_groups(mount: &Path, groups: &str) -> Option<u64> {
             ),
             _ => return None,
         };
-        // In a container the path may be that of the host: then only the root is there.
+        // In a container, the path may be that of the host. In that case only the root exists.
         let group = root.join(path.trim_start_matches('/'));
         let up: Vec<PathBuf> =
             group.ancestors().take_while(|at| at.starts_with(&root)).map(Path::to_owned).collect();
@@ -61,7 +63,8 @@ fn control_group(folder: &Path, [limit, usage, reclaimable]: [&str; 3]) -> Optio
     Some(limit.saturating_sub(used))
 }
 
-/// What `ulimit -v` leaves, from the texts of `/proc/self/limits` and `/proc/self/status`.
+/// Returns the address space that `ulimit -v` leaves, in bytes, from the texts of
+/// `/proc/self/limits` and `/proc/self/status`.
 fn address_space(limits: &str, status: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     // "unlimited" is no number.

@@ -1,4 +1,4 @@
-//! Free memory: whether a plan fits, and how many windows are computed at once.
+//! Checks free memory: whether a plan fits, and how many windows can be computed at once.
 
 use plan::{CertifiedPlan, Cost, Device, Plan, Trainable};
 
@@ -6,8 +6,8 @@ use crate::{RunError, limits};
 use network::model::Network;
 use network::nn::ParamSpec;
 
-/// Refuses a plan that needs more memory than so many processes of this machine may use together. Nothing is refused on other devices, or where the
-/// system does not report free memory.
+/// Refuses a plan that needs more memory than the processes on this machine may use together.
+/// Nothing is refused on other devices, or where the system does not report free memory.
 ///
 /// # Errors
 /// [`RunError::Refused`] with both figures.
@@ -26,7 +26,8 @@ pub(crate) fn check(
     limits::free().map_or(Ok(()), |free| check_against(needed, free))
 }
 
-/// What the plan needs with a vocabulary of this size, and with its adapters, whose sizes the plan does not state.
+/// Returns the memory that the plan needs with a vocabulary of this size and with its adapters,
+/// whose sizes the plan does not state.
 ///
 /// # Errors
 /// [`RunError::Refused`] if there is no such network.
@@ -45,10 +46,11 @@ pub fn cost(plan: &Plan, vocabulary: u32) -> Result<Cost, RunError> {
     Ok(cost)
 }
 
-/// Assumed free memory where the system does not report it, as on graphics processors.
+/// Assumed bytes of free memory if the system does not report it, as on graphics processors.
 const ASSUMED_FREE: u64 = 4 << 30;
 
-/// Number of windows that each of `workers` on this machine computes at once: the given one, the plan's, or as many as fit into free memory.
+/// Returns the number of windows that each of `workers` on this machine computes at once: the given
+/// number, the plan's, or as many as fit into free memory.
 pub(crate) fn windows_at_once(
     plan: &Plan,
     vocabulary: u32,

@@ -5,10 +5,10 @@ use plan::Objective;
 use crate::infer::Evaluation;
 use crate::store::certificate::Certificate;
 
-/// Its file.
+/// Name of the card's file.
 pub const NAME: &str = "README.md";
 
-/// A model card as model hubs show it: what is promised first, and what is not.
+/// Writes a model card in the form of model hubs. It begins with the guarantee and its limits.
 pub fn render(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation>) -> String {
     let title = c.name.replace(['\n', '\r'], " ");
     let tags = if c.private { "\n- differential-privacy" } else { "" };

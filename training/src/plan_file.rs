@@ -26,7 +26,8 @@ impl PlanText {
         Ok(Self { plan: parse(path, &bytes)?, bytes })
     }
 
-    /// Certifies the plan of the file at `path`, after what was spent on its units before.
+    /// Certifies the plan of the file at `path`, after the events that were spent on its units
+    /// earlier.
     ///
     /// # Errors
     /// [`RunError::Refused`] with the file and a fix.
@@ -43,10 +44,10 @@ pub fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
     Ok(PlanText::read(path)?.plan)
 }
 
-/// The longest time that a plan's noise is searched for.
+/// Longest time for which a plan's noise is searched.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Certifies a plan, unless its figures are so far from those of training that it takes too long.
+/// Certifies a plan, unless its figures are so unusual that the search takes too long.
 fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
     match within(LONGEST, move || plan.certify()) {
         Some(certified) => certified.map_err(|error| refused(path, &error)),

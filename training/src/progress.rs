@@ -1,7 +1,8 @@
-//! Progress on stderr, and the same lines in the log file.
+//! Shows progress on stderr, and writes the same lines to the log file.
 //!
-//! Speed and time left follow from how long steps take, and so from the drawn batches, which are private. They are shown on a
-//! terminal alone, say whom they are for, and are written to no file. All other lines hold public figures.
+//! Speed and remaining time depend on the duration of steps, and therefore on the drawn batches,
+//! which are private. They are shown only on a terminal, with a remark that they are for the owner,
+//! and are never written to a file. All other lines hold public figures.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write, stderr};
@@ -24,13 +25,13 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Whether nothing is shown.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
-/// Whether the user asked for errors and results alone.
+/// Whether the user asked for errors and results only.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// The file that gets the same lines as the screen.
 static LOG: Mutex<Option<File>> = Mutex::new(None);
 
-/// Chooses what is shown and where it is written, too.
+/// Sets whether progress is shown, and the file to which it is also written.
 ///
 /// # Errors
 /// [`RunError::Storage`] for a file that cannot be written.
@@ -44,7 +45,8 @@ pub fn configure(quiet: bool, log_file: Option<&Path>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// While it lives, no progress and no note is shown: in the trials of a search, their number and scores are secret.
+/// Suppresses progress and notes until it is dropped. The number and the scores of a search's
+/// trials are secret.
 pub struct Silence(());
 
 impl Silence {
@@ -65,7 +67,8 @@ fn is_silent() -> bool {
     SILENT.load(Ordering::SeqCst)
 }
 
-/// A bar on a terminal, elsewhere a line every few seconds, without speed. It has no colour, so NO_COLOR has no effect.
+/// A bar on a terminal, or a line every few seconds elsewhere, without speed. It has no colour, so
+/// NO_COLOR has no effect.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
@@ -148,7 +151,8 @@ impl Progress {
     }
 }
 
-/// A value with two significant figures. How long a step took depends a little on the drawn batch, which is private.
+/// Rounds a value to two significant figures. The duration of a step depends slightly on the drawn
+/// batch, which is private.
 fn two_figures(value: f64) -> f64 {
     let scale = 10_f64.powf(value.log10().floor() - 1.0);
     if scale.is_normal() { (value / scale).round() * scale } else { 0.0 }
@@ -168,7 +172,7 @@ pub fn note(text: &str) {
     }
 }
 
-/// Writes a figure of private text for its owner to stderr, and to no log.
+/// Writes a figure of private text to stderr for its owner, and never to the log.
 pub fn note_for_owner(text: &str) {
     if !is_silent() && !is_quiet() {
         let _ = writeln!(stderr(), "NOT PRIVATE, for the owner of the text alone: {text}");
@@ -183,7 +187,7 @@ pub(crate) fn reading(what: &str, source: &Source) -> Option<cli::Reading> {
     (!is_silent() && !is_quiet()).then(show)
 }
 
-/// Writes the line of an error to stderr, also where notes are not shown.
+/// Writes an error to stderr, even if notes are not shown.
 pub fn error(text: &str) {
     let text = cli::as_line(text);
     log(&text);

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first requests a checkpoint, the second ends the process. SIGUSR1, which mpirun passes on to
-//! ranks, only requests it.
+//! Handles SIGINT, SIGTERM and SIGHUP: the first signal requests a checkpoint, the second ends the
+//! process. SIGUSR1, which mpirun passes on to ranks, only requests a checkpoint.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -16,18 +16,20 @@ static CONTINUE: OnceLock<String> = OnceLock::new();
 /// Whether that command was shown after a signal.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Whether the command that continues is still to be shown. The caller then shows it: others do not show it again.
+/// Returns whether the command that continues has not been shown yet. The caller must show it;
+/// later calls return false.
 pub fn is_first_to_show() -> bool {
     !SHOWN.swap(true, Ordering::SeqCst)
 }
 
-/// Sets the command that a run of several ranks shows soon after a signal: it may come from the program that started them, because
-/// one of them ended.
+/// Sets the command that a run of several ranks shows soon after a signal. The signal may come from
+/// the program that started the ranks, because one of them ended.
 pub(crate) fn continue_with(command: String) {
     let _ = CONTINUE.set(command);
 }
 
-/// Installs the handler: after the first signal [`requested`] is true, the second ends the process.
+/// Installs the handler. After the first signal, [`requested`] is true; the second signal ends the
+/// process.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the system refuses the handler.
@@ -42,7 +44,8 @@ pub(crate) fn listen() -> Result<(), RunError> {
              the step in progress stays charged",
         );
         if let Some(command) = CONTINUE.get() {
-            // A run that stops in good order has said it by then. mpirun ends all ranks one second after its signal.
+            // A run that stops in an orderly way has shown the command by then. mpirun ends all
+            // ranks one second after its signal.
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(600));
                 if !progress::is_quiet() && is_first_to_show() {
@@ -51,7 +54,8 @@ pub(crate) fn listen() -> Result<(), RunError> {
             });
         }
     };
-    // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
+    // With this, a write beyond the limit of file sizes fails with an error instead of ending the
+    // process silently.
     #[cfg(unix)]
     for (signal, flag) in [
         (signal_hook::consts::SIGXFSZ, Arc::default()),

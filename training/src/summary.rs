@@ -52,7 +52,8 @@ impl Summary {
     }
 }
 
-/// The held-out figures of a finished run, if it wrote any. A file that its ledger does not name has none.
+/// Returns the held-out figures of a finished run, if it wrote any. A file that the ledger does not
+/// name is ignored.
 ///
 /// # Errors
 /// As [`covered::read`]; [`RunError::Verification`] if the file is malformed.

@@ -1,4 +1,5 @@
-//! The tokenizer of a run: trained on privately released words, read from a public file, or one token a byte.
+//! The tokenizer of a run: trained on privately released words, read from a public file, or with
+//! one token per byte.
 
 use std::path::Path;
 
@@ -22,13 +23,13 @@ use crate::objective::{Objective, special_tokens};
 use crate::progress::{note, reading};
 use crate::store::{RunStore, files};
 
-/// Stands for a blank in the words of a vocabulary.
+/// Character that stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
 
 /// The tokenizer of the run: the saved one, or else a new one, which is then saved.
 ///
-/// A private release is charged on the ledger before any noise is drawn. A trial of a sweep takes the vocabulary that the
-/// sweep released for all of its trials, if it did.
+/// A private release is charged on the ledger before any noise is drawn. A trial of a sweep uses
+/// the vocabulary that the sweep released for all trials, if there is one.
 pub(crate) fn obtain(
     plan: &CertifiedPlan,
     base: &Path,
@@ -73,7 +74,8 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
     }
 }
 
-/// The most tokens that the plan's vocabulary will have: that of a public tokenizer is read from its file.
+/// Returns the largest number of tokens that the plan's vocabulary can have. The number of a public
+/// tokenizer is read from its file.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the file cannot be read.
@@ -99,9 +101,10 @@ fn extended(
         .map_err(|error| RunError::Refused(format!("tokenizer.extend.path: {}: {error}", settings.path)))
 }
 
-/// Trains the plan's kind of vocabulary with room for `special` more tokens, on the words alone: pieces of words that a release
-/// did not find need fewer tokens, but under noise a model learns a larger vocabulary worse (quickstart: a perplexity per word
-/// of 210 with 2,048 tokens, 148 with 1,080).
+/// Trains the plan's kind of vocabulary, with room for `special` more tokens, on the released words
+/// alone. Pieces of words that a release did not find would save tokens, but under noise a model
+/// learns a larger vocabulary worse (quickstart: a perplexity per word of 210 with 2,048 tokens,
+/// 148 with 1,080).
 fn train(
     settings: &plan::TrainedTokenizer,
     special: usize,
@@ -118,8 +121,8 @@ fn train(
         plan::TokenizerModel::Wordpiece | plan::TokenizerModel::WordpieceCased => {
             let normalizer = if cased { BertNormalizer::cased() } else { BertNormalizer::uncased() };
             let config = WordPieceTraining { vocab_size, normalizer, ..WordPieceTraining::default() };
-            // A release that was charged must lead to a vocabulary: each character may need two tokens, and words may take half
-            // of the places.
+            // A charged release must lead to a vocabulary. Each character may need two tokens, and
+            // words may take half of the places.
             let alphabet_limit = config.alphabet_limit.min(vocab_size / 4);
             wordpiece(words, &WordPieceTraining { alphabet_limit, ..config })
         }
@@ -182,7 +185,7 @@ fn make(
     }
 }
 
-/// A tokenizer with the mark of the run, where it holds words of private text.
+/// Marks the tokenizer as the run's, if it holds words of private text.
 fn marked(tokenizer: Tokenizer, plan: &CertifiedPlan, store: &RunStore<'_>) -> Tokenizer {
     match plan.tokenizer_release() {
         Some(_) => tokenizer.with_mark(StageMark::new("trainer-native", &store.ledger().header().id)),
@@ -190,8 +193,8 @@ fn marked(tokenizer: Tokenizer, plan: &CertifiedPlan, store: &RunStore<'_>) -> T
     }
 }
 
-/// The words of the training text, released privately where it is private. The file of the tokenizer will take `space` bytes
-/// beside those of new tokens.
+/// Returns the words of the training text, released privately if the text is private. The
+/// tokenizer's file will take `space` bytes beside those of new tokens.
 fn words(
     plan: &CertifiedPlan,
     base: &Path,
@@ -223,7 +226,8 @@ fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(
 
 /// Releases the words of private units.
 ///
-/// Text that cannot be counted costs nothing: it is counted first, then the release is charged, then noise is drawn.
+/// The text is counted before the release is charged, and the noise is drawn last. Therefore text
+/// that cannot be counted costs nothing.
 fn release_words(
     plan: &CertifiedPlan,
     planned: &plan::TokenizerRelease,
@@ -259,7 +263,8 @@ fn release_words(
 
 /// Bytes of disk that a tokenizer's file may take.
 fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
-    /// A piece of 16 characters with its escapes and its score, indented, and the same for its merge rule.
+    /// Bytes for each token: a piece of 16 characters with its escapes and its score, indented, and
+    /// the same for its merge rule.
     const PER_TOKEN: u64 = 256;
     const STAGES: u64 = 64 << 10;
     match tokenizer {
@@ -269,7 +274,8 @@ fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
     }
 }
 
-/// Counts the items of each unit on several threads. What exceeds the memory of `options` goes to a temporary file.
+/// Counts the items of each unit on several threads. Counts beyond the memory of `options` go to a
+/// temporary file.
 fn count_units(
     source: &Source,
     unit: PrivacyUnit,
@@ -284,7 +290,8 @@ fn unreadable(error: &dyn std::fmt::Display) -> RunError {
     RunError::Refused(format!("data.source: {error}"))
 }
 
-/// One token for each printable ASCII character and each byte, beside the special tokens and the blank.
+/// Builds a tokenizer with one token for each printable ASCII character and each byte, beside the
+/// special tokens and the blank.
 fn bytes_only() -> Result<Tokenizer, RunError> {
     let words = [(BLANK.to_owned(), 1.0)];
     let smallest = |vocab_size| unigram(&words, &UnigramConfig { vocab_size, ..UnigramConfig::default() });

@@ -14,7 +14,7 @@ pub(crate) struct LogScale {
     pub(crate) integer: bool,
 }
 
-/// How far a key moves a value.
+/// The distance by which a key moves a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyStep {
     /// 1 %.
@@ -55,7 +55,8 @@ impl LogScale {
         moved.clamp(self.min.min(value), self.max.max(value))
     }
 
-    /// Rounds to four significant digits, the precision of a hand on a slider; integers to the nearest integer.
+    /// Rounds to four significant digits, the precision of a hand on a slider, or to the nearest
+    /// integer.
     fn rounded(&self, value: f64) -> f64 {
         if self.integer {
             return value.round();

@@ -12,7 +12,8 @@ pub(crate) fn rounded_down(value: f64, digits: usize) -> String {
     rounded(value, digits, false)
 }
 
-/// Both ends with four decimals, the lower one rounded down and the upper one up, as in `accountant/PAPERS.md`.
+/// Formats both ends with four decimals, the lower one rounded down and the upper one up, as in
+/// `accountant/PAPERS.md`.
 pub(crate) fn interval(bounds: Bounds) -> String {
     let [lower, upper] = [(bounds.lower, false), (bounds.upper, true)].map(|(value, up)| {
         let exponent = if value > 0.0 { value.log10().floor() } else { 0.0 };

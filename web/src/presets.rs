@@ -10,9 +10,9 @@ pub struct Preset {
     pub text: &'static str,
     /// Name on the page.
     pub title: &'static str,
-    /// ε in the paper, where there is a paper that states one.
+    /// ε in the paper, if there is a paper that states one.
     pub published: Option<&'static str>,
-    /// Why the certified ε differs from it.
+    /// Reason why the certified ε differs from the published one.
     pub remark: &'static str,
 }
 

@@ -31,7 +31,7 @@ pub struct Request {
     pub task: Task,
 }
 
-/// What the page asks its worker to do. Plans are the text of a `plan.json`.
+/// A task of the page for its worker. Plans are the text of a `plan.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -155,7 +155,7 @@ pub struct Variation {
     pub plan: String,
     /// The setting to change.
     pub parameter: Parameter,
-    /// Its value.
+    /// The value.
     pub value: f64,
 }
 
@@ -228,20 +228,20 @@ pub struct NoiseFigures {
     pub noise_batch_ratio: f64,
 }
 
-/// What speaks for and against a proposed plan.
+/// Advantages and disadvantages of a proposed plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdviceFigures {
     /// Estimated seconds of training.
     pub seconds: f64,
-    /// Why, one sentence each.
+    /// Reasons for the proposal, one sentence each.
     pub reasons: Vec<String>,
-    /// What to reconsider, one sentence each.
+    /// Points to reconsider, one sentence each.
     pub warnings: Vec<String>,
     /// The batch sizes that were compared.
     pub candidates: Vec<plan::Candidate>,
 }
 
-/// What an attacker gains who wants to know whether one unit was in the data.
+/// The gain of an attacker who wants to know whether one unit was in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttackerFigures {
     /// Probability of a right guess, from even odds, on average over all outcomes.
@@ -319,20 +319,20 @@ pub struct ReleaseFigures {
     pub threshold_delta: f64,
 }
 
-/// Why a task failed.
+/// Reason why a task failed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
     /// JSON path of the setting at fault. Empty when it is not a single setting.
     pub path: String,
-    /// What was given.
+    /// The given value.
     pub given: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: String,
-    /// How to fix it.
+    /// Advice on how to fix it.
     pub fix: String,
     /// The smallest ε that this noise reaches, when the target is smaller.
     pub attainable_epsilon: Option<f64>,
-    /// The default δ for the plan's number of units, where the plan states one.
+    /// The default δ for the plan's number of units, if the plan states one.
     pub default_delta: Option<f64>,
     /// Changes that remove the cause: what they do, and the changed plan.
     pub remedies: Vec<(String, String)>,

@@ -1,6 +1,7 @@
 //! Sentences about a refused setting.
 
-/// What is wrong with the setting `name`, and what is allowed and how to fix it. Empty parts are left out.
+/// Says what is wrong with the setting `name`, what is allowed, and how to fix it. Empty parts are
+/// left out.
 pub(crate) fn refusal_text(name: &str, given: &str, allowed: &str, fix: &str) -> (String, String) {
     let [given, allowed, fix] = [given, allowed, fix].map(|text| text.trim_end_matches('.'));
     let fix = if fix.is_empty() { String::new() } else { format!(" To fix it, {fix}.") };

@@ -69,7 +69,7 @@ fn limits(plan: &PlanFile) -> String {
     )
 }
 
-/// How batches are drawn, as a sentence.
+/// Describes in a sentence how batches are drawn.
 fn sampling(sampling: Sampling) -> &'static str {
     match sampling {
         Sampling::Poisson => "Each training step draws every unit independently with the same probability.",
@@ -90,7 +90,7 @@ pub(crate) fn is_public(plan: &PlanFile) -> bool {
     plan.data.visibility == Visibility::Public
 }
 
-/// What nobody can tell, after “whether”.
+/// Describes the change that nobody can detect, as it follows “whether”.
 fn hidden_change(unit: PrivacyUnit, relation: NeighboringRelation) -> String {
     let (subject, verb) = match unit {
         PrivacyUnit::Record => ("any one record".to_owned(), "was"),

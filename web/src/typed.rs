@@ -4,7 +4,7 @@
 /// Largest integer up to which JSON holds every integer exactly.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Which numbers a field takes.
+/// The numbers that a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Integer,
@@ -64,13 +64,13 @@ fn with_factor(text: &str) -> Option<(&str, f64)> {
     Some((text[..text.len() - 1].trim_end(), factor))
 }
 
-/// What digits with separators can mean.
+/// The meaning of digits with separators.
 enum Reading {
-    /// One number: digits with at most one decimal point.
+    /// A single number: digits with at most one decimal point.
     Decimal(String),
-    /// One separator that can be of thousands or of decimals, and whether it is a comma.
+    /// A number with one separator, of thousands or of decimals, and whether it is a comma.
     Either { thousands: String, decimal: String, comma: bool },
-    /// No number.
+    /// Not a number.
     None,
 }
 
@@ -121,7 +121,8 @@ mod tests {
     use super::*;
     use Kind::{Integer, Real};
 
-    /// What is typed, and what a real and an integer field take; `None` is a refusal.
+    /// Typed text, and the values that a real and an integer field read from it; `None` is a
+    /// refusal.
     const TABLE: &[(&str, Option<f64>, Option<f64>)] = &[
         ("256", Some(256.0), Some(256.0)),
         (" 4k ", Some(4e3), Some(4e3)),

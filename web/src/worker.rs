@@ -1,4 +1,5 @@
-//! A worker that serves the page's requests one by one, and what every worker of the page shares.
+//! A worker that serves the page's requests one by one, and functions that all workers of the page
+//! share.
 
 use js_sys::Uint8Array;
 use serde::Serialize;

@@ -15,7 +15,8 @@ use web::protocol::{Answer, Request, Response, Task};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 #[cfg(target_arch = "wasm32")]
-// As on the page, whose accountant runs beside it: the driver waits no longer than half a minute for a busy page.
+// Runs in a worker, as the accountant of the page does, because the driver gives up after half a
+// minute if the page is busy.
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
 const VECTORS: &str = include_str!("vectors.json");
@@ -89,7 +90,7 @@ fn setting(event: DpEvent, delta: f64, relation: NeighboringRelation) -> Setting
     Setting { event, delta, relation, lower_bits: bits(lower), upper_bits: bits(upper) }
 }
 
-/// What the page shows for a plan; `None` if it is refused.
+/// Returns the bounds that the page shows for a plan, or `None` if it is refused.
 fn shown_bounds(plan: String) -> Option<PlanBounds> {
     let response = handle(&Request { id: 0, task: Task::Certify(plan.clone()) });
     match response.outcome {
@@ -164,7 +165,8 @@ mod native {
         ]
     }
 
-    /// What `trainer-native verify` and `accountant` state for the plans: oracles of the page's figures.
+    /// The oracles are the figures that `trainer-native verify` and `accountant` state for the
+    /// plans.
     #[test]
     fn the_page_shows_what_verify_and_the_accountant_state() {
         let vectors: Vectors = serde_json::from_str(VECTORS).unwrap();

@@ -1,4 +1,4 @@
-//! Measurements: the benchmarks of the crates, and the tables of the papers.
+//! Runs the benchmarks of the crates, and recomputes the tables of the papers.
 
 use std::path::Path;
 
@@ -23,14 +23,15 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     };
     let mut jobs = Vec::new();
     for name in benches(&root.join(package).join("benches"))? {
-        // A single package would select other features of Burn than the workspace does, and compile it again.
+        // Building a single package would select other features of Burn than the workspace does,
+        // and compile it again.
         jobs.push(Job::cargo(root).args(["bench", "--workspace", "--bench", name.as_str()]));
     }
     let native = tools::target_dir(root).join("accountant-native.jsonl");
     for job in jobs {
         let job = job.env("NATIVE_TIMES", &native);
         match venv {
-            // Read by the benchmarks that compare with other libraries.
+            // The benchmarks that compare with other libraries read this variable.
             Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")).run()?,
             None => job.run()?,
         }

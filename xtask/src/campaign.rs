@@ -1,5 +1,5 @@
-//! Campaigns: faults, bad inputs, audits, several ranks and fuzzing, for as long as anyone likes. The tests of every check are their first
-//! seconds.
+//! Runs campaigns: faults, bad inputs, audits, several ranks and fuzzing, for any length of time.
+//! Every check's tests are the first seconds of a campaign.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn tests(root: &Path, tests: &[&str], minutes: u32) -> Result<bool> {
         .args(["test"])
         .args(selection)
         .args(tests)
-        // All at once, so that each has these minutes and the campaign takes no more.
+        // All run at once, so that each has these minutes and the campaign takes no longer.
         .args(["--", "--nocapture", "--test-threads=16"])
         .env("CAMPAIGN_MINUTES", minutes.to_string())
         .run()

@@ -84,8 +84,8 @@ fn oldest_compiler(root: &Path) -> Result<bool> {
     passed(job.args(["check", "--release", "--workspace", "--all-targets"]))
 }
 
-/// Compares the public interface of each library with the one that its version had first, so that a change that breaks users
-/// comes with a new version.
+/// Compares the public interface of each library with its interface when the version was set, so
+/// that an incompatible change needs a new version.
 fn semver(root: &Path) -> Result<bool> {
     let tool = Tool {
         name: "cargo-semver-checks",

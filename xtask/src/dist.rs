@@ -50,7 +50,7 @@ fn version_of(metadata: &Value, package: &str) -> Option<String> {
     packages.find(|found| found["name"] == package)?["version"].as_str().map(str::to_owned)
 }
 
-/// The programs, and what they write about themselves.
+/// Adds the programs, and the files that they write about themselves.
 fn programs(root: &Path, folder: &Path) -> Result<()> {
     for program in PROGRAMS {
         let path = folder.join("bin").join(program);
@@ -71,7 +71,7 @@ struct Dependency {
     folder: PathBuf,
 }
 
-/// The crates of others that the programs contain, by name and version.
+/// Returns the third-party crates that the programs contain, by name and version.
 fn dependencies(root: &Path, metadata: &Value) -> Result<BTreeMap<(String, String), Dependency>> {
     let packages = PROGRAMS.iter().flat_map(|program| ["--package", program]);
     let tree = Job::cargo(root)

@@ -10,7 +10,7 @@ use crate::toolchain::{browser, tools, wasm};
 
 /// A crate with exports for JavaScript.
 struct Package {
-    /// The crate. Its folder `js` holds the package's own files.
+    /// The crate. Its folder `js` holds the files of the package itself.
     krate: &'static str,
     /// The library's file name, without extension.
     library: &'static str,

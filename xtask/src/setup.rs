@@ -1,4 +1,5 @@
-//! `cargo xtask setup`: lists what is present, installs what it may, and says how to get the rest.
+//! `cargo xtask setup`: lists the tools that are present, installs those that it may, and says how
+//! to get the rest.
 
 use std::path::Path;
 

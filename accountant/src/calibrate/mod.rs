@@ -14,9 +14,9 @@ use search::Trials;
 pub struct EpsilonTarget {
     /// The ε not to exceed.
     pub epsilon: f64,
-    /// The δ at which it holds.
+    /// The δ at which the limit holds.
     pub delta: Delta,
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     pub relation: NeighboringRelation,
 }
 
@@ -62,8 +62,8 @@ impl EpsilonTarget {
         Trials::new(self, event_for)?.largest_count(most)
     }
 
-    /// The largest expected batch, a whole number up to `units`, that meets the target: what a run of given noise and steps
-    /// can afford. 0 says that no batch does.
+    /// The largest expected batch, a whole number up to `units`, that meets the target, for a run
+    /// of given noise and steps. 0 means that no batch meets it.
     ///
     /// ```
     /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, calibrate::EpsilonTarget};
@@ -84,8 +84,9 @@ impl EpsilonTarget {
         self.steps(units, event_for)
     }
 
-    /// The smallest expected batch, a whole number up to `units`, that meets the target where ε falls with the batch: a run of
-    /// given steps and noise-batch ratio, whose noise multiplier grows with the batch.
+    /// The smallest expected batch, a whole number up to `units`, that meets the target. ε must
+    /// fall with the batch, as in a run of given steps and noise-batch ratio, whose noise
+    /// multiplier grows with the batch.
     ///
     /// ```
     /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, calibrate::EpsilonTarget};
@@ -170,12 +171,12 @@ impl EpsilonTarget {
     }
 }
 
-/// What a run may spend besides privacy.
+/// Limit of a run's cost besides privacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute {
-    /// So many steps, whatever the batch.
+    /// Number of steps, whatever the batch.
     Steps(u64),
-    /// So many examples in all, expected batch times steps.
+    /// Number of examples in all: expected batch times steps.
     Examples(u64),
 }
 

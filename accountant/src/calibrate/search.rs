@@ -71,7 +71,7 @@ impl<F: Fn(f64) -> DpEvent> Trials<'_, F> {
         Ok(high.at)
     }
 
-    /// A multiplier that misses the target and one that meets it.
+    /// Returns a multiplier that misses the target and one that meets it.
     fn bracket(&self, guess: f64) -> Result<(Tried<f64>, Tried<f64>)> {
         let mut noise = self.of(guess)?;
         if self.meets(&noise) {
@@ -98,7 +98,8 @@ impl<F: Fn(f64) -> DpEvent> Trials<'_, F> {
 }
 
 impl<F: Fn(u64) -> DpEvent> Trials<'_, F> {
-    /// The largest count from 0 to `most` that meets the target, where ε grows with the count.
+    /// Returns the largest count from 0 to `most` that meets the target. ε must grow with the
+    /// count.
     pub(super) fn largest_count(&self, most: u64) -> Result<u64> {
         let mut good = Tried { at: 0, epsilon: 0.0 };
         let mut bad = Tried { at: 1, ..self.of(1.min(most))? };
@@ -115,7 +116,8 @@ impl<F: Fn(u64) -> DpEvent> Trials<'_, F> {
         Ok(self.last_good(good, bad)?.min(most))
     }
 
-    /// The smallest count from 1 to `most` that meets the target, where ε falls with the count.
+    /// Returns the smallest count from 1 to `most` that meets the target. ε must fall with the
+    /// count.
     pub(super) fn smallest_count(&self, most: u64) -> Result<u64> {
         let mut good = self.of(most)?;
         if !(most > 0 && self.meets(&good)) {
@@ -133,7 +135,8 @@ impl<F: Fn(u64) -> DpEvent> Trials<'_, F> {
         Ok(good.at)
     }
 
-    /// The count next to one that misses the target, between `good`, which meets it, and `bad`, which does not.
+    /// Returns the count next to one that misses the target, between `good`, which meets it, and
+    /// `bad`, which does not.
     fn last_good(&self, mut good: Tried<u64>, mut bad: Tried<u64>) -> Result<u64> {
         let target = self.target.epsilon;
         let mut round = 0;

@@ -1,17 +1,17 @@
 //! Banded Toeplitz matrices with little error in prefix sums.
 //!
-//! The search is only about utility: ε is computed for whatever it finds.
+//! The search only affects utility: ε is computed for the matrix that it finds.
 
-/// Most evaluations of the error in a search.
+/// Largest number of evaluations of the error in a search.
 const MOST_EVALUATIONS: usize = 400;
 
-/// Multiplications that a search may take: about a tenth of a second.
+/// Largest number of multiplications of a search: about a tenth of a second.
 const MOST_WORK: usize = 100_000_000;
 
-/// Corrections that the quasi-Newton method remembers.
+/// Number of corrections that the quasi-Newton method remembers.
 const MEMORY: usize = 10;
 
-/// x with C·x = `right`, for the lower-triangular Toeplitz matrix of `coefficients`.
+/// Returns x with C·x = `right`, for the lower-triangular Toeplitz matrix of `coefficients`.
 pub(super) fn solve(coefficients: &[f64], right: &[f64]) -> Vec<f64> {
     let mut solution: Vec<f64> = Vec::with_capacity(right.len());
     for value in right {

@@ -17,7 +17,7 @@ pub struct Setting {
     pub steps: u64,
 }
 
-/// A family of mechanisms and how its batches are drawn.
+/// A family of mechanisms, with its sampling scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -49,7 +49,7 @@ impl Family {
         }
     }
 
-    /// How batches are drawn.
+    /// Returns the name of the sampling scheme.
     ///
     /// ```
     /// use accountant::correlated::Family;
@@ -109,7 +109,7 @@ pub fn compare(setting: Setting, target: &EpsilonTarget) -> Result<Vec<Compared>
         let allowed = "a whole number from 1 to the number of units";
         return Err(AccountantError::out_of_range("expected_batch_size", batch as f64, allowed));
     }
-    // Steps of an epoch; a unit of a fixed order takes part once in each.
+    // Number of steps of an epoch. In a fixed order, a unit takes part in one step of each epoch.
     let separation = (units / batch).min(steps);
     let alone = independent.mean_squared_error();
     let measure = |family, bands, strategy: &Strategy, participation| -> Result<Compared> {

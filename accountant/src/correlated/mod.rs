@@ -21,7 +21,7 @@ use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result
 /// The most steps of a strategy.
 pub const MOST_STEPS: u64 = 100_000;
 
-/// When a unit may take part.
+/// The steps in which a unit may take part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Participation {
     /// Cyclic Poisson sampling (Choquette-Choo et al. 2023, Algorithm 2): each unit belongs to one of b parts, independently of its
@@ -35,7 +35,7 @@ pub enum Participation {
     Separated {
         /// Fewest steps from one participation to the next, at least 1.
         separation: u64,
-        /// Most participations.
+        /// Largest number of participations.
         participations: u64,
     },
 }
@@ -299,7 +299,8 @@ impl Strategy {
         })
     }
 
-    /// An event that costs as much for one unit, or more, or less. It is not public, since a group of units costs more than the event says.
+    /// An event that costs as much for one unit, or more for an upper bound, or less for a lower
+    /// one. It is not public, because a group of units costs more than the event states.
     fn event(&self, participation: Participation, noise_multiplier: f64, side: Side) -> Result<DpEvent> {
         match participation {
             Participation::CyclicPoisson { sampling_probability } => {
@@ -325,15 +326,15 @@ impl Strategy {
     }
 }
 
-/// Which side of ε an event bounds.
+/// The side of ε that an event bounds.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Upper,
     Lower,
 }
 
-/// Relative rounding error: of a recurrence of so many terms at each of `steps` steps, of a sum over the steps, and of a few further
-/// operations, all on numbers that are not negative.
+/// Relative rounding error: of a recurrence of `terms` terms at each of `steps` steps, of a sum
+/// over the steps, and of a few further operations, all on numbers that are not negative.
 fn rounding(steps: u64, terms: u64) -> f64 {
     (steps as f64 * (terms as f64 + 4.0) + 64.0) * f64::EPSILON
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-/// One outcome.
+/// An outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Outcome {
     /// log P/Q.

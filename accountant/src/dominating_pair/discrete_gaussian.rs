@@ -10,13 +10,13 @@
 use super::{Builder, DiscretePair, Law, Mechanism, Outcome};
 use crate::{AccountantError, Result};
 
-/// How far from the centre outcomes are listed, in σ.
+/// Distance from the centre up to which outcomes are listed, in σ.
 const REACH: f64 = 10.6;
 
-/// About how many outcomes a pair may have.
+/// Largest number of a pair's outcomes, approximately.
 const MOST: f64 = 16_384.0;
 
-/// One mechanism.
+/// The discrete Gaussian mechanism, used once.
 pub(super) struct DiscreteGaussian {
     pub(super) standard_deviation: f64,
     pub(super) sensitivity: u64,

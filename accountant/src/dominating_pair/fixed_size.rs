@@ -32,7 +32,7 @@ const EVENT: &str = "fixed_size_sampled_gaussian";
 /// The most units: beyond this the binomial's whole numbers and their sums lose digits.
 pub(super) const LARGEST_POPULATION: u64 = 1_000_000_000_000;
 
-/// One step.
+/// A step on a batch of fixed size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FixedSize {
     pub(super) sample_size: u64,

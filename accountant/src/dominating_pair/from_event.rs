@@ -12,12 +12,12 @@ use super::truncated::TruncatedPoisson;
 use super::{Builder, Direction, DominatingPair, Law, Mechanism, PairRequest, Selection, View};
 use crate::{AccountantError, DpEvent, NeighboringRelation, Result, Trials};
 
-/// Deeper nesting is refused, so that a hostile file cannot exhaust the stack.
+/// Depth from which nested events are refused, so that a hostile file cannot exhaust the stack.
 const DEEPEST: usize = 64;
 
 const LARGEST_GROUP: u32 = 256;
 
-/// The pairs of `event` in both directions, or the one that stands for both where they are mirror images.
+/// Returns the pairs of `event` in both directions, or a single pair if they are mirror images.
 pub(crate) fn dominating_pairs(event: &DpEvent, request: PairRequest) -> Result<Vec<DominatingPair>> {
     if !(1..=LARGEST_GROUP).contains(&request.group_size) {
         let given = f64::from(request.group_size);
@@ -137,7 +137,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether `event` contains a selection; refuses what is nested too deeply.
+/// Whether `event` contains a selection. Refuses events that are nested too deeply.
 fn contains_selection(event: &DpEvent, depth: usize) -> Result<bool> {
     if depth > DEEPEST {
         return Err(too_deep(depth));

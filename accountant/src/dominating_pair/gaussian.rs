@@ -4,7 +4,7 @@
 use super::{Builder, Mechanism, positive};
 use crate::Result;
 
-/// One mechanism.
+/// The Gaussian mechanism, used once.
 pub(super) struct Gaussian {
     pub(super) noise_multiplier: f64,
 }

@@ -15,10 +15,10 @@ const CELLS: f64 = 2048.0;
 /// The widest cell, in units of loss.
 const WIDEST: f64 = 0.02;
 
-/// Beyond this displacement over scale ε would be meaningless.
+/// Largest displacement over scale. Beyond it, ε would be meaningless.
 const FARTHEST: f64 = 500.0;
 
-/// One mechanism.
+/// The Laplace mechanism, used once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Laplace {
     pub(super) noise_multiplier: f64,

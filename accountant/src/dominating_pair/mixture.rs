@@ -38,7 +38,7 @@ impl MixturePair {
         Self { cut, ..self.clone() }
     }
 
-    /// Where outcomes end, +∞ for a whole pair.
+    /// Returns the largest outcome, or +∞ for a whole pair.
     pub(crate) fn cut(&self) -> f64 {
         self.cut
     }

@@ -1,4 +1,4 @@
-//! Dominating pairs: what an event is worth to an attacker, as two distributions on a line.
+//! Dominating pairs: the worst case of an event, as two distributions on a line.
 //!
 //! A pair (P, Q) dominates a mechanism if, for every ε and all neighbouring data sets, the hockey-stick divergence
 //! δ(ε) of the pair is at least that of the mechanism's outputs (Zhu, Dong & Wang 2022, Definition 7,
@@ -35,7 +35,8 @@ use thresholds::Thresholds;
 /// The dominating pair of a composition in one direction: a product of independent factors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DominatingPair {
-    /// Equal kinds stand together, in the order of [`Law::rank`], whatever order the events had.
+    /// Laws of one kind are grouped, in the order of [`Law::rank`], whatever the order of the
+    /// events.
     factors: Vec<Factor>,
     /// Σ μ² of the plain Gaussian mechanisms, which compose to a single one.
     mu_squared: f64,
@@ -50,7 +51,7 @@ pub(crate) struct Factor {
     pub(crate) count: u64,
 }
 
-/// The pair of one use.
+/// The dominating pair of a single use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Law {
     /// Gaussian mixtures on a line.
@@ -59,7 +60,7 @@ pub(crate) enum Law {
     Discrete(DiscretePair),
     /// The best of several trials, of which only the Rényi divergences are known.
     Selection(Selection),
-    /// One of two mixtures, by a public coin.
+    /// One of two mixtures, chosen by a public coin.
     Truncated(TruncationMixture),
 }
 
@@ -74,24 +75,24 @@ impl Law {
     }
 }
 
-/// What a pair is composed of. It decides which engines apply.
+/// The laws of which a pair is composed. They decide which engines apply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Composition<'a> {
     /// P = Q.
     Trivial,
-    /// Gaussian mechanisms only, which are one of this μ.
+    /// Gaussian mechanisms only, which compose to one of this μ.
     Gaussian { mu: f64 },
-    /// One use of a mixture.
+    /// A single use of a mixture.
     OneMixture(&'a MixturePair),
-    /// One use of a discrete pair.
+    /// A single use of a discrete pair.
     OneDiscrete(&'a DiscretePair),
     /// Several uses of mixtures, and perhaps a Gaussian.
     Mixtures,
-    /// As `Mixtures`, and at least one discrete pair.
+    /// The laws of `Mixtures`, and at least one discrete pair.
     WithDiscrete,
-    /// As `WithDiscrete`, and at least one selection.
+    /// The laws of `WithDiscrete`, and at least one selection.
     WithSelection,
-    /// As `WithSelection`, and at least one step that is truncated by a public coin.
+    /// The laws of `WithSelection`, and at least one step that is truncated by a public coin.
     WithTruncation,
 }
 
@@ -137,7 +138,7 @@ impl DominatingPair {
         self.failure
     }
 
-    /// What the pair's own failures leave of `delta`.
+    /// Returns the part of `delta` that the pair's own failures leave.
     pub(crate) fn delta_left(&self, delta: Delta) -> Result<f64> {
         let left = delta.get() - self.failure;
         if left > 0.0 {
@@ -170,7 +171,7 @@ impl DominatingPair {
         Self { factors: self.factors.iter().map(cut).collect(), ..*self }
     }
 
-    /// The same without its truncated steps, and those.
+    /// Returns the pair without its truncated steps, and these steps.
     pub(crate) fn split_truncated(&self) -> (Self, Vec<(&TruncationMixture, u64)>) {
         let mut truncated = Vec::new();
         let mut rest = Self { factors: Vec::new(), ..*self };
@@ -189,7 +190,7 @@ impl DominatingPair {
         if count == 0 || empty {
             return;
         }
-        // Counts whose sum overflows stay apart.
+        // If the sum of two counts overflows, they stay separate factors.
         let fits = |known: &&mut Factor| known.law == law && known.count.checked_add(count).is_some();
         if let Some(known) = self.factors.iter_mut().find(fits) {
             known.count += count;
@@ -209,22 +210,22 @@ impl DominatingPair {
     }
 }
 
-/// Which pairs are asked for.
+/// A request for dominating pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PairRequest {
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     pub(crate) relation: NeighboringRelation,
-    /// How many units they differ by.
+    /// Number of units in which neighbouring data sets differ.
     pub(crate) group_size: u32,
     pub(crate) bound: Bound,
 }
 
-/// From which side a pair bounds the event.
+/// The side from which a pair bounds the event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bound {
     /// A pair that dominates the event.
     Upper,
-    /// A pair that the event attains, or that costs less than one: for lower bounds.
+    /// A pair that the event attains, or a cheaper one, for lower bounds.
     Lower,
 }
 
@@ -234,7 +235,7 @@ impl PairRequest {
         Self { relation, group_size: 1, bound: Bound::Upper }
     }
 
-    /// The same for a lower bound.
+    /// Requests pairs for a lower bound.
     pub(crate) fn for_lower_bound(self) -> Self {
         Self { bound: Bound::Lower, ..self }
     }
@@ -244,7 +245,7 @@ impl PairRequest {
     }
 }
 
-/// Which of two neighbouring data sets P comes from.
+/// The assignment of two neighbouring data sets to P and Q.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Direction {
     /// P has the unit, Q does not.
@@ -278,7 +279,7 @@ struct View {
 }
 
 impl View {
-    /// How far the group moves a query, in sensitivities of one unit.
+    /// Returns how far the group moves a query, in sensitivities of one unit.
     fn displacement(&self) -> f64 {
         // An exchanged unit is taken out and another put in.
         let exchanged = if self.direction == Direction::Replace { 2.0 } else { 1.0 };

@@ -18,10 +18,11 @@ use core::f64::consts::PI;
 use super::{DominatingPair, Factor, Law, MixturePair, TruncationMixture};
 use crate::numeric::{binomial, legendre};
 
-/// How far beyond the outermost peak the integral extends, in σ: the normal tail is below 1e-22 there.
+/// Distance from the outermost peak up to which the integral extends, in σ: the normal tail is
+/// below 1e-22 there.
 pub(crate) const FOLLOWED: f64 = 9.8;
 
-/// A moment that needs more nodes is not computed: no bound is best at such an order.
+/// Largest number of nodes of a moment. No bound is best at an order that needs more.
 const MOST_NODES: f64 = 1e6;
 
 /// Nodes that a search for the best order may spend on one.
@@ -54,8 +55,9 @@ fn step(pair: &MixturePair, power: f64, frequency: f64) -> f64 {
     plain.max(step(kept, 0.0, normal, libm::atan2(power - 1.0, frequency)))
 }
 
-/// Calls `f(x, log of the quadrature weight less that of N(0, σ²))` over the line, for A at `power` + iω with
-/// |ω| ≤ `frequency`. Returns the number of points, or none beyond `most`.
+/// Calls `f(x, log of the quadrature weight less that of N(0, σ²))` over the line, for A at
+/// `power` + iω with |ω| ≤ `frequency`. Returns the number of points, or `None` if it exceeds
+/// `most`.
 ///
 /// A cut pair's integrand ends abruptly, and is integrated by panels of 16 Gauss points instead.
 ///

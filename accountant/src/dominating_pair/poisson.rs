@@ -9,7 +9,7 @@ use super::gaussian::Gaussian;
 use super::{Builder, Component, Direction, Law, Mechanism, MixturePair, View, positive};
 use crate::{AccountantError, Result};
 
-/// One step.
+/// A step with Poisson sampling.
 pub(super) struct Poisson {
     pub(super) sampling_probability: f64,
     pub(super) noise_multiplier: f64,
@@ -43,7 +43,7 @@ pub(super) fn sampled_pair(view: View, probability: f64, sigma: f64) -> MixtureP
     }
 }
 
-/// The law of how many of `units` take part, without the possibility of none.
+/// Returns the binomial law of the number of `units` that take part, without the mass of 0.
 fn binomial(units: u32, probability: f64) -> Vec<Component> {
     let odds = probability / (1.0 - probability);
     let mut weight = libm::exp(f64::from(units) * libm::log1p(-probability));

@@ -28,7 +28,7 @@ pub(crate) struct Cell {
     pub(crate) excess: f64,
     /// e^{g+h}·Q − P ≥ 0.
     pub(crate) deficit: f64,
-    /// How far rounding may have moved `excess` and `deficit`.
+    /// Bound on the rounding error of `excess` and `deficit`.
     pub(crate) slack: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Private selection: the best of a random number of trials, as hyperparameters are tuned.
+//! Private selection: the best of a random number of trials, as in the tuning of hyperparameters.
 //!
 //! # Proof note
 //! Papernot & Steinke 2022, "Hyperparameter tuning with Rényi differential privacy",
@@ -9,8 +9,9 @@
 //! * Poisson, mean μ (Theorem 6): ε′(λ) = ε(λ) + μ·δ̂ + log μ/(λ−1), with δ̂ the trial's δ at log(1 + 1/(λ−1)), here
 //!   from Chernoff's bound.
 //!
-//! A fixed number of trials is charged as their composition: no bound for the best alone is better in general.
-//! From below: where the score says nothing about the trials, the selection releases one of them.
+//! A fixed number of trials is charged as their composition: no bound for the best alone is better
+//! in general. From below: where the score says nothing about the trials, the selection releases
+//! one of them.
 
 use super::DominatingPair;
 use super::chernoff::ChernoffBound;
@@ -21,11 +22,11 @@ use crate::{AccountantError, Result, Trials};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Selection {
     trial: Vec<DominatingPair>,
-    /// What every order costs more than the trial.
+    /// Excess over the trial's cost, the same for every order.
     constant: f64,
     /// log E\[K\].
     log_mean: f64,
-    /// Mean number of trials, where it is Poisson.
+    /// Mean number of trials, if the number has a Poisson law.
     poisson: Option<f64>,
 }
 

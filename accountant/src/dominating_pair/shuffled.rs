@@ -20,7 +20,7 @@ use super::{Builder, Direction, DiscretePair, Law, Mechanism, Outcome, positive}
 use crate::numeric::normal;
 use crate::{NeighboringRelation, Result};
 
-/// One epoch.
+/// An epoch of shuffled batches.
 pub(super) struct Shuffled {
     pub(super) noise_multiplier: f64,
     pub(super) batches: u64,

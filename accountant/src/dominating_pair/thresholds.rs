@@ -6,7 +6,8 @@ use crate::{AccountantError, Result, normal};
 /// The thresholds of a composition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Thresholds {
-    /// What each lets pass of one unit alone, and how often it is used.
+    /// For each threshold, the probability with which an item of one unit alone passes it, and the
+    /// number of its uses.
     failures: Vec<(f64, u64)>,
     /// Σ 1/σ² of the weights that thresholds look at.
     mu_squared: f64,

@@ -23,10 +23,11 @@ use crate::{AccountantError, NeighboringRelation, Result};
 
 const EVENT: &str = "truncated_poisson_sampled_gaussian";
 
-/// A batch that is nearly always truncated is no Poisson batch, and the probability of one that is not would lose its digits.
+/// Largest probability of a full batch. Beyond it, the probability of a batch that is not full
+/// would lose its digits.
 const MOST_FULL: f64 = 0.99;
 
-/// One step.
+/// A step with Poisson sampling, truncated to a largest batch.
 pub(super) struct TruncatedPoisson {
     pub(super) sampling_probability: f64,
     pub(super) noise_multiplier: f64,
@@ -34,7 +35,8 @@ pub(super) struct TruncatedPoisson {
     pub(super) largest_batch: u64,
 }
 
-/// One step's pair: `truncated` with `probability` and `whole` otherwise, as a public coin says.
+/// The pair of a step, chosen by a public coin: `truncated` with `probability`, and `whole`
+/// otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TruncationMixture {
     pub(crate) probability: f64,

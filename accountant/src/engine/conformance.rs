@@ -1,7 +1,8 @@
-//! One suite that every engine passes: figures with an oracle, settings where each must answer, and no contradictions.
+//! A test suite that every engine passes: figures with an oracle, settings in which each engine
+//! must answer, and no contradictions.
 //!
-//! An engine may decline where another is meant to answer. It may never answer wrongly, and where its row says so it
-//! must answer to its tightness.
+//! An engine may decline a setting that another engine is meant to answer. It may never answer
+//! wrongly. If its row says so, it must answer to its tightness.
 
 use super::{
     CHERNOFF, Entry, INVERSION, PLD_ADAPTIVE, PLD_ADAPTIVE_COARSE, PLD_FFT, PLD_FFT_SHORT, Problem, TABLE,
@@ -10,7 +11,8 @@ use super::{
 use crate::dominating_pair::{DominatingPair, PairRequest, dominating_pairs};
 use crate::{Bounds, Delta, DpEvent, NeighboringRelation, Result};
 
-/// In how many rows of [`rows`] an engine must be as narrow as its tightness, or as a first look asks.
+/// Returns the number of rows of [`rows`] in which an engine must be as narrow as its tightness, or
+/// as a first look asks.
 fn least_narrow(engine: &Entry) -> usize {
     match engine.name {
         "closed form" => 1,
@@ -45,7 +47,8 @@ fn sampled(q: f64, sigma: f64, steps: u64) -> DpEvent {
     DpEvent::SelfComposed { event: Box::new(step), count: steps }
 }
 
-/// An event, its relation and how many units differ, δ, the ε of removal and the digits to which its oracle knows it.
+/// An event, its relation and the number of units that differ; δ; the ε of removal, and the digits
+/// to which its oracle knows it.
 struct Row {
     event: DpEvent,
     relation: NeighboringRelation,
@@ -140,7 +143,8 @@ fn every_engine_passes_the_same_table() {
     }
 }
 
-/// Not certified: the figure itself, to the accuracy at which it is used, between the bounds of `PLD_ADAPTIVE`.
+/// The estimate is not certified. It must lie between the bounds of `PLD_ADAPTIVE`, and agree with
+/// the oracle to the accuracy at which it is used.
 #[test]
 fn the_estimate_by_bent_contours_passes_the_same_table() {
     let mut answered = 0;
@@ -167,7 +171,7 @@ fn every_engine_knows_that_more_noise_and_fewer_steps_cost_no_more() {
 
 #[test]
 fn no_engine_answers_with_what_is_not_a_bound() {
-    // Hopeless questions: ε of 0, δ next to 1, nothing at all, moments that overflow.
+    // Questions without a useful answer: ε of 0, δ next to 1, no event, moments that overflow.
     for (q, sigma, steps, delta) in [
         (1e-9, 100.0, 1, 1e-3),
         (0.5, 1e-2, 10, 0.999),
@@ -177,7 +181,8 @@ fn no_engine_answers_with_what_is_not_a_bound() {
     ] {
         for pair in &pairs_of(&sampled(q, sigma, steps), 1) {
             for entry in TABLE {
-                // `Bounds` cannot be made of anything but ordered numbers: an answer is one, all else declines.
+                // `Bounds` can only hold ordered numbers, so any answer is valid; all other results
+                // decline.
                 if let Ok(bounds) = ask(entry, pair, delta) {
                     assert!(bounds.lower <= bounds.upper, "{} {q} {sigma} {steps} {delta}", entry.name);
                 }

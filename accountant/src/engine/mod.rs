@@ -1,9 +1,10 @@
-//! The engines: what each needs, how tight it is, and in which order they are tried.
+//! The engines: their requirements, their tightness, and the order in which they are tried.
 //!
-//! An engine turns a dominating pair into certified bounds on ε at δ, or on δ at ε, or declines. [`bounds`] runs the stages of
-//! a [`Composition`] in order, intersects what the engines prove, and stops as soon as the interval is narrow enough. Every
-//! engine's interval is valid on its own, so the order costs or saves time and never validity. The conformance suite runs the
-//! same table. Sources and symbols: `NOTATION.md`.
+//! An engine turns a dominating pair into certified bounds on ε at δ, or on δ at ε, or declines.
+//! [`bounds`] runs the stages of a [`Composition`] in order, intersects what the engines prove, and
+//! stops as soon as the interval is narrow enough. Every engine's interval is valid on its own, so
+//! the order affects time and never validity. The conformance suite runs the same table. Sources
+//! and symbols: `NOTATION.md`.
 
 mod chernoff;
 mod closed_form;
@@ -23,7 +24,7 @@ use crate::dominating_pair::{Composition, DominatingPair};
 use crate::{AccountantError, Bounds, Result};
 use stages::{Stage, Support};
 
-/// What is asked of a pair.
+/// The question about a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
     /// ε at this δ.
@@ -32,14 +33,15 @@ pub(crate) enum Target {
     Delta { epsilon: f64 },
 }
 
-/// What an engine is given.
+/// The input of an engine.
 pub(crate) struct Problem<'a> {
-    /// The pair, without its rarest outcomes where a stage leaves them out.
+    /// The pair, without its rarest outcomes if a stage leaves them out.
     pair: &'a DominatingPair,
     /// The pair with all outcomes.
     whole: &'a DominatingPair,
     target: Target,
-    /// A direction whose ε stays below this cannot be the worst; its bounds need not be narrow.
+    /// Lower bound on the worst ε. A direction whose ε stays below it cannot be the worst, so its
+    /// bounds need not be narrow.
     floor: f64,
     chernoff: OnceCell<ChernoffBound>,
 }
@@ -49,7 +51,7 @@ impl<'a> Problem<'a> {
         Self { pair, whole: pair, target, floor, chernoff: OnceCell::new() }
     }
 
-    /// Chernoff's bound for the pair: where the other engines look for the answer.
+    /// Chernoff's bound for the pair, near which the other engines search for the answer.
     fn chernoff(&self) -> ChernoffBound {
         *self.chernoff.get_or_init(|| match self.target {
             Target::Epsilon { delta } => ChernoffBound::at_delta(self.pair, delta),
@@ -57,7 +59,7 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// ε at which a curve is looked at first: the given one, or Chernoff's.
+    /// ε at which a curve is evaluated first: the given one, or Chernoff's.
     fn first_epsilon(&self) -> f64 {
         match self.target {
             Target::Epsilon { .. } => self.chernoff().epsilon,
@@ -65,7 +67,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// δ at which a curve is looked at first: the given one, or Chernoff's.
+    /// δ at which a curve is evaluated first: the given one, or Chernoff's.
     fn first_delta(&self) -> f64 {
         match self.target {
             Target::Epsilon { delta } => delta,
@@ -79,7 +81,7 @@ pub(crate) trait Engine: Sync {
     /// Certified bounds. An engine that refines its answer stops at the relative width `tightness`.
     ///
     /// # Errors
-    /// Where the engine declines; another may still answer.
+    /// If the engine declines. Another engine may still answer.
     fn bounds(&self, problem: &Problem<'_>, tightness: f64) -> Result<Bounds>;
 }
 
@@ -92,7 +94,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Certified bounds, or a refusal where the engine does not apply.
+    /// Returns certified bounds, or a refusal if the engine does not apply.
     fn bounds(&self, problem: &Problem<'_>) -> Result<Bounds> {
         if (self.applies)(&problem.pair.composition()) {
             self.engine.bounds(problem, self.tightness)
@@ -127,7 +129,8 @@ engines! {
     CLOSED_FORM = "closed form": closed_form::ClosedForm, one_use_only, 1e-9;
     /// δ(0) is the total variation distance, which is subadditive under products. Answers only where ε is 0.
     TOTAL_VARIATION = "total variation": closed_form::TotalVariation, mixtures_only, 0.0;
-    /// No loss exceeds the sum of the highest (basic composition: Dwork & Roth 2014, Theorem 3.16). From above only.
+    /// No loss exceeds the sum of the highest losses (basic composition: Dwork & Roth 2014, Theorem
+    /// 3.16). From above only.
     HIGHEST_LOSS = "highest loss": closed_form::HighestLoss, mixtures_only, ONE_SIDED;
     /// Markov's inequality on e^{tL} with the conversion of Canonne, Kamath & Steinke 2020, Proposition 12. From above only,
     /// typically by 5 to 60 %.
@@ -138,16 +141,18 @@ engines! {
     /// Connect-the-dots PLDs (Doroshenko et al. 2022) composed by FFT (Koskela, Jälkö & Honkela 2020), on a grid that is short enough
     /// to be quicker than [`PLD_ADAPTIVE`].
     PLD_FFT_SHORT = "pld_fft, short": pld_fft::PldFft { longest: pld_fft::SHORT }, known_outcomes_only, REFINED;
-    /// The same on a grid of up to 2¹⁸ points.
+    /// [`PLD_FFT_SHORT`] on a grid of up to 2¹⁸ points.
     PLD_FFT = "pld_fft": pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, REFINED;
-    /// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and no finer than a first look needs: it only
-    /// has to show that a direction is not the worst.
+    /// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and only as
+    /// fine as a first look needs, which shows that a direction is not the worst.
     PLD_ADAPTIVE_COARSE = "pld_adaptive, coarse": pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE }, without_selection, REFINED;
-    /// The same, refined.
+    /// [`PLD_ADAPTIVE_COARSE`] on refined grids.
     PLD_ADAPTIVE = "pld_adaptive": pld_adaptive::PldAdaptive { finest: pld_adaptive::FINE }, without_selection, REFINED;
-    /// The composition for each number of truncated batches, weighted by its probability: the coin is public. From above only.
+    /// The composition for each number of truncated batches, weighted by its probability, because
+    /// the coin is public. From above only.
     TRUNCATION_COUNTS = "truncation counts": truncation_counts::TruncationCounts, with_truncation_only, ONE_SIDED;
-    /// The composition without truncated batches, where one is far less likely than δ: the coin is public. Declines elsewhere.
+    /// The composition without truncated batches, if a truncated batch is far less likely than δ.
+    /// The coin is public. Declines other settings.
     RARE_TRUNCATION = "rare truncation": rare_truncation::RareTruncation, with_truncation_only, 1e-3;
 }
 
@@ -167,7 +172,8 @@ fn mixtures_only(composition: &Composition<'_>) -> bool {
     matches!(composition, Composition::OneMixture(_) | Composition::Mixtures)
 }
 
-/// Laws of which the outcomes are known, not only the moments, and no public coin.
+/// Whether the outcomes of all laws are known, and not only their moments, and there is no public
+/// coin.
 fn known_outcomes_only(composition: &Composition<'_>) -> bool {
     !matches!(composition, Composition::WithSelection | Composition::WithTruncation)
 }
@@ -180,8 +186,8 @@ fn with_truncation_only(composition: &Composition<'_>) -> bool {
     matches!(composition, Composition::WithTruncation)
 }
 
-/// Certified bounds on what `target` asks of `pair`, without its failure probability. The bounds of a direction whose ε stays below
-/// `floor` need not be narrow.
+/// Returns certified bounds on the `target` of `pair`, without its failure probability. The bounds
+/// of a direction whose ε stays below `floor` need not be narrow.
 pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Result<Bounds> {
     let composition = pair.composition();
     let narrow = stages::narrow(&composition, target);
@@ -201,7 +207,7 @@ pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Resul
 
 const NO_ENGINE: AccountantError = AccountantError::NotConverged { what: "no engine applies to the event" };
 
-/// What the engines have proved so far.
+/// The bounds that the engines have proved so far.
 struct Search {
     narrow: f64,
     floor: f64,
@@ -233,8 +239,8 @@ impl Search {
         Ok(())
     }
 
-    /// Whether the bounds are narrow. Infinite ones count as such: where even Chernoff's bound is infinite, the other engines
-    /// take long and rarely find one.
+    /// Whether the bounds are narrow. Infinite bounds count as narrow: if even Chernoff's bound is
+    /// infinite, the other engines take long and rarely find a finite one.
     fn is_done(&self) -> bool {
         self.known.is_some_and(|known| {
             known.upper - known.lower <= self.narrow * known.upper || known.upper <= self.floor
@@ -249,7 +255,7 @@ fn closed_form_delta(pair: &DominatingPair, epsilon: f64) -> f64 {
     found.map_or(f64::NAN, |bounds| 0.5 * (bounds.lower + bounds.upper))
 }
 
-/// ε by [`PLD_FFT`] alone, or the closed form where nothing is composed.
+/// ε by [`PLD_FFT`] alone, or the closed form if nothing is composed.
 pub(crate) fn epsilon_by_pld_fft(pair: &DominatingPair, delta: f64) -> Result<Bounds> {
     let (composition, target) = (pair.composition(), Target::Epsilon { delta });
     let problem = Problem::new(pair, target, 0.0);

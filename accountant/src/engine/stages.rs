@@ -1,4 +1,5 @@
-//! Which engines are tried on a composition, in which order, on which part of its support.
+//! The engines that are tried on a composition, in their order, and the part of its support that
+//! each sees.
 
 use super::{
     CHERNOFF, CLOSED_FORM, Entry, HIGHEST_LOSS, INVERSION, PLD_ADAPTIVE, PLD_ADAPTIVE_COARSE, PLD_FFT,
@@ -15,11 +16,12 @@ pub(crate) struct Stage {
     pub(crate) when: fn(&Problem<'_>) -> bool,
 }
 
-/// Which outcomes of the mixtures an engine sees.
+/// The outcomes of the mixtures that an engine sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Support {
     Whole,
-    /// All but rare outcomes of enormous loss, which make moments explode. They cost at most `part` of δ.
+    /// All outcomes except rare ones of enormous loss, which make moments explode. These cost at
+    /// most `part` of δ.
     WithoutRarest {
         part: f64,
     },
@@ -31,20 +33,23 @@ const NARROW_EPSILON: f64 = 1e-3;
 /// δ changes about ε·t times as fast as ε, and is reported to two digits.
 const NARROW_DELTA: f64 = 3e-3;
 
-/// Of steps with a public coin: [`TRUNCATION_COUNTS`] takes up to 400 compositions and gains less than this.
+/// Relative width that is narrow enough for steps with a public coin. [`TRUNCATION_COUNTS`] takes
+/// up to 400 compositions and gains less than this.
 const NARROW_TRUNCATED_EPSILON: f64 = 2e-3;
 const NARROW_TRUNCATED_DELTA: f64 = 1e-2;
 
-/// Part of δ that rare outcomes may cost: little enough not to show.
+/// Part of δ that rare outcomes may cost without a visible effect.
 pub(crate) const SMALL_PART: f64 = 1e-6;
 
-/// The same where more helps more: moments shrink, and ε loses a ten-thousandth at the most.
+/// Part of δ that rare outcomes may cost if a larger part helps more: moments shrink, and ε loses a
+/// ten-thousandth at most.
 const LARGE_PART: f64 = 1e-4;
 
-/// Order of Chernoff's bound from which rare outcomes are left out early. Losses are small there; a matter of time only.
+/// Order of Chernoff's bound from which rare outcomes are left out early. Losses are small there,
+/// so this affects time only.
 const STEEP_ORDER: f64 = 30.0;
 
-/// The smallest P-mass that is ever cut.
+/// Smallest P-mass that is cut.
 const LEAST_TAIL: f64 = 1e-300;
 
 /// The relative width at which bounds are narrow enough.
@@ -97,16 +102,17 @@ pub(crate) fn of(composition: &Composition<'_>, target: Target) -> &'static [Sta
     }
 }
 
-/// One use: exact up to rounding.
+/// Stages of a single use, which is exact up to rounding.
 static EXACT: [Stage; 1] = [stage(&[&CLOSED_FORM], Support::Whole, always)];
 
-/// Only moments are known.
+/// Stages of a selection, of which only moments are known.
 static SELECTION: [Stage; 1] = [stage(&[&CHERNOFF], Support::Whole, always)];
 
 static MIXTURES_EPSILON: [Stage; 7] = [
     // The first three are cheap, and enough where ε is 0 or another direction is worse. The inversion takes about a millisecond.
     stage(&[&TOTAL_VARIATION, &HIGHEST_LOSS, &CHERNOFF, &INVERSION], Support::Whole, always),
-    // Without its rarest outcomes a law whose moments explode may fall fast enough for the inversion.
+    // If the moments of a law explode, its characteristic function without the rarest outcomes may
+    // still fall fast enough for the inversion.
     stage(&[&INVERSION], Support::WithoutRarest { part: LARGE_PART }, moments_explode),
     // A coarse look may show that another direction is worse.
     stage(&[&PLD_ADAPTIVE_COARSE], Support::Whole, has_worse_direction),
@@ -131,7 +137,8 @@ static DISCRETE: [Stage; 3] = [
     stage(&[&PLD_ADAPTIVE], Support::Whole, always),
 ];
 
-/// One composition whose steps are mixtures by a coin is far quicker than a mixture of compositions.
+/// Stages of steps with a public coin. A single composition of steps that are mixtures by a coin
+/// takes far less time than a mixture of compositions.
 static TRUNCATION: [Stage; 1] =
     [stage(&[&RARE_TRUNCATION, &CHERNOFF, &PLD_ADAPTIVE, &TRUNCATION_COUNTS], Support::Whole, always)];
 

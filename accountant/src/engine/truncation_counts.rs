@@ -1,9 +1,11 @@
-//! Conditions on how many batches were truncated: the engine of last resort for truncated Poisson sampling.
+//! Conditions on the number of truncated batches: the engine of last resort for truncated Poisson
+//! sampling.
 //!
 //! # Proof note
-//! Whether a batch was truncated is a public coin (see `dominating_pair::truncated`). Given how often each coin fell, the
-//! composition has no coins. By joint convexity of the hockey-stick divergence, δ is at most the mean of the δ of these
-//! compositions. The counts are independent and binomial; the probability of those left out is added to δ.
+//! Whether a batch was truncated is a public coin (see `dominating_pair::truncated`). Given how
+//! often each coin fell, the composition has no coins. By joint convexity of the hockey-stick
+//! divergence, δ is at most the mean of the δ of these compositions. The counts are independent and
+//! binomial; the probability of those left out is added to δ.
 
 use super::{Engine, Problem, Target, bounds};
 use crate::dominating_pair::{DominatingPair, Law, TruncationMixture};
@@ -12,10 +14,10 @@ use crate::{AccountantError, Bounds, Result};
 
 pub(super) struct TruncationCounts;
 
-/// The most compositions that the counts may lead to.
+/// Largest number of compositions to which the counts may lead.
 const MOST_TERMS: usize = 400;
 
-/// The part of δ that the counts left out may amount to.
+/// Part of δ that is set aside for the omitted counts.
 const LEFT_OUT: f64 = 1e-6;
 
 impl Engine for TruncationCounts {
@@ -32,7 +34,7 @@ impl Engine for TruncationCounts {
     }
 }
 
-/// A composition for each way in which the coins may fall.
+/// A composition for each likely result of the coins.
 struct Terms {
     terms: Vec<Term>,
     /// Probability of the counts left out.
@@ -45,7 +47,8 @@ struct Term {
 }
 
 impl Terms {
-    /// Leaves out at most about `tail`; none where the coins may fall in too many ways.
+    /// Omits counts whose probability is about `tail` at most. Returns `None` if the coins have too
+    /// many likely results.
     fn new(pair: &DominatingPair, tail: f64) -> Option<Self> {
         let (rest, steps) = pair.split_truncated();
         let mut out = Self { terms: vec![Term { probability: 1.0, pair: rest }], rest: 0.0 };
@@ -96,7 +99,7 @@ impl Terms {
 }
 
 impl Term {
-    /// This composition with each likely count of truncated steps out of `count`.
+    /// Returns this composition with each likely count of truncated steps out of `count`.
     fn with(&self, step: &TruncationMixture, count: u64, likely: &[(u64, f64)]) -> Vec<Self> {
         let extended = likely.iter().map(|&(truncated, probability)| {
             let mut pair = self.pair.clone();
@@ -108,7 +111,7 @@ impl Term {
     }
 }
 
-/// The law of how often a coin falls, from above.
+/// An upper bound on the law of the number of heads.
 struct Counts {
     /// Counts and their probabilities.
     likely: Vec<(u64, f64)>,
@@ -117,7 +120,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Of `count` coins, each with probability `p`.
+    /// Creates the law of `count` coins, each with probability `p`.
     fn new(p: f64, count: u64, tail: f64) -> Option<Self> {
         let n = count as f64;
         // With p off by a factor 1 ± r, a probability is off by at most e^{r·(k + n·p/(1−p))}.

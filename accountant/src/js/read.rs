@@ -10,9 +10,9 @@ use super::{refusal, type_error};
 use crate::rdp::Conversion;
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation};
 
-/// The deepest nesting of an event. An object that holds itself ends here too.
+/// Largest depth of an event. An object that contains itself is refused by this limit.
 const DEEPEST: u32 = 100;
-/// The most values in one object.
+/// Largest number of values in one object.
 const MOST: u32 = 1_000_000;
 
 fn read<T: DeserializeOwned>(name: &str, value: JsValue, allowed: &str) -> Result<T, JsValue> {
@@ -31,8 +31,9 @@ pub(super) fn event(value: JsValue) -> Result<DpEvent, JsValue> {
     read("event", value, allowed)
 }
 
-/// Counts what an object holds, so that none can exhaust the stack or the memory. Any value is followed, not only events: what the fields
-/// of an event may be is known only once all of them are read.
+/// Counts the contents of an object, so that no object can exhaust the stack or the memory. All
+/// values are counted, not only events, because the valid fields of an event are known only once
+/// all of them are read.
 fn measure(value: &JsValue, left: u32, count: &mut u32) -> Result<(), JsValue> {
     *count += 1;
     if left == 0 || *count > MOST {
@@ -49,7 +50,7 @@ fn measure(value: &JsValue, left: u32, count: &mut u32) -> Result<(), JsValue> {
     Object::values(object).iter().try_for_each(|inner| measure(&inner, left - 1, count))
 }
 
-/// The relation; one unit more or less unless given.
+/// Reads the relation; adding or removing one unit unless given.
 pub(super) fn relation(value: JsValue) -> Result<NeighboringRelation, JsValue> {
     if value.is_undefined() {
         return Ok(NeighboringRelation::AddOrRemoveOne);
@@ -57,12 +58,12 @@ pub(super) fn relation(value: JsValue) -> Result<NeighboringRelation, JsValue> {
     read("relation", value, "\"add_or_remove_one\", \"replace_one\" or \"zero_out\"")
 }
 
-/// How Rényi divergences become ε.
+/// Reads the conversion of Rényi divergences to ε.
 pub(super) fn conversion(value: JsValue) -> Result<Conversion, JsValue> {
     read("conversion", value, "\"classic\" or \"improved\"")
 }
 
-/// A number. JavaScript would read a text, `null` or nothing as one.
+/// Reads a number. JavaScript would convert a text, `null` or nothing to one.
 pub(super) fn number(name: &str, value: &JsValue) -> Result<f64, JsValue> {
     value.as_f64().ok_or_else(|| type_error(&format!("{name} must be a number; got {}", kind(value))))
 }
@@ -77,7 +78,7 @@ pub(super) fn numbers(name: &str, value: JsValue) -> Result<Vec<f64>, JsValue> {
     read(name, value, "a list of numbers")
 }
 
-/// What a unit is called; `record` unless given.
+/// Reads the name of a unit; `record` unless given.
 pub(super) fn unit(value: &JsValue) -> Result<String, JsValue> {
     if value.is_undefined() {
         return Ok("record".to_owned());
@@ -106,7 +107,7 @@ pub(super) fn group(value: &JsValue) -> Result<u32, JsValue> {
     Ok(u32::try_from(units).unwrap_or(u32::MAX))
 }
 
-/// A whole number in a field, where the object has it.
+/// Reads a whole number from a field, if the object has the field.
 pub(super) fn field(object: &JsValue, name: &'static str) -> Result<Option<u64>, JsValue> {
     let value = Reflect::get(object, &name.into())?;
     if value.is_undefined() {
@@ -130,8 +131,9 @@ impl EventFor {
         Ok(Self { function, thrown: RefCell::new(None) })
     }
 
-    /// The function's event. Searches cannot fail in between: what it throws is kept for [`Self::found`], and an event
-    /// that every question refuses ends the search.
+    /// The function's event. A search cannot fail while it runs, so an error that the function
+    /// throws is kept for [`Self::found`], and an event that every question refuses ends the
+    /// search.
     pub(super) fn event(&self, parameters: &[f64]) -> DpEvent {
         let parameters: Array = parameters.iter().copied().map(JsValue::from_f64).collect();
         let made = self.function.apply(&JsValue::UNDEFINED, &parameters).and_then(event);
@@ -141,7 +143,7 @@ impl EventFor {
         })
     }
 
-    /// What the search found, or what the function threw.
+    /// Returns the result of the search, or the error that the function threw.
     pub(super) fn found<T>(self, found: Result<T, AccountantError>) -> Result<T, JsValue> {
         match self.thrown.into_inner() {
             Some(thrown) => Err(thrown),

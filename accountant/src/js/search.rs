@@ -1,4 +1,5 @@
-//! Parameters that meet a target, for any event that a function of JavaScript makes of them.
+//! Searches for parameters that meet a target, for any event that a JavaScript function makes of
+//! them.
 
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 

@@ -1,16 +1,17 @@
 //! An empirical audit: a lower bound on ε from guesses about canaries.
 //!
-//! A canary is a window of random tokens in a unit of its own. A fair coin decides whether it is planted. The run trains
-//! as usual, and the auditor guesses the coins from the released model alone. Canaries are public and additional units,
-//! so planting them costs the real units nothing, and the guesses are post-processing. Canaries do not take part in the
-//! vocabulary release: the audit covers the training.
+//! A canary is a window of random tokens in a unit of its own. A fair coin decides whether it is
+//! planted. The run trains as usual, and the auditor guesses the coins from the released model
+//! alone. Canaries are public and additional units, so planting them costs the real units nothing,
+//! and the guesses are post-processing. Canaries do not take part in the vocabulary release: the
+//! audit covers the training.
 //!
-//! An audit cannot prove a guarantee, but it can refute one. This shows noise that was lost.
+//! An audit cannot prove a guarantee, but it can refute one. It detects noise that was lost.
 //!
 //! # References
-//! Steinke, Nasr & Jagielski 2023, <https://arxiv.org/abs/2305.08846>; with the certificate's whole δ(ε), Mahloujifar, Melis &
-//! Chaudhuri 2024, <https://arxiv.org/abs/2410.22235>; canaries of tokens that no text has, Panda et al. 2025,
-//! <https://arxiv.org/abs/2503.06808>.
+//! Steinke, Nasr & Jagielski 2023, <https://arxiv.org/abs/2305.08846>; with the certificate's whole
+//! δ(ε), Mahloujifar, Melis & Chaudhuri 2024, <https://arxiv.org/abs/2410.22235>; canaries of
+//! tokens that no text has, Panda et al. 2025, <https://arxiv.org/abs/2503.06808>.
 
 mod score;
 
@@ -34,9 +35,10 @@ use training::verify::VerifiedRun;
 pub struct Settings {
     /// Number of canaries, of which about half are planted.
     pub canaries: u32,
-    /// Whether each canary is of a token of its own that no text has.
+    /// Whether each canary is a token of its own that no text contains.
     pub new_tokens: bool,
-    /// Number of coins to guess, the clearest ones; half of the canaries by default.
+    /// Number of coins to guess, beginning with the most certain ones; by default half of the
+    /// canaries.
     pub guesses: Option<u32>,
     /// Confidence of the lower bound on ε.
     pub confidence: f64,
@@ -47,7 +49,7 @@ pub struct Settings {
 pub struct Findings {
     /// Number of canaries.
     pub canaries: u32,
-    /// Whether each was of a token of its own that no text has.
+    /// Whether each canary was a token of its own that no text contains.
     pub new_tokens: bool,
     /// Coins guessed.
     pub guesses: u32,
@@ -57,7 +59,8 @@ pub struct Findings {
     pub confidence: f64,
     /// Lower bound on ε; 0 if the guesses were no better than chance.
     pub epsilon_at_least: f64,
-    /// The same if the run's trade-off is that of a Gaussian mechanism; else an estimate.
+    /// Lower bound on ε if the run's trade-off is that of a Gaussian mechanism; otherwise an
+    /// estimate.
     pub gaussian_epsilon: f64,
     /// Bounds of the run's certificate; absent for a run without noise.
     pub certified_epsilon: Option<Bounds>,
@@ -65,7 +68,8 @@ pub struct Findings {
     pub refutes_certificate: bool,
     /// Failure probability of both bounds.
     pub delta: f64,
-    /// How well the score tells planted canaries from the others; absent if one of the kinds is.
+    /// Figures of telling planted canaries from the others by the score; absent if there are none
+    /// of one kind.
     pub membership: Option<Membership>,
     /// Mean exposure of the planted canaries, in bits (Carlini et al. 2019, <https://arxiv.org/abs/1802.08232>); about 1.44 for
     /// a model that never saw them.

@@ -1,5 +1,5 @@
-//! Scores: how much more likely each canary is to the released model than shuffled copies of it, or, of a token that no text
-//! has, how likely.
+//! Scores canaries by how much more likely each is to the released model than shuffled copies of
+//! it. A canary of one token that no text contains is scored by its own likelihood.
 
 use std::path::Path;
 
@@ -19,8 +19,8 @@ const COPIES: u64 = 4;
 /// A canary's score and whether it was planted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
-    /// Nats by which the canary is more likely than its shuffled copies. These have the same tokens, so the probabilities
-    /// of single tokens cancel. A canary of one token has no copies.
+    /// Log-likelihood ratio of the canary to its shuffled copies, in nats. The copies have the same
+    /// tokens, so the probabilities of single tokens cancel. A canary of one token has no copies.
     pub score: f64,
     /// Whether it was planted.
     pub planted: bool,
@@ -58,7 +58,8 @@ impl ModelTask for Score {
     }
 }
 
-/// Copy 0 is the window itself, the others are permutations of it.
+/// Returns copy `copy` of the window: copy 0 is the window itself, and the others are permutations
+/// of it.
 fn shuffled(window: &[u32], index: usize, copy: u64) -> Vec<u32> {
     let mut tokens = window.to_vec();
     if copy > 0 {
@@ -70,8 +71,8 @@ fn shuffled(window: &[u32], index: usize, copy: u64) -> Vec<u32> {
     tokens
 }
 
-/// The number of correct guesses among `guesses`, half of them "planted" for the highest scores and half of them "not
-/// planted" for the lowest.
+/// Returns the number of correct guesses among `guesses`. Half of them are "planted", for the
+/// highest scores, and half "not planted", for the lowest.
 pub(super) fn correct_guesses(scored: &[Scored], guesses: usize) -> usize {
     let mut order: Vec<&Scored> = scored.iter().collect();
     order.sort_by(|one, other| other.score.total_cmp(&one.score));
@@ -81,13 +82,14 @@ pub(super) fn correct_guesses(scored: &[Scored], guesses: usize) -> usize {
     planted + left_out
 }
 
-/// How well the score tells planted canaries from the others.
+/// Measures how well the score tells planted canaries from the others.
 pub(super) fn membership(scored: &[Scored]) -> Option<Membership> {
     let of = |planted: bool| scored.iter().filter(move |c| c.planted == planted).map(|c| c.score);
     Membership::of(&of(true).collect::<Vec<f64>>(), of(false).collect())
 }
 
-/// Mean and largest exposure of the planted canaries: log₂(n + 1) − log₂(rank among the n left out).
+/// Returns the mean and the largest exposure of the planted canaries: log₂(n + 1) − log₂(rank among
+/// the n left out).
 pub fn exposure(scored: &[Scored]) -> (f64, f64) {
     let left_out: Vec<f64> = scored.iter().filter(|c| !c.planted).map(|c| c.score).collect();
     let all = (left_out.len() as f64 + 1.0).log2();

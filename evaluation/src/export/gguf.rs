@@ -15,7 +15,7 @@ use training::RunError;
 use training::progress::note;
 use training::store::files;
 
-/// Tensors begin at multiples of so many bytes, the format's default.
+/// Alignment of tensors in bytes, the format's default.
 const ALIGNMENT: usize = 32;
 
 /// An architecture of GGUF.
@@ -25,7 +25,8 @@ struct Architecture {
     fields: [&'static str; 6],
     epsilon: &'static str,
     rotary: bool,
-    /// Names of tensors outside the blocks and, after the block's number, inside them: theirs and GGUF's.
+    /// Names of tensors outside the blocks, in `transformers` and in GGUF. `inside` has the names
+    /// within a block, after its number.
     outside: &'static [(&'static str, &'static str)],
     block: &'static str,
     inside: &'static [(&'static str, &'static str)],
@@ -165,7 +166,8 @@ impl Architecture {
         Ok(())
     }
 
-    /// The tensor as GGUF has it: rows are output features, and the rotated pairs of llama's heads are neighbors.
+    /// Returns the tensor in GGUF's order: rows are output features, and the two rows of a rotated
+    /// pair in llama's heads are neighbours.
     fn arranged(&self, mut tensor: NamedTensor, config: &Value) -> Result<NamedTensor, String> {
         let named = self.renamed(&tensor.name);
         let name =
@@ -255,7 +257,8 @@ fn string(text: &str, out: &mut Vec<u8>) {
     out.extend(text.as_bytes());
 }
 
-/// A byte-level BPE tokenizer; no other kind is written, because llama.cpp would read another one of the same pieces otherwise.
+/// Writes a byte-level BPE tokenizer. Other kinds are refused, because llama.cpp would read their
+/// pieces as another kind of tokenizer.
 fn tokenizer(json: &Value, config: &Value, out: &mut Pairs) -> Result<(), String> {
     let model = &json["model"];
     let split = match &json["pre_tokenizer"] {

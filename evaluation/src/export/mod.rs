@@ -1,4 +1,5 @@
-//! A finished run as a model folder to publish: weights in a chosen number format, tokenizer, certificate, model card.
+//! Writes a finished run as a model folder for publication: weights in a chosen number format,
+//! tokenizer, certificate and model card.
 
 mod gguf;
 
@@ -57,11 +58,11 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool) -> Re
     let card = model_card::render(&certificate, plan.plan(), evaluation.as_ref());
     durable::write_atomic(&out.join(model_card::NAME), card.as_bytes())?;
     training::store::settle(out);
-    // Another version of this program may write other bytes, which no digest covers.
+    // Another version of this program may write other bytes, for which there is no digest.
     VerifiedRun::read(out).map(|_| ())
 }
 
-/// Creates the folder, or finds it empty, and keeps other processes out of it.
+/// Creates the folder or checks that it is empty, and keeps other processes out of it.
 fn empty_folder(out: &Path) -> Result<FolderLock, RunError> {
     fs::create_dir_all(out).map_err(|error| RunError::storage("create", out, &error))?;
     let lock = FolderLock::take(out)?;

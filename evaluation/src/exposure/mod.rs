@@ -1,11 +1,13 @@
-//! How well a model knows secrets of its training text, by how often they occur there, with privacy and without.
+//! Measures how well a model knows secrets of its training text, by the number of their
+//! occurrences, with privacy and without.
 //!
-//! A secret is a random token among random hints ([`Secrets`]). One plan is carried out twice with secrets in its text, and
-//! each model is asked for every secret in the training examples that hold it. Exposure is log₂(candidates) −
-//! log₂(mean rank of the secret among them): about 1 bit for a secret that the model never saw.
+//! A secret is a random token among random hints ([`Secrets`]). One plan is carried out twice with
+//! secrets in its text, and each model is asked for every secret in the training examples that hold
+//! it. Exposure is log₂(candidates) − log₂(mean rank of the secret among them): about 1 bit for a
+//! secret that the model never saw.
 //!
-//! The run without privacy protects nobody, and the questions repeat private text, so no figure may be published, and
-//! nothing is written to a run folder.
+//! The run without privacy protects nobody, and the questions repeat private text, so no figure may
+//! be published, and nothing is written to a run folder.
 //!
 //! # References
 //! Hoory et al. 2021, section 5.2; exposure of Carlini et al. 2019, <https://arxiv.org/abs/1802.08232>.
@@ -28,7 +30,7 @@ use training::progress::DIGITS;
 use training::run::{Request, run};
 use training::store::files;
 
-/// What is said of the figures.
+/// The warning that comes with the figures.
 const WARNING: &str =
     "NOT PRIVATE: may not be published. These figures depend on private text and on a model without privacy.";
 
@@ -45,7 +47,8 @@ pub struct Curve {
     /// The certified bounds on ε of the run with privacy.
     epsilon: Option<Bounds>,
     delta: f64,
-    /// Tokens that a secret could be, in the vocabularies of the runs with and without privacy.
+    /// Number of tokens that a secret could be, in the vocabularies of the runs with and without
+    /// privacy.
     candidates: [usize; 2],
     rows: Vec<Row>,
 }
@@ -54,20 +57,20 @@ pub struct Curve {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     pattern: String,
-    /// Copies or probability, as asked for.
+    /// Number of copies, or probability, as requested.
     planted: f64,
     with_privacy: Figures,
     without_privacy: Figures,
 }
 
-/// What one model knows of some secrets.
+/// Figures of a model on some secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Figures {
     /// Mean number of units that hold a secret.
     occurrences: f64,
     /// Mean rank of the secret among the candidates; [`None`] if there was no example to ask in.
     mean_rank: Option<f64>,
-    /// In bits.
+    /// Exposure, in bits.
     exposure: Option<f64>,
 }
 
@@ -168,7 +171,7 @@ impl Curve {
         [of(|row| row.with_privacy), of(|row| row.without_privacy)]
     }
 
-    /// What the run with privacy guarantees, for a legend.
+    /// Describes the guarantee of the run with privacy, for a legend.
     pub fn guarantee(&self) -> String {
         let rounded_up = |bounds: Bounds| format!("ε ≤ {:.2}", (100.0 * bounds.upper).ceil() / 100.0);
         self.epsilon.map_or_else(|| "with privacy".to_owned(), rounded_up)

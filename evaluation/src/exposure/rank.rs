@@ -13,14 +13,14 @@ use training::objective::canary_tokens;
 use training::plan_file::read_uncertified;
 use training::store::{files, read_canaries};
 
-/// Most training examples in which a model is asked for one secret.
+/// Largest number of training examples in which a model is asked for one secret.
 const EXAMPLES: usize = 16;
 
-/// What a model knows of its run's secrets.
+/// Figures of a model on the secrets of its run.
 pub(super) struct Measured {
     /// Tokens that a secret could be.
     pub candidates: usize,
-    /// By number of occurrences, then by pattern.
+    /// Figures by number of occurrences, then by pattern.
     pub cells: Vec<Figures>,
 }
 
@@ -97,14 +97,15 @@ impl Asked {
         asked
     }
 
-    /// Asks in the training window of a unit that holds the secret at `place`.
+    /// Adds the question for the secret at `place` in the training window of a unit.
     fn ask(&mut self, unit: &[u32], place: usize, spec: WindowSpec) {
         let begin = spec.window_begin(place);
         let end = unit.len().min(begin + spec.length + usize::from(spec.overlaps));
         self.windows.push((unit[begin..end].to_vec(), place - begin));
     }
 
-    /// Ranks of the secret in all examples: 1 if no candidate is likelier. Equally likely candidates count half.
+    /// Returns the ranks of the secret in all examples: 1 if no candidate is likelier. Equally
+    /// likely candidates count half.
     fn ranks<B: Kernels>(
         &self,
         run: &RunModel<B>,
@@ -130,7 +131,8 @@ fn rank(logits: &[f32], secret: u32, candidates: &[u32]) -> f64 {
     1.0 + candidates.iter().filter(|&&token| token != secret).map(place).sum::<f64>()
 }
 
-/// Examples of secrets that are inserted into units. Secrets that occur nowhere are asked for in some units all the same.
+/// Makes examples of secrets that are inserted into units. Secrets that occur nowhere are also
+/// asked for in some units.
 fn in_units(
     dataset: &Dataset,
     spec: WindowSpec,
@@ -178,7 +180,7 @@ mod tests {
         assert_eq!(figures(&asked, &[], 8).exposure, None);
     }
 
-    /// A window of training holds the secret at the place that is asked for, wherever the unit is cut.
+    /// Wherever the unit is cut, a training window holds the secret at the place that is asked for.
     #[test]
     fn the_secret_stands_where_the_model_is_asked_for_it() {
         for overlaps in [false, true] {

@@ -9,8 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Words of a run.
 const RUN: usize = 5;
-/// Signatures are compared in this many bands. Texts with a Jaccard similarity of 0.8 share none with a probability of 5e-8, of
-/// 0.5 with one of 13 %.
+/// Number of bands in which signatures are compared. With a Jaccard similarity of 0.8, two texts
+/// share no band with probability 5e-8; with 0.5, with probability 13 %.
 const BANDS: usize = 32;
 /// Minima of a band.
 const BAND_ROWS: usize = 4;
@@ -18,8 +18,8 @@ const BAND_ROWS: usize = 4;
 /// Texts by their runs of five words.
 ///
 /// # Guarantee
-/// A text that is found is similar: its Jaccard similarity is computed from the runs themselves, of which it has hashes of 64
-/// bits. A similar text is missed with the probability given at `BANDS`.
+/// A text that is found is similar, because its Jaccard similarity is computed from 64-bit hashes
+/// of the runs themselves. A similar text is missed with the probability given at `BANDS`.
 #[derive(Debug)]
 pub(crate) struct NearDuplicates {
     /// Jaccard similarity from which two texts are near-duplicates.
@@ -77,7 +77,7 @@ impl Runs {
             return Vec::new();
         }
         let minimum = |function: u64| {
-            // An odd factor and a shift of each function's own: a permutation of the hashes.
+            // An odd factor and a shift for each function: a permutation of the hashes.
             let salt = mix(function.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             self.0.iter().map(|&run| mix(run ^ salt)).min()
         };
@@ -85,7 +85,7 @@ impl Runs {
         minima.chunks_exact(BAND_ROWS).map(hash).collect()
     }
 
-    /// Jaccard similarity: the share of the runs of both texts that both have.
+    /// Returns the Jaccard similarity: the share of common runs among the runs of both texts.
     fn similarity(&self, other: &Self) -> f64 {
         let (mut a, mut b, mut shared) = (self.0.iter().peekable(), other.0.iter().peekable(), 0_usize);
         while let (Some(&&left), Some(&&right)) = (a.peek(), b.peek()) {
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// 60 words, and copies in which the first `changed` words differ.
+    /// Returns 60 words, and copies in which the first `changed` words differ.
     fn texts() -> (Vec<String>, impl Fn(usize, usize) -> String) {
         let mut draws = TestRng::from_seed(9).stream(Purpose::Data, 0, 0);
         let words: Vec<Vec<String>> =

@@ -1,4 +1,4 @@
-//! How close generated tokens come to the tokens that followed in the text.
+//! Measures how close generated tokens come to the tokens that followed in the text.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,8 @@ pub(crate) struct Figures {
     pub exact_match: f64,
     /// Share of tokens generated at their own place, averaged over continuations (TA).
     pub token_accuracy: f64,
-    /// Median of the fewest insertions, deletions and replacements of tokens that make the generated tokens the target (MED).
+    /// Median edit distance of the generated tokens to the target: insertions, deletions and
+    /// replacements (MED).
     pub median_edit_distance: f64,
 }
 

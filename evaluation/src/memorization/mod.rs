@@ -1,8 +1,9 @@
-//! How much of its training text a model continues word for word: exact matches, token accuracy and edit distances on four
-//! splits, by whether a text has near-duplicates in the training text.
+//! Measures how much of its training text a model continues word for word: exact matches, token
+//! accuracy and edit distances on four splits, by whether a text has near-duplicates in the
+//! training text.
 //!
-//! The figures depend on private text, and no mechanism has released them. They are marked so and never written to the run
-//! folder.
+//! The figures depend on private text, and no mechanism has released them. They are marked so and
+//! never written to the run folder.
 //!
 //! # References
 //! Ponomareva, Bastings & Vassilvitskii 2022, section 5.2, with the splits of Lee et al. 2021,
@@ -32,22 +33,22 @@ use training::infer::{
     Beams, EarlyStopping, ModelTask, Options, Prompt, RunModel, Sampling, Strategy, with_model,
 };
 
-/// What is said of the figures.
+/// The warning that comes with the figures.
 const WARNING: &str = "NOT PRIVATE: may not be published. These figures depend on private text, and no mechanism has released them.";
 /// Key of the choice of examples and of spans.
 const SEED: u64 = 0;
 /// Prompts that are continued at a time.
 const BATCH: usize = 16;
 
-/// What to measure.
+/// Settings of a measurement.
 pub struct Settings<'a> {
     /// The text that the model was trained on.
     pub train: &'a Path,
     /// Text that it was not trained on.
     pub valid: &'a Path,
-    /// What the model is asked.
+    /// The task given to the model.
     pub question: Question,
-    /// Most examples of a split.
+    /// Largest number of examples of a split.
     pub examples: usize,
     /// Jaccard similarity of runs of five words from which two records are near-duplicates.
     pub similarity: f64,
@@ -57,7 +58,7 @@ pub struct Settings<'a> {
     pub references: &'a [PathBuf],
 }
 
-/// What the model is asked.
+/// The task given to the model.
 #[derive(Clone, Copy, Debug)]
 pub enum Question {
     /// The first `prefix` tokens of a record: the next `continuation` tokens are the target.
@@ -75,13 +76,14 @@ pub enum Question {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Memorization {
     warning: Cow<'static, str>,
-    /// What the model was asked, in words.
+    /// The task given to the model, in words.
     pub question: String,
     /// A row for each kind of text.
     pub rows: Vec<Row>,
-    /// How well the loss tells training records from validation records; absent if one of the texts is empty.
+    /// Figures of telling training records from validation records by the loss; absent if one of
+    /// the texts is empty.
     pub membership: Option<Membership>,
-    /// The same for the loss less its mean over reference models.
+    /// Figures of telling them by the loss less its mean over reference models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_membership: Option<Membership>,
 }
@@ -171,8 +173,8 @@ impl ModelTask for Measure<'_> {
     }
 }
 
-/// The records with and without near-duplicates: at most as many of each as asked for, in a random order that is always the
-/// same.
+/// Selects records with and without near-duplicates: at most the requested number of each, in a
+/// random order that is always the same.
 fn splits<B: Kernels>(
     run: &RunModel<B>,
     settings: &Settings<'_>,
@@ -217,7 +219,7 @@ impl Question {
         }
     }
 
-    /// The prompt of a record and what should follow; [`None`] if the record is too short.
+    /// Returns the prompt of a record and its target; [`None`] if the record is too short.
     fn ask<B: Kernels>(
         self,
         run: &RunModel<B>,
@@ -267,7 +269,7 @@ impl Split {
         strategy: Strategy,
     ) -> Result<Row, RunError> {
         let tokens = self.targets.iter().map(Vec::len).max().unwrap_or(0);
-        // After a prefix the record goes on, so its end is never right.
+        // The record goes on after the target, so a generated end of text is never right.
         let min_tokens = if matches!(question, Question::Prefix { .. }) { tokens } else { 0 };
         let options = Options {
             tokens,

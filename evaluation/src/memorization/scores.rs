@@ -1,4 +1,4 @@
-//! Losses of records, by which members of the training text are told from others.
+//! Losses of records, which tell members of the training text from other records.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use training::RunError;
 use training::data::{Dataset, UnitText, WindowSpec, read_records};
 use training::infer::{ModelTask, RunModel, with_model};
 
-/// Most records of a text whose loss is compared.
+/// Largest number of records of a text whose losses are compared.
 pub(super) const SCORED: usize = 1000;
 
 /// Minus the loss of records, in nats a target.
@@ -21,9 +21,9 @@ pub(super) struct Scores {
     /// The tokenizer of the run.
     tokenizer: String,
     windows: WindowSpec,
-    /// Of training records.
+    /// Scores of training records.
     members: Vec<f64>,
-    /// Of validation records.
+    /// Scores of validation records.
     others: Vec<f64>,
 }
 

@@ -14,7 +14,7 @@ struct OfLabel {
 pub(super) struct NaiveBayes {
     labels: BTreeMap<String, OfLabel>,
     records: u64,
-    /// All words and pairs.
+    /// All words and pairs of words.
     vocabulary: HashSet<String>,
 }
 
@@ -40,7 +40,7 @@ impl NaiveBayes {
         trained
     }
 
-    /// The likeliest label; the first by name among equals.
+    /// Returns the likeliest label, and the first by name among equals.
     pub fn label(&self, words: &[String]) -> &str {
         let known: Vec<String> =
             features(words).filter(|feature| self.vocabulary.contains(feature)).collect();
@@ -61,8 +61,8 @@ impl NaiveBayes {
 mod tests {
     use super::*;
 
-    /// By hand: with one record each of {a, b} and {b}, and a vocabulary of a, b and "a b", the text "b" has the log likelihoods
-    /// ln ½ + ln 2/6 and ln ½ + ln 2/4.
+    /// Oracle: by hand. With one record each of {a, b} and {b}, and a vocabulary of a, b and "a b",
+    /// the text "b" has the log likelihoods ln ½ + ln 2/6 and ln ½ + ln 2/4.
     #[test]
     fn the_likeliest_label_wins_and_unknown_words_say_nothing() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();

@@ -1,9 +1,9 @@
-//! Distances between two sets of texts, and how varied one set is.
+//! Distances between two sets of texts, and the diversity of one set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// How often each item occurs, in the order of the items.
+/// Counts the occurrences of each item, in the order of the items.
 pub(super) fn counts<T: Ord>(items: impl Iterator<Item = T>) -> BTreeMap<T, u64> {
     let mut counts = BTreeMap::new();
     for item in items {
@@ -27,7 +27,8 @@ pub(super) fn divergence(one: &[Vec<String>], other: &[Vec<String>], n: usize) -
         let (p, q) = (*count as f64 / p_all, q.get(run).map_or(0.0, |count| *count as f64 / q_all));
         sum += 0.5 * (term(p, 0.5 * (p + q)) + term(q, 0.5 * (p + q)));
     }
-    // Runs of the other set alone: their share of the mean is half of their own.
+    // For runs that only the other set has, the share in the mean is half of their share in that
+    // set.
     sum + q
         .iter()
         .filter(|(run, _)| !p.contains_key(*run))
@@ -56,15 +57,16 @@ pub(super) fn total_variation(one: &[String], other: &[String]) -> f64 {
     0.5 * labels.into_iter().map(difference).sum::<f64>()
 }
 
-/// The number of different runs of `n` words over the number of all (Li et al. 2016, <https://arxiv.org/abs/1510.03055>).
+/// Returns the number of distinct runs of `n` words divided by the number of all runs (Li et al.
+/// 2016, <https://arxiv.org/abs/1510.03055>).
 pub(super) fn distinct(texts: &[Vec<String>], n: usize) -> f64 {
     let counts = counts(runs(texts, n));
     let all: u64 = counts.values().sum();
     if all == 0 { 0.0 } else { counts.len() as f64 / all as f64 }
 }
 
-/// BLEU of each text against all the others, over all texts and without a penalty for short ones: 1 if each text occurs twice
-/// (Zhu et al. 2018, <https://arxiv.org/abs/1802.01886>).
+/// Returns the BLEU of each text against all others, over all texts and without a brevity penalty:
+/// 1 if each text occurs twice (Zhu et al. 2018, <https://arxiv.org/abs/1802.01886>).
 pub(super) fn self_bleu(texts: &[Vec<String>]) -> f64 {
     let precision = |n: usize| {
         let each: Vec<HashMap<&[String], u64>> = texts.iter().map(|text| counted(text.windows(n))).collect();

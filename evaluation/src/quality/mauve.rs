@@ -1,14 +1,14 @@
-//! MAUVE: how alike two sets of embeddings are, from 0 to 1.
+//! MAUVE: the similarity of two sets of embeddings, from 0 to 1.
 //!
-//! Embeddings are cut into clusters, and the shares of the two sets in the clusters are compared. The authors' program reduces
-//! the dimensions before it clusters; this one does not.
+//! Embeddings are cut into clusters, and the shares of the two sets in the clusters are compared.
+//! The authors' program reduces the dimensions before it clusters; this one does not.
 //!
 //! # References
 //! Pillutla et al. 2021, <https://arxiv.org/abs/2102.01454>. `mauve-text` 0.4 is the oracle of [`of_shares`].
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
-/// Clusters: one for each ten embeddings, at most this many.
+/// Largest number of clusters. There is one for each ten embeddings.
 const MOST_CLUSTERS: usize = 500;
 const ROUNDS: usize = 10;
 /// The authors' scaling of divergences and number of mixtures.
@@ -33,7 +33,8 @@ fn unit(vector: &[f32]) -> Vec<f32> {
     vector.iter().map(|x| x / length).collect()
 }
 
-/// The cluster of each vector by k-means, begun with k-means++ (Arthur & Vassilvitskii 2007), the same for the same vectors.
+/// Returns the cluster of each vector by k-means, initialized by k-means++ (Arthur & Vassilvitskii
+/// 2007). It is deterministic.
 fn clusters(vectors: &[Vec<f32>]) -> Vec<usize> {
     let wanted = (vectors.len() / 10).clamp(1, MOST_CLUSTERS);
     let mut stream = TestRng::from_seed(0).stream(Purpose::Data, 0, 0);
@@ -60,7 +61,8 @@ fn clusters(vectors: &[Vec<f32>]) -> Vec<usize> {
     assigned
 }
 
-/// Each center after the first is a vector, drawn in proportion to its squared distance from the nearest one before.
+/// Chooses the first centers. Each center after the first is a vector, drawn in proportion to its
+/// squared distance from the nearest center before it.
 fn first_centers(vectors: &[Vec<f32>], wanted: usize, stream: &mut Stream) -> Vec<Vec<f32>> {
     let mut centers = vec![vectors[stream.below(vectors.len() as u64) as usize].clone()];
     let mut distances: Vec<f32> = vectors.iter().map(|vector| distance(&centers[0], vector)).collect();
@@ -95,7 +97,7 @@ fn of_shares(p: &[f64], q: &[f64]) -> f64 {
         let mixed: Vec<f64> = p.iter().zip(q).map(|(p, q)| weight * p + (1.0 - weight) * q).collect();
         frontier.push([q, p].map(|of| (-SCALE * divergence(of, &mixed)).exp()));
     }
-    // From left to right, and down where several points lie above one another.
+    // From left to right, and downward if several points have the same horizontal position.
     frontier.sort_by(|a, b| a[0].total_cmp(&b[0]).then(b[1].total_cmp(&a[1])));
     frontier.windows(2).map(|pair| (pair[1][0] - pair[0][0]) * 0.5 * (pair[0][1] + pair[1][1])).sum()
 }

@@ -1,7 +1,9 @@
-//! How alike synthetic and real records are: words, lengths, labels, embeddings, and what a classifier learns from them.
+//! Measures how alike synthetic and real records are: words, lengths, labels, embeddings, and the
+//! result of a classifier trained on them.
 //!
-//! Real records are public. One half of them stands beside the synthetic ones, so that each figure has the value that real
-//! records of this number reach. Near-duplicates in the training text are for its owner alone.
+//! Real records are public. One half of them is measured in the same way as the synthetic ones, so
+//! that each figure comes with the value that as many real records reach. Near-duplicates in the
+//! training text are for its owner alone.
 
 mod classifier;
 mod distances;
@@ -23,16 +25,16 @@ use training::infer::BertScore;
 use training::score::Tokenization;
 use training::verify::check_unwritten;
 
-/// What is said of figures that depend on the training text.
+/// The warning that comes with figures which depend on the training text.
 const WARNING: &str =
     "NOT PRIVATE: may not be published. It depends on private text, and no mechanism has released it.";
 /// Jaccard similarity of runs of five words from which two texts are near-duplicates.
 const SIMILARITY: f64 = 0.8;
-/// Texts whose embeddings are compared at most; texts of the self-BLEU.
+/// Largest number of texts whose embeddings are compared, and of texts in the self-BLEU.
 const EMBEDDED: usize = 2000;
 const SELF_BLEU: usize = 500;
 
-/// What to compare.
+/// Settings of a comparison.
 pub struct Settings<'a> {
     /// The synthetic records.
     pub synthetic: &'a Path,
@@ -52,7 +54,7 @@ pub struct Settings<'a> {
 #[derive(Clone, Debug)]
 struct Record {
     text: String,
-    /// In lower case, as sacreBLEU cuts them.
+    /// Words in lower case, as sacreBLEU cuts them.
     words: Vec<String>,
     label: String,
 }
@@ -71,14 +73,14 @@ pub struct Quality {
     pub(crate) not_private: Option<NearTraining>,
 }
 
-/// One figure.
+/// A figure.
 #[derive(Debug, Serialize)]
 pub struct Figure {
     /// What is compared.
     pub name: &'static str,
-    /// Of the synthetic records.
+    /// Value of the synthetic records.
     pub synthetic: f64,
-    /// Of as many real ones.
+    /// Value of as many real records.
     pub real: f64,
 }
 
@@ -116,7 +118,7 @@ pub fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
         )));
     }
     let synthetic = &synthetic[..records];
-    // Neighbors in a file may be alike, so the halves take turns.
+    // Neighbours in a file may be alike, so records go to the two halves in turn.
     let half = |odd: usize| -> Vec<Record> {
         reference.iter().skip(odd).step_by(2).take(records).cloned().collect()
     };
@@ -176,7 +178,8 @@ fn figures_of_texts(synthetic: &[Record], real: &[Record], held_out: &[Record]) 
     ]
 }
 
-/// The distribution of labels, and how well a classifier that is trained on each kind of records labels the real ones held out.
+/// Compares the distributions of labels, and measures how well a classifier that is trained on each
+/// kind of records labels the real records that were held out.
 fn figures_of_labels(synthetic: &[Record], real: &[Record], held_out: &[Record]) -> Vec<Figure> {
     let labels =
         |records: &[Record]| -> Vec<String> { records.iter().map(|record| record.label.clone()).collect() };
@@ -278,7 +281,7 @@ mod tests {
     /// Records of two labels, each with words of its own.
     fn records(from: usize, count: usize) -> Vec<(&'static str, String)> {
         let words = [["fine", "good", "glad"], ["sad", "bad", "grim"]];
-        // Neighbors are of one label, so that both halves of a file have both.
+        // Neighbours have the same label, so that both halves of a file have both labels.
         let record = |at: usize| {
             let (label, of) = (["joy", "grief"][(at / 2) % 2], words[(at / 2) % 2]);
             (label, format!("the {} day {} was {}", of[at % 3], at % 7, of[(at / 4) % 3]))
@@ -327,7 +330,7 @@ mod tests {
         assert!((figure(&repeated, "total variation").0 - 0.5).abs() < 1e-12);
         assert_eq!(figure(&repeated, "different texts").0, 1.0 / 200.0);
         assert!(figure(&repeated, "self-BLEU").0 > 0.99 && figure(&repeated, "lengths").0 == 1.0);
-        // Private figures only where the training text is given, and marked.
+        // Private figures appear only if the training text is given, and are marked.
         assert!(good_quality.not_private.is_none() && !good_quality.to_string().contains("NOT PRIVATE"));
         let near = repeated.not_private.as_ref().unwrap();
         assert_eq!((near.synthetic, near.real), (1.0, 0.0));

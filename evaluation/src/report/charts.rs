@@ -70,7 +70,8 @@ fn rate(plan: &CertifiedPlan) -> Chart {
     by_step("Learning rate", "learning rate", Scale::Linear, vec![series("learning rate", points)])
 }
 
-/// σ/B, which determines what DP training can learn (McKenna et al. 2025, <https://arxiv.org/abs/2501.18914>).
+/// Draws σ/B, which determines what DP training can learn (McKenna et al. 2025,
+/// <https://arxiv.org/abs/2501.18914>).
 fn noise_to_batch(plan: &CertifiedPlan) -> Chart {
     let mut points = Vec::new();
     let mut begun = 0;

@@ -1,4 +1,5 @@
-//! The charts of findings. Files of one kind share a chart, so that runs with and without privacy stand side by side.
+//! The charts of findings. Files of one kind share a chart, so that runs with and without privacy
+//! appear side by side.
 
 use accountant::Bounds;
 use chart::{Bar, Bars, Chart, Group, Scale, Series};
@@ -62,7 +63,7 @@ fn bar(name: &str, value: f64) -> Bar {
     Bar { name: name.to_owned(), value }
 }
 
-/// Adds a bar to the group of this name, which is made where there is none.
+/// Adds a bar to the group of this name, which is created if it does not exist.
 fn add(groups: &mut Vec<Group>, name: &str, bar: Bar) {
     match groups.iter_mut().find(|group| group.name == name) {
         Some(group) => group.bars.push(bar),
@@ -70,7 +71,8 @@ fn add(groups: &mut Vec<Group>, name: &str, bar: Bar) {
     }
 }
 
-/// One chart for each pattern. Curves without privacy that repeat an earlier one are left out.
+/// Draws one chart for each pattern. Curves without privacy that repeat an earlier one are left
+/// out.
 fn of_exposure(curves: &[Titled<'_, Curve>]) -> Vec<Chart> {
     let mut patterns: Vec<&str> = curves.iter().flat_map(|one| one.found.patterns()).collect();
     patterns.sort_unstable();
@@ -111,7 +113,7 @@ fn of_memorization(all: &[Titled<'_, Memorization>]) -> Bars {
     Bars { title: "NOT PRIVATE: exact matches (EM)".to_owned(), unit: " %".to_owned(), full: None, groups }
 }
 
-/// What each audit found beside what is certified.
+/// Draws the result of each audit beside the certified bound.
 fn of_audits(all: &[Titled<'_, audit::Findings>]) -> Bars {
     let mut groups = Vec::new();
     for Titled { title, found } in all {
@@ -166,7 +168,7 @@ fn of_scores(all: &[Titled<'_, Measured>]) -> Bars {
     Bars { title: "Scores".to_owned(), unit: String::new(), full: Some(100.0), groups }
 }
 
-/// What a guess of the most frequent label scores, once for each such share.
+/// Adds the score of guessing the most frequent label, once for each such share.
 fn of_majority(groups: &mut Vec<Group>, figures: &LabelEvaluation) {
     let guess = bar("most frequent label", 100.0 * figures.majority_accuracy);
     if groups.iter().all(|group| !group.bars.contains(&guess)) {
@@ -197,7 +199,8 @@ impl Limit {
     }
 }
 
-/// True by false positive rate of each file, what chance gives, and what the certificates allow.
+/// Draws the true positive rate by false positive rate for each file, for chance, and for the
+/// certified limits.
 fn roc(title: &str, all: &[RocCurve<'_>]) -> Option<Chart> {
     let rates = || (0..=100).map(|percent| f64::from(percent) / 100.0);
     let mut series = Vec::new();

@@ -1,7 +1,8 @@
 //! Findings that other commands printed with `--json`, as sections of a report.
 //!
-//! A file holds one JSON object, a list of them, or one on each line. The texts and numbers of an object become rows, a list of
-//! objects becomes a table, and what the commands measure becomes charts. A `warning` says that the figures may not be published.
+//! A file holds one JSON object, a list of objects, or one object on each line. The texts and
+//! numbers of an object become rows, a list of objects becomes a table, and measured figures become
+//! charts. A `warning` says that the figures may not be published.
 
 use std::path::Path;
 
@@ -20,17 +21,17 @@ use training::score::Score;
 pub struct Findings {
     /// The file's name without its extension.
     pub title: String,
-    /// Why the figures may not be published, if they may not.
+    /// Reason why the figures may not be published, if they may not.
     pub warning: Option<String>,
     /// Names and values.
     pub rows: Vec<(String, String)>,
     /// Lists of objects.
     pub tables: Vec<Table>,
-    /// What can be drawn.
+    /// Figures that can be drawn.
     pub measured: Option<Measured>,
 }
 
-/// What a command measured.
+/// Figures that a command measured.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Measured {
@@ -41,9 +42,10 @@ pub(super) enum Measured {
     Evaluation(Box<Evaluation>),
 }
 
-/// The most columns of a table, and the most values of a row.
+/// Largest number of columns of a table, and of values of a row.
 const WIDEST: usize = 1000;
-/// Cells of a table for each value of its objects, beyond [`FREE_CELLS`]. Objects of one command have the same fields.
+/// Largest number of cells of a table for each value of its objects, beyond [`FREE_CELLS`]. Objects
+/// of one command have the same fields.
 const CELLS: usize = 20;
 const FREE_CELLS: usize = 100_000;
 
@@ -104,7 +106,8 @@ impl Findings {
 
 impl Table {
     /// # Errors
-    /// In words, if it would be wider than any command's or have many more cells than values.
+    /// A description, if the table would be wider than any command's or have many more cells than
+    /// values.
     fn of(objects: &[Map<String, Value>]) -> Result<Self, String> {
         let wide = |rows: usize| {
             format!(
@@ -148,7 +151,8 @@ fn number_of_values(object: &Map<String, Value>) -> usize {
     object.len() + object.values().filter_map(Value::as_object).map(number_of_values).sum::<usize>()
 }
 
-/// The fields of an object, those of objects within it among them. A name that several of these use is told apart by theirs.
+/// Returns the fields of an object, including those of objects within it. A name that several of
+/// these use is prefixed by theirs.
 fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
     let inner = || object.values().filter_map(Value::as_object);
     let mut all = Vec::new();
@@ -171,7 +175,7 @@ fn are_points(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().any(Value::is_array))
 }
 
-/// One object, a list of them, or one on each line.
+/// Reads one object, a list of them, or one on each line.
 fn objects(bytes: &[u8]) -> Option<Vec<Map<String, Value>>> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => return Some(vec![object]),

@@ -1,5 +1,5 @@
-//! The report of a finished run, as one HTML page or as Markdown: what it promises, what it spent, how training went, and what
-//! other commands found out about the model.
+//! The report of a finished run, as an HTML page or as Markdown: its promise, its charges, the
+//! course of training, and the findings of other commands about the model.
 //!
 //! The run is verified first. Its own figures follow from the plan, the ledger and public text.
 
@@ -19,12 +19,14 @@ use training::store::{covered, files};
 use training::summary::read_evaluation;
 use training::verify::VerifiedRun;
 
-/// Verifies a finished run and writes its report, to `out` or into the run folder; as Markdown if the file's name ends in `.md`.
-/// A file that exists is only replaced under `overwrite`, and a file of the run never.
+/// Verifies a finished run and writes its report, to `out` or into the run folder; as Markdown if
+/// the file's name ends in `.md`. An existing file is replaced only with `overwrite`, and a file of
+/// the run never.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the file exists, or if findings that may not be published would get into the run folder;
-/// [`RunError::Verification`] if the folder is not what a run wrote; [`RunError::Storage`] if the report cannot be written.
+/// [`RunError::Refused`] if the file exists, or if findings that may not be published would get
+/// into the run folder; [`RunError::Verification`] if the folder is not what a run wrote;
+/// [`RunError::Storage`] if the report cannot be written.
 pub fn write(
     folder: &Path,
     findings: &[PathBuf],

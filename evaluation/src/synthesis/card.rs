@@ -15,7 +15,7 @@ use training::store::certificate::Certificate;
 /// Prompts that are listed at most.
 const MOST_LISTED: usize = 50;
 
-/// Figures of the records. They follow from the model, and cost no privacy.
+/// Figures of the records. They follow from the model and cost no privacy.
 pub(super) struct Statistics {
     records: usize,
     distinct: usize,
@@ -64,7 +64,8 @@ fn field<'a>(record: &'a Value, path: &str) -> &'a str {
     path.split('.').fold(record, |value, name| &value[name]).as_str().unwrap_or_default()
 }
 
-/// The card, as data hubs show it: what the records are and what protects whom, first.
+/// Returns the card in the form of data hubs. It begins with what the records are and whom the
+/// guarantee protects.
 pub(super) fn text(c: &Certificate, state: &State, statistics: &Statistics, plan: &plan::Plan) -> String {
     let title = c.name.replace(['\n', '\r'], " ");
     let tags = if c.private { "\n- differential-privacy" } else { "" };

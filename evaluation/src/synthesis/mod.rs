@@ -1,6 +1,8 @@
-//! Synthetic records drawn from a finished run's model: JSON Lines, with the run's certificate and a data card.
+//! Synthetic records drawn from a finished run's model: JSON Lines, with the run's certificate and
+//! a data card.
 //!
-//! Drawing from a private model is post-processing of it: it costs no ε (Dwork, Roth 2014, Proposition 2.1).
+//! Drawing from a private model is post-processing, which costs no ε (Dwork, Roth 2014, Proposition
+//! 2.1).
 
 mod card;
 mod prompts;
@@ -29,7 +31,7 @@ use training::verify::VerifiedRun;
 /// Records between two lines of progress.
 const NOTE_EVERY: u64 = 1000;
 
-/// What to draw.
+/// Settings of a synthesis.
 #[derive(Debug)]
 pub struct Synthesis {
     /// The run folder.
@@ -40,7 +42,7 @@ pub struct Synthesis {
     pub count: u64,
     /// The file to write: JSON Lines.
     pub out: PathBuf,
-    /// What the model is given.
+    /// The prompts of the model.
     pub prompts: Mixture,
     /// How tokens are chosen.
     pub options: Options,
@@ -51,10 +53,10 @@ struct Outputs {
     text: PathBuf,
     /// The text until it is complete.
     partial: PathBuf,
-    /// How it is drawn.
+    /// File with the state of the synthesis.
     state: PathBuf,
     card: PathBuf,
-    /// What a plan that trains on the text needs to know of the run.
+    /// The proof of the run that a plan which trains on the text needs.
     proof: PathBuf,
     certificates: [(&'static str, PathBuf); 2],
 }
@@ -82,12 +84,14 @@ impl Outputs {
     }
 }
 
-/// Verifies the run, draws records from its model and writes them with the certificate and a card. A record depends on the seed
-/// and on its number alone, so what was interrupted goes on where it stopped.
+/// Verifies the run, draws records from its model and writes them with the certificate and a card.
+/// A record depends only on the seed and on its number, so an interrupted synthesis continues where
+/// it stopped.
 ///
 /// # Errors
-/// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if its model writes no records, or the files
-/// that are there are of another synthesis; [`RunError::Storage`] if a file cannot be written.
+/// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if its model
+/// writes no records, or the existing files belong to another synthesis; [`RunError::Storage`] if a
+/// file cannot be written.
 pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     let outputs = Outputs::of(&synthesis.out)?;
     if let Strategy::Search(_) = synthesis.options.strategy {
@@ -129,7 +133,8 @@ pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     Ok(outputs.text)
 }
 
-/// Copies what proves a run into a folder, before the first record: a plan that trains on the records finds it there.
+/// Copies the proof of a run into a folder before the first record, where a plan that trains on the
+/// records finds it.
 fn prove(run: &Path, folder: &Path) -> Result<(), RunError> {
     durable::create_folder(folder)?;
     for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
@@ -187,13 +192,14 @@ fn check_objective(objective: Objective, prompts: &Mixture) -> Result<(), RunErr
 }
 
 fn drawn_seed() -> Result<u64, RunError> {
-    /// Every JSON reader keeps such numbers.
+    /// Largest number that every JSON reader keeps.
     const SEEDS: u64 = 1 << 53;
     let rng = OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?;
     Ok(rng.stream(Purpose::Generation, 0, 0).below(SEEDS))
 }
 
-/// The file to append to, and how many records it holds. A line that an interruption cut is removed.
+/// Opens the file to append to, and counts its records. It removes an incomplete line that an
+/// interruption left.
 fn partial(path: &Path, count: u64) -> Result<(File, u64), RunError> {
     let failed = |error: &std::io::Error| RunError::storage("write", path, error);
     let mut file = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! What a model is given, and how often.
+//! The prompts of a model and their numbers.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,7 +13,7 @@ use training::label_histogram::LabelCount;
 use training::store::ledger::LedgerState;
 use training::store::{covered, files};
 
-/// Public prompts with weights. Without any, the model begins a text by itself.
+/// Public prompts with weights. Without prompts, the model begins a text by itself.
 #[derive(Debug, Default, Serialize)]
 pub struct Mixture {
     prompts: Vec<String>,
@@ -22,8 +22,8 @@ pub struct Mixture {
 }
 
 impl Mixture {
-    /// Reads prompts as `generate` does. In JSON Lines, the number `weight` of a line says how often its prompt is given; 1 unless
-    /// told.
+    /// Reads prompts as `generate` does. In JSON Lines, the number `weight` of a line is the
+    /// relative frequency of its prompt, 1 by default.
     ///
     /// # Errors
     /// [`RunError::Refused`] for what `generate` refuses, and for a weight that is not a number above 0.
@@ -45,8 +45,8 @@ impl Mixture {
         Ok(Self { prompts, sums })
     }
 
-    /// The labels of a run that released their counts, with these as weights; a count below 0 is noise about 0. `None` if the run
-    /// released none.
+    /// Returns the labels of a run that released their counts, weighted by these counts. A count
+    /// below 0 is noise around 0. `None` if the run released none.
     ///
     /// # Errors
     /// [`RunError`] if the file cannot be read.
@@ -79,7 +79,8 @@ impl Mixture {
         self.prompts.is_empty()
     }
 
-    /// The prompts of the records with these numbers. Each depends on the seed and its number.
+    /// Draws the prompts of the records with these numbers. Each depends only on the seed and the
+    /// record's number.
     pub fn draw(&self, seed: u64, numbers: Range<u64>) -> Vec<String> {
         let rng = TestRng::from_seed(seed);
         numbers

@@ -1,4 +1,5 @@
-//! How records are drawn, so that an interrupted synthesis goes on and nothing else is mixed with it.
+//! The state of a synthesis: it lets an interrupted synthesis continue, and keeps others out of the
+//! same text.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use super::Synthesis;
 use training::RunError;
 use training::infer::Strategy;
 
-/// What decides each record.
+/// The settings that determine each record.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
@@ -17,17 +18,18 @@ pub(super) struct State {
     pub model: String,
     /// Digest of the prompts and their weights.
     pub prompts: String,
-    /// How tokens are chosen.
+    /// The way in which tokens are chosen.
     pub decoding: Value,
-    /// All randomness follows from it.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl State {
-    /// Records how this synthesis draws, or finds that it did before. A seed that was not given stays what it was.
+    /// Records the settings of this synthesis, or checks that an earlier process recorded the same.
+    /// A seed that is not given stays unchanged.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the file is of another synthesis.
+    /// [`RunError::Refused`] if the file belongs to another synthesis.
     pub(crate) fn begin_or_resume(
         path: &Path,
         synthesis: &Synthesis,

@@ -1,8 +1,8 @@
 //! ChaCha20's keystream, one block in each lane of the processor's vectors.
 //!
 //! # References
-//! Bernstein 2008, "ChaCha, a variant of Salsa20"; a counter and a nonce of 64 bits each, as `chacha20`, whose words
-//! these are (held by a test).
+//! Bernstein 2008, "ChaCha, a variant of Salsa20"; a counter and a nonce of 64 bits each, as in
+//! `chacha20`. A test checks that the words are the same.
 
 use pulp::{Simd, WithSimd, bytemuck};
 
@@ -12,7 +12,7 @@ pub const BLOCK: usize = 8;
 /// The first row of the state.
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646E, 0x7962_2D32, 0x6B20_6574];
 
-/// As many lanes as the widest vectors have.
+/// The number of lanes of the widest vectors.
 const MOST_LANES: usize = 16;
 
 /// Whole blocks of a keystream, from number `first` on.
@@ -92,7 +92,7 @@ fn quarter_round<S: Simd>(simd: S, state: &mut [S::u32s; 16], [a, b, c, d]: [usi
     state[b] = turn::<S, 7>(simd, simd.xor_u32s(state[b], state[c]));
 }
 
-/// Each lane's bits, turned left.
+/// Rotates each lane's bits to the left.
 #[inline(always)]
 fn turn<S: Simd, const BITS: u32>(simd: S, words: S::u32s) -> S::u32s {
     let left = simd.wrapping_dyn_shl_u32s(words, simd.splat_u32s(BITS));

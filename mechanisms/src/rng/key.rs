@@ -1,4 +1,4 @@
-//! Keys, and the generators under them: each in one place of memory, which is cleared when it is dropped.
+//! Keys and their generators. Each is in one place of memory, which is cleared when it is dropped.
 
 use std::convert::Infallible;
 
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 pub(super) struct Key(Box<Zeroizing<[u8; 32]>>);
 
 impl Key {
-    /// The key that `write` leaves in its place.
+    /// Returns the key that `write` writes in place.
     ///
     /// # Errors
     /// That of `write`.
@@ -20,13 +20,13 @@ impl Key {
         Ok(Self(key))
     }
 
-    /// The key that `change` makes of this one.
+    /// Returns the key that results from applying `change` to this one.
     pub fn changed_by(mut self, change: impl FnOnce(&mut [u8; 32])) -> Self {
         change(&mut self.0);
         self
     }
 
-    /// The key whose first bytes are `seed`; the others are 0.
+    /// Returns the key whose first bytes are `seed`. The others are 0.
     pub fn of_seed(seed: u64) -> Self {
         let write = |key: &mut [u8; 32]| {
             key[..8].copy_from_slice(&seed.to_le_bytes());

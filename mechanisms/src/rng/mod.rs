@@ -19,9 +19,9 @@ use key::Key;
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// Which units take part in a step.
+    /// The choice of the units that take part in a step.
     Sampling = 1,
-    /// Which window of a sampled unit is used.
+    /// The choice of a sampled unit's window.
     Window = 2,
     /// Noise on a sum of clipped gradients.
     GradientNoise = 3,
@@ -33,7 +33,7 @@ pub enum Purpose {
     Masking = 6,
     /// Synthetic data, shuffles of public data.
     Data = 7,
-    /// Which of a unit's items count where it has more than the cap.
+    /// The choice of a unit's items that count if it has more than the cap.
     Contribution = 8,
     /// Generated text.
     Generation = 9,
@@ -52,7 +52,7 @@ pub enum Purpose {
 pub enum RandomnessSource {
     /// A 256-bit key from the operating system, never stored: the noise cannot be repeated by anyone.
     OperatingSystem,
-    /// A key made from a known seed: the run can be repeated, so it protects nobody.
+    /// A key made from a known seed. The run can be repeated, so it protects nobody.
     Test,
 }
 
@@ -78,7 +78,8 @@ pub trait PrivacyRng: sealed::Sealed + Sync {
     fn source(&self) -> RandomnessSource;
 }
 
-/// A name that no other release or run has: 128 random bits as hexadecimal digits. Under a test key it is always the same.
+/// Returns a unique name of a release or a run: 128 random bits as hexadecimal digits. With a test
+/// key it is always the same.
 ///
 /// ```
 /// use mechanisms::{OsRng, TestRng, random_id};
@@ -114,8 +115,9 @@ impl OsRng {
 
     /// The source of a computation that several processes share: all get the key that one of them drew.
     ///
-    /// `broadcast` gets a new key of this process and leaves the key of the same process everywhere. Whoever reads the messages
-    /// between the processes learns it. What `broadcast` copies, it has to clear.
+    /// `broadcast` gets a new key of this process and replaces it by the key of one process, the
+    /// same everywhere. A reader of the messages between the processes learns the key. `broadcast`
+    /// must clear its copies.
     ///
     /// # Errors
     /// As [`OsRng::new`].

@@ -1,4 +1,4 @@
-//! One addressed stream of random numbers.
+//! An addressed stream of random numbers.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::Rng;
@@ -28,7 +28,7 @@ impl Stream {
         self.words.next_u64()
     }
 
-    /// The next 128 uniform bits as hexadecimal digits: a name that nothing else has.
+    /// Returns the next 128 uniform bits as hexadecimal digits: a unique name.
     pub fn next_name(&mut self) -> String {
         format!("{:016x}{:016x}", self.next_u64(), self.next_u64())
     }
@@ -41,7 +41,8 @@ impl Stream {
         self.words.set_word_pos(u128::from(word));
     }
 
-    /// Further bits of an element, for noise that its word does not decide: the same key under the nonce `element` + 1.
+    /// Returns a stream of further bits for an element whose word does not decide its noise: the
+    /// same key with the nonce `element` + 1.
     pub(crate) fn beyond(&self, element: u64) -> Self {
         let key = Zeroizing::new(self.words.get_seed());
         Self { words: Box::new(generator(&key, element.wrapping_add(1), 0)) }

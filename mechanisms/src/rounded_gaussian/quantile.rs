@@ -102,7 +102,7 @@ impl Center {
         }
     }
 
-    /// One Newton step towards Φ̄(x) = v. An error of 1e-9 becomes one of 1e-17.
+    /// Takes one Newton step towards Φ̄(x) = v. An error of 1e-9 becomes one of 1e-17.
     fn newton(&self, x: f64) -> f64 {
         const DENOMINATOR: u64 = 1 << 40;
         let numerator = (x * DENOMINATOR as f64) as u64;

@@ -38,7 +38,7 @@ pub(super) const ONE_BIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 /// Largest argument. The mass beyond it is below 2^−189.
 pub(super) const LARGEST: u64 = 16;
 
-/// Most words of fraction that [`upper`] computes.
+/// Largest number of words of fraction that [`upper`] computes.
 pub(super) const MOST_WORDS: usize = DENSITY_AT_0.len();
 
 /// A fixed-point number: words of fraction, lowest first, and one word before the point.
@@ -193,7 +193,7 @@ impl Fixed {
         self.0.iter().rev().ge(other.0.iter().rev())
     }
 
-    /// More or less by 2^`bits` units of the last place. A difference below 0 is 0.
+    /// Adds or subtracts 2^`bits` units of the last place. A difference below 0 is 0.
     pub fn moved(&self, bits: u32, up: bool) -> Self {
         let (mut moved, mut step) = (self.clone(), Self::zero(self.0.len() - 1));
         // A step beyond the number's length is larger than every tail.
@@ -207,7 +207,7 @@ impl Fixed {
         moved
     }
 
-    /// This number minus `other`, rounded to double precision.
+    /// Returns this number minus `other`, rounded to double precision.
     pub fn minus(&self, other: &Self) -> f64 {
         let (large, small, sign) =
             if self.at_least(other) { (self, other, 1.0) } else { (other, self, -1.0) };

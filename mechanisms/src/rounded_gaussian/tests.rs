@@ -77,7 +77,8 @@ fn draws_on_a_fine_grid_are_normal_and_a_wrong_std_is_rejected() {
     assert!(distance(1.02) > 2.69 && distance(0.98) > 2.69, "σ wrong by 2 % must be rejected");
 }
 
-/// Every draw is decided in exact arithmetic if its interval is as wide as the distance between two edges.
+/// If its interval is as wide as the distance between two edges, every draw is decided in exact
+/// arithmetic.
 #[test]
 fn the_fast_path_and_the_exact_path_draw_the_same_integers() {
     for std in [1, 5, (1 << 28) + 1, RoundedGaussian::MAX_STD] {
@@ -89,8 +90,9 @@ fn the_fast_path_and_the_exact_path_draw_the_same_integers() {
     }
 }
 
-/// By importance: a word with j leading zeros after its sign is one of the 2^−j share of largest magnitudes. Oracle: the
-/// integer's own interval of the tail holds the word's v, and given the share, v is uniform within it.
+/// Draws by importance: a word with j leading zeros after its sign is one of the 2^−j share of
+/// largest magnitudes. Oracle: the integer's own interval of the tail holds the word's v, and given
+/// the share, v is uniform within it.
 #[test]
 fn tails_are_exact_to_nine_standard_deviations() {
     let std = (1_u64 << 28) + 99;

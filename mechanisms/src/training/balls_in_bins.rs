@@ -67,7 +67,7 @@ struct BallsInBinsPass {
     sizes: Stream,
     /// The batch whose size is drawn next.
     next: u64,
-    /// Position in the order at which it begins.
+    /// Position in the order at which the batch begins.
     begin: u64,
 }
 
@@ -77,7 +77,7 @@ impl BallsInBinsPass {
         Self { population, batches, order, sizes, next: 0, begin: 0 }
     }
 
-    /// Draws sizes up to that of `batch`; from the beginning if they have been drawn past it.
+    /// Draws sizes up to that of `batch`, beginning anew if later ones have been drawn.
     fn bounds(&mut self, batch: u64) -> std::ops::Range<u64> {
         if self.next > batch {
             self.sizes.seek(0);

@@ -1,7 +1,9 @@
-//! Training mechanisms: how a step draws its batch, the noise on the batch's sum, and what both cost.
+//! Training mechanisms: how a step draws its batch, the noise on the batch's sum, and the event of
+//! both.
 //!
-//! Each sampling scheme is one type in one file. `plan` certifies a [`TrainingMechanism`] and the trainer runs that same
-//! object, so the batches drawn and the event charged come from the same figures.
+//! Each sampling scheme is one type in one file. `plan` certifies a [`TrainingMechanism`] and the
+//! trainer runs that same object, so the batches drawn and the event charged come from the same
+//! figures.
 
 mod balls_in_bins;
 mod fixed_size;
@@ -21,15 +23,15 @@ pub use truncated_poisson::TruncatedPoissonSampledGaussian;
 
 use crate::{GaussianMechanism, MechanismError, PrivacyRng, out_of_range};
 
-/// The batches of a pass, or why its mechanism draws none.
+/// The batches of a pass, or the reason why its mechanism draws none.
 pub type DrawnPass = Result<Box<dyn Pass>, MechanismError>;
 
 /// A sampling scheme with Gaussian noise on each batch's sum, and the event of both.
 ///
-/// Steps come in passes. A scheme that draws every step by itself has passes of one step. A scheme that deals all units
-/// out to batches has as many steps in a pass as batches.
+/// Steps are grouped into passes. A scheme that draws every step independently has passes of one
+/// step. A scheme that divides all units among batches has as many steps in a pass as batches.
 pub trait TrainingMechanism: fmt::Debug + Send + Sync {
-    /// What one pass costs, however many of its steps are taken.
+    /// Returns the event of one pass, however many of its steps are taken.
     fn event(&self) -> DpEvent;
 
     /// The noise on a batch's sum.
@@ -50,7 +52,8 @@ pub trait TrainingMechanism: fmt::Debug + Send + Sync {
 
 /// The batches of one pass.
 ///
-/// A batch takes time and memory in proportion to its size; the order of a dealt pass takes at most 4 MiB more.
+/// A batch takes time and memory proportional to its size. The order of a divided pass takes at
+/// most 4 MiB more.
 pub trait Pass: Send {
     /// The units of a batch, by their numbers below the population. Empty past the last batch.
     ///
@@ -58,7 +61,7 @@ pub trait Pass: Send {
     fn batch(&mut self, batch: u64) -> Vec<u64>;
 }
 
-/// The pass of a scheme that draws every step by itself.
+/// The pass of a scheme that draws every step independently.
 struct OneStep(Vec<u64>);
 
 impl Pass for OneStep {

@@ -53,7 +53,8 @@ impl TrainingMechanism for PoissonSampledGaussian {
     }
 }
 
-/// The indices below `population` that take part, ascending. `probability` ≥ 1 takes all; ≤ 0 or NaN takes none.
+/// Returns the indices below `population` that take part, in ascending order. `probability` ≥ 1
+/// takes all; ≤ 0 or NaN takes none.
 ///
 /// Work and memory are O(number taken), so a population of 5·10⁹ costs no more than one of 10⁴.
 ///

@@ -1,4 +1,4 @@
-//! Properties that every scheme has, and those that tell the schemes apart.
+//! Tests of properties that every scheme has, and of those that distinguish the schemes.
 
 use super::*;
 use crate::{Purpose, Stream, TestRng};
@@ -39,7 +39,8 @@ fn every_unit_is_in_exactly_one_batch_in_whatever_order_they_are_asked_for() {
     assert_eq!(sizes, [3, 3, 4]);
 }
 
-/// Of 5·10⁹ units: what took time or memory in proportion to them would not end here.
+/// The population has 5·10⁹ units. An algorithm whose time or memory is proportional to that number
+/// would not finish.
 #[test]
 fn a_batch_of_a_huge_population_costs_no_more_than_its_size() {
     let (population, batches) = (5_240_387_307_u64, 639_696);
@@ -151,7 +152,7 @@ fn wrong_parameters_are_refused() {
     assert_eq!(error, "sampling probability = 1.5 is out of range; allowed: 0 < q <= 1");
 }
 
-/// PITFALLS 1: no sampler but Poisson's has Poisson's event.
+/// PITFALLS 1: only Poisson sampling has the event of Poisson sampling.
 #[test]
 fn every_sampler_emits_its_own_event() {
     let events = [

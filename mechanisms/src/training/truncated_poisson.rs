@@ -64,7 +64,8 @@ impl TrainingMechanism for TruncatedPoissonSampledGaussian {
     }
 }
 
-/// A Poisson sample of which, where it is larger than `largest`, a uniformly random part of that size is kept.
+/// Draws a Poisson sample. If it is larger than `largest`, a uniformly random part of that size is
+/// kept.
 fn truncated_poisson_sample(
     probability: f64,
     population: u64,

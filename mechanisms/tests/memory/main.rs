@@ -1,4 +1,4 @@
-//! What stays in memory of keys, of generators and of the numbers that these have ready.
+//! Tests which traces of keys, of generators and of their buffered numbers stay in memory.
 //!
 //! Without optimization, every call leaves copies of its arguments on the stack.
 
@@ -14,7 +14,8 @@ use search::Masked;
 
 const STEP: u64 = 3;
 const STREAMS: u32 = 5;
-/// So many that what looks for the keys does not happen to write over all that was given back.
+/// Number of sources. It is so large that the search for the keys does not overwrite all memory
+/// that was freed.
 const SOURCES: usize = 50;
 
 /// 256 bits of a block, from a word of it on.

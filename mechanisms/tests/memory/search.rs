@@ -4,12 +4,12 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// A key, masked, so that looking for it puts no copy of it into memory.
+/// A masked key. Searching for it puts no copy of the key into memory.
 pub struct Masked([u8; 32]);
 
 const MASK: u8 = 0xA5;
 
-/// The half of a key that is looked for. The allocator writes over the beginning of memory that it gets back.
+/// The half of a key that is searched for. The allocator overwrites the beginning of freed memory.
 const SOUGHT: Range<usize> = 16..32;
 
 impl Masked {
@@ -18,7 +18,7 @@ impl Masked {
         Self(std::array::from_fn(|at| (at as u8).wrapping_mul(59) ^ salt))
     }
 
-    /// The key that `compute` writes, on a thread whose memory is given back.
+    /// Returns the key that `compute` writes, on a thread whose memory is freed.
     pub fn computed(compute: impl FnOnce(&mut [u8; 32]) + Send) -> Self {
         let work = || {
             let mut key = [0; 32];
@@ -34,7 +34,7 @@ impl Masked {
         key.iter_mut().zip(self.0).for_each(|(byte, masked)| *byte = masked ^ MASK);
     }
 
-    /// How often the key's half is in the memory that this process can write to.
+    /// Counts the occurrences of the key's half in the memory that this process can write to.
     pub fn copies(&self) -> usize {
         const PIECE: usize = 1 << 20;
         let mut piece = vec![0_u8; PIECE + SOUGHT.len() - 1];

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::nn::Kernels;
 use crate::tensor::{DType, Flex, FlexDevice};
 
-/// Why a device cannot be used.
+/// The reasons why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -23,17 +23,17 @@ pub enum DeviceError {
         /// The device, and the Cargo feature that builds it.
         device: &'static str,
     },
-    /// This machine lacks the hardware or its driver.
+    /// The machine lacks the hardware or its driver.
     #[error("device \"{device}\" cannot be used here: {reason}; {fix}, or choose another with --device")]
     Unusable {
         /// The device.
         device: &'static str,
         /// The message of its library.
         reason: String,
-        /// How to make it usable.
+        /// A way to make the device usable.
         fix: &'static str,
     },
-    /// It failed during a computation.
+    /// The device failed during a computation.
     #[error(
         "the device failed during a step: {reason}; nothing of that step is saved; repair its driver or free its memory, then \
          continue with --resume"
@@ -42,7 +42,7 @@ pub enum DeviceError {
         /// The message of its library.
         reason: String,
     },
-    /// It does not support the plan's precision.
+    /// The device does not support the plan's precision.
     #[error(
         "performance.precision: \"bf16\" is not supported by this device; use \"f32\", an NVIDIA device from Ampere on, or the \
          processor, which supports it but gains no speed"
@@ -78,7 +78,7 @@ pub fn check<B: Kernels>(device: &B::Device) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// The devices built into this program, by the names that plans and `--device` use.
+/// Returns the devices built into this program, by the names that plans and `--device` use.
 #[must_use]
 pub fn built_in() -> Vec<&'static str> {
     let mut names = vec!["cpu"];
@@ -91,7 +91,8 @@ pub fn built_in() -> Vec<&'static str> {
     names
 }
 
-/// The devices built into this program, one per line, with the reason if this machine cannot use one.
+/// Lists the devices built into this program, one per line, with the reason if this machine cannot
+/// use one.
 #[must_use]
 pub fn listing() -> String {
     let line = |device: Device, name: &str| match require(device) {
@@ -119,13 +120,13 @@ pub fn require(device: Device) -> Result<(), DeviceError> {
 
 /// Work that runs on any backend.
 pub trait OnDevice {
-    /// The result.
+    /// The result of the work.
     type Output;
-    /// Runs on the backend `B`.
+    /// Runs the work on the backend `B`.
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output;
 }
 
-/// Runs `work` on the backend of `device`, after a check that it computes.
+/// Runs `work` on the backend of `device`, after a check that the device computes.
 ///
 /// # Errors
 /// [`DeviceError`], with what to build or install.

@@ -1,6 +1,7 @@
-//! A check that a graphics backend computes on this machine, before anything is written or charged.
+//! Checks that a graphics backend computes on this machine, before anything is written or charged.
 //!
-//! The backends' libraries load their drivers at run time. If a driver is missing they panic, partly on their own threads.
+//! The backends' libraries load their drivers at run time. If a driver is missing, they panic,
+//! sometimes on their own threads.
 
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,7 +18,7 @@ pub(super) fn failure() -> Option<String> {
     FAILURE.get().cloned()
 }
 
-/// The problem, if there is one. Each process checks a device once.
+/// The problem of a device, if there is one. Each process checks a device once.
 type Answer = OnceLock<Option<String>>;
 
 #[cfg(feature = "wgpu")]
@@ -28,10 +29,10 @@ pub(super) fn wgpu() -> Result<(), DeviceError> {
     judge::<burn_wgpu::Wgpu>(&ANSWER, "wgpu", fix)
 }
 
-/// Whether CUDA can be used here.
+/// Checks that CUDA can be used on this machine.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`] with what the driver says.
+/// [`DeviceError::Unusable`] with the driver's message.
 #[cfg(feature = "cuda")]
 pub fn cuda() -> Result<(), DeviceError> {
     static ANSWER: Answer = OnceLock::new();
@@ -46,8 +47,8 @@ fn judge<B: Kernels>(answer: &Answer, device: &'static str, fix: &'static str) -
     }
 }
 
-/// Adds numbers on the device, and returns the message of the first panic on any thread meanwhile without printing it. Later
-/// panics are printed and remembered.
+/// Adds numbers on the device, and returns the message of the first panic on any thread, which is
+/// not printed. Later panics are printed and remembered.
 fn complaint<B: Kernels>() -> Option<String> {
     let heard = Arc::new(Mutex::new(None));
     let hearing = Arc::clone(&heard);
@@ -75,7 +76,7 @@ fn reason_of(panic: &PanicHookInfo<'_>) -> String {
     panic.payload_as_str().map_or("its library panicked", first_clause).to_owned()
 }
 
-/// A panic's message without the lists and advice after it.
+/// Returns a panic's message without the lists and advice after it.
 fn first_clause(message: &str) -> &str {
     message.split(['\n', '.']).next().and_then(|line| line.split(" - ").next()).unwrap_or(message)
 }

@@ -8,33 +8,35 @@ use crate::nn::{
 /// Predicts tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct LmHead {
-    /// Applied first.
+    /// Transformation of the hidden states.
     pub transform: Option<Transform>,
-    /// Factor of what the table multiplies.
+    /// Factor of the hidden states before their products with the table.
     pub scale: Option<f64>,
-    /// Products with a table.
+    /// Products with the rows of a table.
     pub logits: TableLogits,
-    /// Logits become cap·tanh(logit / cap).
+    /// If c is given, each logit x becomes c·tanh(x / c).
     pub cap: Option<f64>,
 }
 
-/// BERT's: a linear layer, GELU and a norm.
+/// The transformation of BERT: a linear layer, GELU and a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct Transform {
-    /// From d to d.
+    /// Linear layer, `[d, d]`.
     pub dense: Linear,
-    /// After the GELU.
+    /// Norm after the GELU.
     pub norm: LayerNorm,
 }
 
 impl LmHead {
-    /// Logits as products with the rows of a table and nothing else. The table is tied if it is the token table.
+    /// Creates a head whose logits are products with the rows of a table and nothing else. The
+    /// table is tied if it is the token table.
     #[must_use]
     pub fn of_table(table: ParamId) -> Self {
         Self { transform: None, scale: None, logits: TableLogits { table, bias: None }, cap: None }
     }
 
-    /// Logits at every position, or at the given ones; in generation at the last.
+    /// Returns the logits at every position or at the given ones. In generation, returns those of
+    /// the last position.
     ///
     /// # Shapes
     /// - hidden: `[batch, seq, d]`, positions: `[batch, targets]`

@@ -3,20 +3,22 @@
 use crate::nn::Kernels;
 use crate::tensor::{IndexingUpdateOp, Int, Tensor};
 
-/// How predictions are held against targets. The loss of an example is the mean over its targets.
+/// The comparison of predictions with targets. The loss of an example is the mean over its targets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// One class of several: the negative log-likelihood of a softmax.
+    /// A class among several: the negative log-likelihood of a softmax.
     CrossEntropy {
         /// Share of the target's probability that is spread over all classes, the target included.
         smoothing: f64,
     },
-    /// Any number of labels: the negative log-likelihood of a sigmoid for each, with targets 0 and 1.
+    /// Any number of labels: the negative log-likelihood of a sigmoid for each label, with targets
+    /// 0 and 1.
     Binary,
 }
 
 impl Loss {
-    /// Gradient by the logits of the weighted sum of the losses of all targets. It takes the logits' memory.
+    /// Returns the gradient, with respect to the logits, of the weighted sum of all targets'
+    /// losses. It reuses the logits' memory.
     ///
     /// # Shapes
     /// - logits, output: `[batch, n, outputs]`
@@ -50,7 +52,8 @@ impl Loss {
     pub const PLAIN: Self = Self::CrossEntropy { smoothing: 0.0 };
 }
 
-/// The gradient p − t for targets t of one 1, as that for targets (1 − s)·t + s / classes.
+/// Turns the gradient p − t of a one-hot target t into that of the smoothed target (1 − s)·t + s /
+/// classes.
 fn smoothed<B: Kernels>(
     grad: Tensor<B, 2>,
     targets: Tensor<B, 1, Int>,

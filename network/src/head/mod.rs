@@ -1,4 +1,4 @@
-//! What is predicted from a model's hidden states. A head belongs to no family.
+//! Heads, which predict from a model's hidden states. They are independent of model families.
 
 mod lm;
 mod loss;
@@ -13,36 +13,36 @@ pub use token::TokenHead;
 /// Standard deviation of the weights of a new head for labels.
 pub const LABELS_STD: f64 = 0.02;
 
-/// What a model predicts.
+/// The predictions of a model.
 #[derive(Clone, Copy, Debug)]
 pub enum Head {
-    /// Tokens and, if the model does, the order of two sentences.
+    /// Tokens and, in some models, the order of two sentences.
     Tokens {
-        /// Of each token.
+        /// Head for each token.
         tokens: LmHead,
-        /// Of a pair of sentences.
+        /// Head for a pair of sentences.
         sentence: Option<SequenceHead>,
-        /// Of the tokens. Sentences have plain cross entropy.
+        /// Loss of the tokens. Sentence pairs have plain cross entropy.
         loss: Loss,
     },
     /// The label of a text, or its labels.
     Sequence {
         /// Logits of the labels.
         head: SequenceHead,
-        /// Whether a text has one label or any number.
+        /// Loss of the labels. It says whether a text has one label or any number.
         loss: Loss,
     },
     /// The tag of each word.
     Words {
         /// Logits of the tags.
         head: TokenHead,
-        /// Of the tags.
+        /// Loss of the tags.
         loss: Loss,
     },
 }
 
 impl Head {
-    /// The loss of its predictions.
+    /// Returns the loss of the head's predictions.
     #[must_use]
     pub fn loss(&self) -> Loss {
         match self {

@@ -6,22 +6,23 @@ use crate::tensor::{Int, Tensor};
 /// Predicts the class of a sequence from the hidden state of one position.
 #[derive(Clone, Copy, Debug)]
 pub struct SequenceHead {
-    /// Which position.
+    /// The position that represents the sequence.
     pub pooling: Pooling,
     /// Whether dropout follows, as in BERT's classifiers.
     pub drops_pooled: bool,
-    /// From d to the number of classes.
+    /// Linear layer from d to the number of classes.
     pub classes: Linear,
 }
 
-/// How one vector is made of a sequence.
+/// The way in which a sequence becomes one vector.
 #[derive(Clone, Copy, Debug)]
 pub enum Pooling {
-    /// An encoder's: the first position, through a linear layer and an activation, tanh in BERT.
+    /// The first position, through a linear layer and an activation, as in an encoder. BERT's
+    /// activation is tanh.
     First(Linear, Activation),
     /// The first position as it is.
     FirstAlone,
-    /// Of a decoder: the last position that is no padding, which has seen all others.
+    /// The last position that is not padding, which has seen all others, as in a decoder.
     Last,
 }
 

@@ -6,17 +6,18 @@ use crate::nn::{Kernels, Linear, LinearSpec, ParamList, Pass, Places, Var, dropo
 /// Predicts the tag of each word from the hidden state of its first piece.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenHead {
-    /// From d to the number of tags.
+    /// Linear layer from d to the number of tags.
     pub tags: Linear,
 }
 
 impl TokenHead {
-    /// A new head under this name, with the initial values of `transformers`. Its parameters are added to `list`.
+    /// Creates a head under this name, with the initial values of `transformers`, and adds its
+    /// parameters to `list`.
     pub fn new(list: &mut ParamList, name: &str, d: usize, tags: usize) -> Self {
         Self { tags: list.linear(name, LinearSpec::normal(d, tags, LABELS_STD).biased()) }
     }
 
-    /// Logits at the given positions, or at each.
+    /// Returns the logits at the given positions, or at every position.
     ///
     /// # Shapes
     /// - hidden: `[batch, seq, d]`, positions: `[batch, words]`

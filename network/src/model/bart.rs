@@ -67,7 +67,8 @@ pub(super) const PLAN_FIELDS: &[(&str, &str)] = &[
 pub(super) const COPIES: &[&str] =
     &["lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"];
 
-/// The fields of `config.json` that these families have in common, with those that are the family's own.
+/// Returns the fields of `config.json` that these families share, with those that are the family's
+/// own.
 pub(super) fn hugging_face(sizes: Sizes, mut own: Value) -> Value {
     let common = json!({
         "vocab_size": sizes.vocab_size,

@@ -13,29 +13,29 @@ pub struct Shape {
     pub input: usize,
     /// Tokens of the decoder's input, for networks with one.
     pub decoder: Option<usize>,
-    /// What is predicted.
+    /// The predictions of a row.
     pub predictions: Predictions,
 }
 
-/// Where a network predicts something.
+/// The places at which a network predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Predictions {
-    /// At each position of the input or, if there is one, of the decoder's input.
+    /// Each position of the decoder's input or, without a decoder, of the input.
     EachPosition,
-    /// At places of the example's own, so many at most.
+    /// Up to this many places, which the example names.
     AtPlaces(usize),
-    /// So many of the whole text.
+    /// This many predictions for the whole text.
     OfText(usize),
 }
 
 impl Shape {
-    /// Of a network that predicts something at each place of its input.
+    /// Creates the shape of a network that predicts at each place of its input.
     #[must_use]
     pub fn causal(context: usize) -> Self {
         Self { input: context, decoder: None, predictions: Predictions::EachPosition }
     }
 
-    /// Targets a row.
+    /// Returns the number of targets of a row.
     #[must_use]
     pub fn targets(&self) -> usize {
         match self.predictions {
@@ -44,8 +44,8 @@ impl Shape {
         }
     }
 
-    /// Why an example does not fit rows of this shape, a vocabulary of this size and so many classes of targets, if it does
-    /// not.
+    /// Returns the reason why an example does not fit rows of this shape, a vocabulary of this size
+    /// and this number of target classes, if it does not fit.
     pub(super) fn problem(
         &self,
         example: &Example,
@@ -81,12 +81,13 @@ impl Shape {
     }
 }
 
-/// Up to `rows` examples, padded to a fixed shape with positions and rows of zero weight.
+/// A batch of up to `rows` examples, padded to a fixed shape with positions and rows of weight 0.
 #[derive(Clone, Debug)]
 pub struct Batch<B: Backend> {
     /// `[rows, input]`
     pub tokens: Tensor<B, 2, Int>,
-    /// Tokens of each row that are no padding; at least 1, so that attention has something to see. `[rows]`
+    /// Number of tokens of each row that are not padding. It is at least 1, so that attention sees
+    /// a key. `[rows]`
     pub lengths: Tensor<B, 1, Int>,
     /// `[rows, input]`
     pub segments: Tensor<B, 2, Int>,
@@ -100,16 +101,16 @@ pub struct Batch<B: Backend> {
     pub target_weights: Tensor<B, 2>,
     /// Class of each row's pair of sentences. `[rows]`
     pub sentences: Tensor<B, 1, Int>,
-    /// 1 where a row has such a class, else 0. `[rows]`
+    /// 1 if a row has such a class, else 0. `[rows]`
     pub sentence_weights: Tensor<B, 1>,
     /// Seed of each row's dropout.
     pub dropout_seeds: Arc<[u64]>,
-    /// How many rows hold an example; the others are padding.
+    /// Number of rows that hold an example; the others are padding.
     pub examples: usize,
 }
 
 impl<B: Backend> Batch<B> {
-    /// The decoder's input; a batch without one has a decoder that reads token 0 alone.
+    /// Returns the decoder's input. Without one, the decoder reads only token 0.
     ///
     /// # Shapes
     /// - output: `[rows, decoder]`
@@ -120,7 +121,7 @@ impl<B: Backend> Batch<B> {
         }
     }
 
-    /// Lays examples out.
+    /// Lays examples out in a batch.
     ///
     /// # Panics
     /// If there are more examples than rows, or `Shape::problem` finds one; the engine checks both.

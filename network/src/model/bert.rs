@@ -34,7 +34,7 @@ const CLASSIFIER: FirstPosition =
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
     fixed: &[("is_decoder", "false"), ("position_embedding_type", "\"absolute\"")],
-    // Those of the pooler describe one that no version of the model has.
+    // The fields of the pooler describe a pooler that no version of the model has.
     irrelevant: &[
         "attention_probs_dropout_prob",
         "directionality",
@@ -64,7 +64,7 @@ pub struct BertConfig {
     pub vocab_size: usize,
     /// Longest input.
     pub context: usize,
-    /// Most masked places of an example.
+    /// Largest number of masked places of an example.
     pub predictions: usize,
     /// Width of the residual stream.
     pub d_model: usize,
@@ -101,7 +101,8 @@ impl BertConfig {
         })
     }
 
-    /// The sizes that a `config.json` states; `None` if one is missing or does not fit the others.
+    /// Reads the sizes from a `config.json`, or returns `None` if one is missing or does not fit
+    /// the others.
     pub fn from_hugging_face(config: &Value) -> Option<Self> {
         // Larger ones could not be allocated.
         let size =

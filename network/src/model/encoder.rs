@@ -11,7 +11,7 @@ use crate::nn::{
 /// Standard deviation of the matrices and tables at the start.
 pub(super) const INITIAL_STD: f64 = 0.02;
 
-/// What the families with this kind of encoder differ in.
+/// The differences between families with this kind of encoder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Start of the names of the embeddings.
@@ -20,7 +20,7 @@ pub(super) struct Style {
     pub blocks: &'static str,
     /// Names in a block.
     pub parts: Parts,
-    /// Classes of tokens, such as the first and the second sentence; 0 for none.
+    /// Number of classes of tokens, such as the first and the second sentence; 0 for none.
     pub segments: usize,
     /// Row of the first position in its table.
     pub first_position: usize,
@@ -55,7 +55,7 @@ impl Parts {
     };
 }
 
-/// All of a model but its head.
+/// A model without its head.
 #[derive(Clone, Debug)]
 pub(super) struct Encoder {
     /// The table of tokens.
@@ -154,7 +154,8 @@ pub(super) struct MaskedNames {
     pub norm: &'static str,
 }
 
-/// A transformation, then products with the token table, and a bias a token.
+/// Creates a head for masked tokens: a transformation, products with the token table, and a bias
+/// for each token.
 pub(super) fn masked_head(
     list: &mut ParamList,
     names: &MaskedNames,
@@ -173,7 +174,7 @@ pub(super) fn masked_head(
     }
 }
 
-/// Names of the parts of a head for a text's label, and what is between them.
+/// Names of the parts of a head for a text's label, and the activation between them.
 #[derive(Clone, Copy)]
 pub(super) struct FirstPosition {
     pub dense: &'static str,
@@ -182,7 +183,7 @@ pub(super) struct FirstPosition {
 }
 
 impl FirstPosition {
-    /// A layer of the first position with its activation, then the classes.
+    /// Creates a head: a layer for the first position with its activation, then the classes.
     pub fn head(self, list: &mut ParamList, d: usize, classes: usize) -> SequenceHead {
         let pooling = Pooling::First(linear(list, self.dense, d, d), self.activation);
         SequenceHead { pooling, drops_pooled: true, classes: linear(list, self.classes, d, classes) }

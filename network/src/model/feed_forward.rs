@@ -1,5 +1,5 @@
-//! The feed-forward language model: the vectors of the last so many tokens side by side, through hidden layers with
-//! ReLU, to the logits of the next token.
+//! The feed-forward language model: the concatenated vectors of the most recent tokens pass through
+//! hidden layers with ReLU to the logits of the next token.
 //!
 //! # References
 //! Bengio et al. 2003, "A Neural Probabilistic Language Model"; the setting of Kerrigan et al. 2020,
@@ -33,7 +33,7 @@ pub struct FeedForwardConfig {
     pub context: usize,
     /// Width of a token's vector.
     pub d_model: usize,
-    /// Tokens that a prediction sees.
+    /// Number of tokens that a prediction sees.
     pub history: usize,
     /// Widths of the hidden layers, the first to the last.
     pub hidden: Vec<usize>,

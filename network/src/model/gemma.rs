@@ -29,7 +29,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("gemma", "Gemma")
 };
 
-/// Gemma's first files say "gelu" and mean its tanh form.
+/// Returns the activation. The first Gemma files say "gelu" and mean its tanh form.
 fn activation(config: &Value) -> Value {
     match config["hidden_activation"].as_str().or(config["hidden_act"].as_str()) {
         None | Some("gelu") => json!("gelu_pytorch_tanh"),

@@ -27,7 +27,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     fixed: &[("use_bidirectional_attention", "false")],
     read: |config, field| match field {
         "layer_types" => Some(layer_types(config, |at| at % 2 == 0)),
-        // A file that says `null` has no cap; one that says nothing has the usual one.
+        // `null` means that there is no cap. Without the field, the cap is the default.
         "attn_logit_softcapping" if config.get(field).is_none() => Some(json!(50.0)),
         "final_logit_softcapping" if config.get(field).is_none() => Some(json!(30.0)),
         _ => read(config, field),

@@ -1,8 +1,9 @@
-//! Gemma 3, text alone: Gemma with norms also after each part and of each head of queries and keys. Five of six layers have a
-//! window, and rotary positions of a base of their own.
+//! Gemma 3 for text: Gemma with norms after each part and for each head of queries and keys. Five
+//! of six layers have a window, and rotary positions with their own base.
 //!
 //! # References
-//! Gemma Team 2025, <https://arxiv.org/abs/2503.19786>; names and initial values as Hugging Face's `Gemma3ForCausalLM`.
+//! Gemma Team 2025, <https://arxiv.org/abs/2503.19786>; names and initial values as Hugging Face's
+//! `Gemma3ForCausalLM`.
 
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use super::decoder::{Decoder, RmsDecoder, Style};
 use super::gemma2::Gemma2Style;
 use super::{HuggingFace, Kind, rope};
 
-/// Every so many layers one sees all tokens.
+/// Period of the layers that see all tokens.
 const FULL_EVERY: usize = 6;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -67,7 +68,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("gemma3_text", "Gemma3Text")
 };
 
-/// The scaling of the layers that see all tokens. A file whose other layers are scaled too gets an answer that no plan gives.
+/// Returns the scaling of the layers that see all tokens. If a file also scales the other layers,
+/// the result is a value that no plan gives.
 fn scaling(config: &Value) -> Value {
     let parameters = &config["rope_parameters"];
     let local = rope::scaling_among(config, &parameters["sliding_attention"]);

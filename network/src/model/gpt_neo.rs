@@ -18,7 +18,7 @@ use crate::nn::{
 
 const INITIAL_STD: f64 = 0.02;
 const NORM_EPSILON: Setting = Setting { name: "layer_norm_epsilon", usual: "1e-5", kind: Kind::Positive };
-/// Keys that a query sees in a block with a window, its own among them.
+/// Number of keys that a query sees in a block with a window, including its own.
 const WINDOW: Setting = Setting { name: "window_size", usual: "256", kind: Kind::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -61,7 +61,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("gpt_neo", "GPTNeo")
 };
 
-/// The kind of each block's attention, one by one, as `attention_types` gives it in groups that repeat.
+/// Lists the kind of attention of each block, which `attention_types` gives in repeated groups.
 fn attention_layers(config: &Value) -> Value {
     let Some(groups) = config["attention_types"].as_array().filter(|groups| !groups.is_empty()) else {
         return config["attention_layers"].clone();

@@ -1,9 +1,11 @@
-//! GPT-NeoX, also Pythia: attention and feed-forward read the same stream side by side, a part of each head is turned by its
-//! position, and one projection holds query, key and value of each head together.
+//! GPT-NeoX, also Pythia: attention and feed-forward part read the same stream in parallel, a part
+//! of each head is rotated by its position, and one projection holds query, key and value of each
+//! head together.
 //!
 //! # References
-//! Black et al. 2022, <https://arxiv.org/abs/2204.06745>; Biderman et al. 2023, <https://arxiv.org/abs/2304.01373>; names and
-//! initial values as Hugging Face's `GPTNeoXForCausalLM`.
+//! Black et al. 2022, <https://arxiv.org/abs/2204.06745>; Biderman et al. 2023,
+//! <https://arxiv.org/abs/2304.01373>; names and initial values as Hugging Face's
+//! `GPTNeoXForCausalLM`.
 
 use serde_json::{Value, json};
 
@@ -20,9 +22,10 @@ use crate::nn::{
 const INITIAL_STD: f64 = 0.02;
 const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
 const ROTARY_BASE: Setting = Setting { name: "rotary_emb_base", usual: "10000.0", kind: Kind::Positive };
-/// Share of a head's coordinates that is turned.
+/// Share of a head's coordinates that is rotated.
 const ROTARY_SHARE: Setting = Setting { name: "rotary_pct", usual: "0.25", kind: Kind::Positive };
-/// Whether the feed-forward part reads what attention reads, or attention's output.
+/// Whether the feed-forward part reads the same stream as attention, rather than attention's
+/// output.
 const PARALLEL: Setting = Setting { name: "use_parallel_residual", usual: "true", kind: Kind::Flag };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {

@@ -1,59 +1,65 @@
-//! What a family's checkpoints look like on Hugging Face beyond the configuration and names that this program writes.
+//! Descriptions of the families' checkpoints on Hugging Face, beyond the configuration and names
+//! that this program writes.
 
 use serde_json::Value;
 
 use super::Setting;
 
-/// How the checkpoints of a family may differ from ours and still hold the same model.
+/// The differences that a family's checkpoints may have from ours and still hold the same model.
 #[derive(Debug)]
 pub struct HuggingFace {
     /// `model_type` in `config.json`.
     pub model_type: &'static str,
-    /// Beginning of the names of its classes.
+    /// Beginning of the names of the model classes.
     pub class: &'static str,
-    /// What `transformers` takes for a field that a file leaves out, as JSON, before [`Self::COMMON_DEFAULTS`].
+    /// Values, as JSON, that `transformers` assumes for fields that a file omits, before
+    /// [`Self::COMMON_DEFAULTS`].
     pub defaults: &'static [(&'static str, &'static str)],
-    /// Fields of which this program has one value, as JSON; a file may leave them out.
+    /// Fields for which this program supports a single value, as JSON. A file may omit them.
     pub fixed: &'static [(&'static str, &'static str)],
-    /// The value of a field that a file states in another way; else `None`.
+    /// Reads a field that a file states in another form; otherwise returns `None`.
     pub read: fn(config: &Value, field: &str) -> Option<Value>,
-    /// The field that says how many positions there are, if the model has a limit. A file may have more than the plan.
+    /// The field with the number of positions, if the model has a limit. A file may have more
+    /// positions than the plan.
     pub positions: Option<&'static str>,
-    /// How many of these positions no token has.
+    /// Number of these positions that no token has.
     pub first_position: u64,
-    /// Fields that say nothing about what the model computes.
+    /// Fields that do not affect the model's computation.
     pub irrelevant: &'static [&'static str],
     /// Fields that a plan may give in `model.config`.
     pub settings: &'static [Setting],
     /// The plan's field that decides each field.
     pub plan_fields: &'static [(&'static str, &'static str)],
-    /// Left off each name by a checkpoint of the body alone.
+    /// Prefix of all names, which a checkpoint of the body alone omits.
     pub prefix: &'static str,
-    /// Ends of names that hold no weight: masks, positions and frequencies that follow from the configuration.
+    /// Suffixes of names that hold no weight: masks, positions and frequencies that follow from the
+    /// configuration.
     pub buffers: &'static [&'static str],
-    /// Ends of names in old files, and what they are now.
+    /// Suffixes of names in old files, and their present forms.
     pub renamed: &'static [(&'static str, &'static str)],
     /// Names under which a tied table is written a second time.
     pub copies: &'static [&'static str],
-    /// Names of buffers that may hold zeros alone, and then compute nothing.
+    /// Names of buffers that may hold only zeros, which then have no effect.
     pub zeros: &'static [&'static str],
-    /// Starts of names of parts that a model of this program may do without.
+    /// Prefixes of the names of parts that a model of this program may lack.
     pub unused: &'static [&'static str],
-    /// Name of what predicts tags of words.
+    /// Name of the layer that predicts tags of words.
     pub tagger: &'static str,
-    /// Starts of names of what predicts tokens, which a model that predicts labels does without.
+    /// Prefixes of the names of layers that predict tokens. A model that predicts labels lacks
+    /// them.
     pub token_heads: &'static [&'static str],
-    /// Starts of names of what predicts labels. It is drawn at random if a checkpoint lacks it.
+    /// Prefixes of the names of layers that predict labels. They are drawn at random if a
+    /// checkpoint lacks them.
     pub label_heads: &'static [&'static str],
-    /// The end of the names of tables of positions, of which a file may have more than the plan.
+    /// Suffix of the names of position tables, of which a file may have more rows than the plan.
     pub position_table: Option<&'static str>,
 }
 
 impl HuggingFace {
-    /// Defaults of every family that has no other.
+    /// Defaults of every family that states no other.
     pub const COMMON_DEFAULTS: &[(&'static str, &'static str)] = &[("tie_word_embeddings", "true")];
 
-    /// A decoder whose head may have its own table.
+    /// Describes a decoder whose head may have its own table.
     pub const fn decoder(model_type: &'static str, class: &'static str) -> Self {
         Self {
             plan_fields: &[
@@ -70,7 +76,7 @@ impl HuggingFace {
         }
     }
 
-    /// A family without special cases, of this `model_type` and with these classes.
+    /// Describes a family without special cases, with this `model_type` and these classes.
     pub const fn plain(model_type: &'static str, class: &'static str) -> Self {
         Self {
             model_type,

@@ -18,7 +18,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("tie_word_embeddings", "false"),
     ],
     read: |config, field| match field {
-        // A file that says `null` has no window; one that says nothing has the usual one.
+        // `null` means that there is no window. Without the field, the window is the default.
         "sliding_window" if config.get(field).is_none() => Some(4096.into()),
         "head_dim" if config[field].is_null() => usual_head_width(config),
         _ => read(config, field),

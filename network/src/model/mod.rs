@@ -75,17 +75,17 @@ pub enum ModelError {
     Size {
         /// Field of the plan's model.
         what: &'static str,
-        /// What was given.
+        /// The given size.
         value: usize,
-        /// What is allowed.
+        /// The allowed sizes.
         allowed: &'static str,
     },
-    /// A setting that the family does not have, or another value than it takes.
+    /// A setting that the family does not have, or a value that it does not accept.
     #[error("model.config: {0}")]
     Config(String),
 }
 
-/// What there is to know of a model beside its forward pass.
+/// The description of a model, apart from its forward pass.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// The parameters.
@@ -94,18 +94,19 @@ pub struct Description {
     pub vocab_size: usize,
     /// Width of the hidden states.
     pub width: usize,
-    /// The shape of a batch's rows: the longest example it takes.
+    /// The shape of a batch's rows: that of the longest example.
     pub shape: Shape,
     /// `config.json` as `transformers` reads it.
     pub hf_config: serde_json::Value,
-    /// What predicts tokens.
+    /// Head that predicts tokens.
     pub head: LmHead,
-    /// What predicts the class of a pair of sentences, if the model does.
+    /// Head that predicts the class of a pair of sentences, if the model has one.
     pub sentence: Option<SequenceHead>,
 }
 
 impl Description {
-    /// A model of the parameters in `list`, whose number of tokens and width are those of its head's table.
+    /// Describes a model with the parameters in `list`. Its number of tokens and its width are
+    /// those of its head's table.
     fn new(list: ParamList, head: LmHead, shape: Shape, hf_config: serde_json::Value) -> Self {
         let layout = list.finish();
         let table = &layout.specs()[head.logits.table.0].shape;
@@ -114,7 +115,7 @@ impl Description {
     }
 }
 
-/// What decides the shape of a network.
+/// The parts of a plan that determine the shape of a network.
 #[derive(Clone, Copy)]
 pub struct PlannedNetwork<'a> {
     /// The plan's model.
@@ -135,7 +136,7 @@ impl PlannedNetwork<'_> {
     }
 }
 
-/// The sizes of a model, where these six are all.
+/// The sizes of a model that has no others.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     vocab_size: usize,
@@ -158,9 +159,10 @@ impl Sizes {
     }
 }
 
-/// What the file of a family says, beside what its checkpoints look like on Hugging Face: `HUGGING_FACE`.
+/// The interface of a family's file, in addition to `HUGGING_FACE`, the description of its
+/// checkpoints.
 pub trait Model {
-    /// The model that a plan asks for.
+    /// Builds the model that a plan asks for.
     ///
     /// # Errors
     /// [`ModelError`] for sizes that do not fit together.
@@ -168,16 +170,18 @@ pub trait Model {
     where
         Self: Sized;
 
-    /// What there is to know beside the forward pass.
+    /// Returns the description of the model.
     fn description(&self) -> &Description;
 
-    /// A new head for classes of whole sequences, with the names of `transformers`. Its parameters are added to `list`.
+    /// Creates a head for classes of whole sequences, with the names of `transformers`, and adds
+    /// its parameters to `list`.
     fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
         let classes = list.linear("score", LinearSpec::normal(self.description().width, classes, LABELS_STD));
         SequenceHead { pooling: Pooling::Last, drops_pooled: false, classes }
     }
 
-    /// The forward pass: what the heads read. In generation, `batch` holds the tokens that the cache has not seen.
+    /// Runs the forward pass and returns the hidden states that the heads read. In generation,
+    /// `batch` holds the tokens that the cache has not seen.
     ///
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder if there is one
@@ -186,7 +190,7 @@ pub trait Model {
         Self: Sized;
 }
 
-/// One line per family: its file and type, and its names in a plan.
+/// Registers each family in one line: its file and type, and its names in a plan.
 macro_rules! families {
     ($($file:ident::$family:ident: $($plan:ident)|+;)+) => {
         /// The part of a model below its head, of any family that a plan can name.

@@ -25,7 +25,7 @@ const GLOBAL_BASE: Setting = Setting { name: "global_rope_theta", usual: "160000
 const LOCAL_BASE: Setting = Setting { name: "local_rope_theta", usual: "10000.0", kind: Kind::Positive };
 /// Width of a window, half of it on either side of a token.
 const WINDOW: Setting = Setting { name: "local_attention", usual: "128", kind: Kind::Count };
-/// One of so many blocks sees everything, the first of them.
+/// Period of the blocks that see everything, beginning with the first block.
 const GLOBAL_EVERY: Setting = Setting { name: "global_attn_every_n_layers", usual: "3", kind: Kind::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -98,7 +98,7 @@ fn has_classifier(config: &Value) -> bool {
     classes.iter().any(|class| class == "ModernBertForSequenceClassification")
 }
 
-/// How many blocks a file has from one that sees everything to the next.
+/// Returns the period of the blocks that see everything in a file.
 fn global_every(config: &Value) -> usize {
     let given = config[GLOBAL_EVERY.name].as_u64().and_then(|every| usize::try_from(every).ok());
     let types = config["layer_types"].as_array().map_or(&[][..], Vec::as_slice);
@@ -143,14 +143,14 @@ pub struct ModernBert {
     norm: LayerNorm,
     blocks: Vec<Block>,
     final_norm: LayerNorm,
-    /// Before each head, of tokens and of labels.
+    /// Layer before each head, of tokens and of labels.
     dense: Linear,
     dense_norm: LayerNorm,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    /// The first block has none.
+    /// Norm before attention, which the first block does not have.
     attention_norm: Option<LayerNorm>,
     attention: FusedAttention,
     inner_norm: LayerNorm,
@@ -217,7 +217,8 @@ fn epsilon(settings: &Settings) -> f64 {
     settings.positive(&NORM_EPSILON)
 }
 
-/// Standard deviation of what enters the residual stream.
+/// Standard deviation of the initial weights of layers whose output is added to the residual
+/// stream, and of the layer before a head.
 fn residual_std(sizes: Sizes) -> f64 {
     INITIAL_STD / ((2 * sizes.layers) as f64).sqrt()
 }

@@ -30,7 +30,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// The model that a plan asks for.
+    /// Builds the model that a plan asks for.
     ///
     /// # Errors
     /// [`ModelError`] for sizes that do not fit together.
@@ -75,7 +75,7 @@ impl Network {
         })
     }
 
-    /// A backbone with the head of its description, for tokens.
+    /// Creates a backbone with the head of its description, for tokens.
     pub fn of(backbone: Backbone) -> Self {
         let Description { layout, vocab_size, shape, hf_config, head, sentence, .. } =
             backbone.model().description();
@@ -90,15 +90,16 @@ impl Network {
         }
     }
 
-    /// The body of the BERT that a `config.json` describes, cut to its first layers and to so many positions. It has no head.
+    /// Builds the body of the BERT that a `config.json` describes, cut to its first `layers` layers
+    /// and to `context` positions. It has no head.
     pub fn bert_body(config: &Value, layers: usize, context: usize) -> Option<Self> {
         let config = BertConfig { layers, context, ..BertConfig::from_hugging_face(config)? };
         let network = Self::of(Backbone::Bert(Bert::new(config)));
         Some(Self { layout: network.layout.body().finish(), ..network })
     }
 
-    /// The same backbone under a head for the plan's labels, in place of the one for tokens. Its parameters follow those
-    /// of the backbone.
+    /// Replaces the head for tokens by one for the plan's labels. Its parameters follow those of
+    /// the backbone.
     fn predicting_labels(self, training: &plan::Training, hugging_face: &HuggingFace) -> Self {
         let (labels, family) = (training.labels(), self.backbone.model());
         let loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
@@ -149,7 +150,8 @@ impl Network {
         Backbone::checkpoints()
     }
 
-    /// Sets the rate of dropout in training, in `config.json` too, where each family's rates have their own names.
+    /// Sets the rate of dropout in training, also in `config.json`, where each family has its own
+    /// names of the rates.
     pub fn set_dropout(&mut self, rate: f64) {
         const NAMES: [&str; 13] = [
             "attention_dropout",
@@ -180,12 +182,12 @@ impl Network {
         self.logits_in(pass, batch)
     }
 
-    /// The part below the head.
+    /// Returns the part below the head.
     pub fn backbone(&self) -> &Backbone {
         &self.backbone
     }
 
-    /// The parameters, and what each is for.
+    /// Returns the parameters, and the purpose of each.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -196,10 +198,10 @@ impl Network {
         Arc::clone(self.layout().specs())
     }
 
-    /// The part of the parameters that a plan trains; `None` for all.
+    /// Returns the part of the parameters that a plan trains, or `None` for all.
     ///
     /// # Errors
-    /// [`SelectionError`] if the plan names what this network does not have.
+    /// [`SelectionError`] if the plan names a part that this network does not have.
     pub fn selection(&self, model: &plan::Model) -> Result<Option<Selection>, SelectionError> {
         Selection::new(&model.trainable, self.layout(), model.layers as usize)
     }
@@ -210,7 +212,7 @@ impl Network {
         self.backbone.model().description().vocab_size
     }
 
-    /// The shape of a batch's rows: the longest example it takes.
+    /// Returns the shape of a batch's rows: that of the longest example.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
@@ -219,7 +221,7 @@ impl Network {
     /// Refuses examples that do not fit the network.
     ///
     /// # Errors
-    /// [`ExampleError`] of the first one.
+    /// [`ExampleError`] for the first example that does not fit.
     pub fn check(&self, examples: &[Example]) -> Result<(), ExampleError> {
         let targets = match self.head {
             // Each says whether the text has the label.
@@ -246,7 +248,8 @@ impl Network {
         self.outputs
     }
 
-    /// Logits of each prediction, padding included. The batch may be narrower than [`Network::shape`].
+    /// Returns the logits of each prediction, padding included. The batch may be narrower than
+    /// [`Network::shape`].
     ///
     /// # Shapes
     /// - output: `[rows·targets, outputs]`; of labels of whole texts `[rows, outputs]`
@@ -254,15 +257,16 @@ impl Network {
         self.logits_in(Pass::measuring(weights), &batch)
     }
 
-    /// Logits of the token that follows each row. `batch` has the tokens that `cache` has not seen: at first whole texts of
-    /// one length without padding, later one token of each row. An encoder–decoder reads its input in the first pass only;
-    /// the cache counts the decoder's tokens. No row may grow beyond the context.
+    /// Returns the logits of the token that follows each row. `batch` holds the tokens that `cache`
+    /// has not seen: in the first pass whole texts of one length without padding, and later one
+    /// token of each row. An encoder–decoder reads its input in the first pass only; the cache
+    /// counts the decoder's tokens. No row may grow beyond the context.
     ///
     /// # Shapes
     /// - output: `[rows, vocabulary]`
     ///
     /// # Panics
-    /// If a later pass has several tokens of a row.
+    /// If a later pass has several tokens in a row of the batch.
     pub fn next_logits<B: Kernels>(
         &self,
         weights: &Weights<B>,
@@ -276,7 +280,7 @@ impl Network {
         logits
     }
 
-    /// What the heads read.
+    /// Returns the hidden states that the heads read.
     ///
     /// # Shapes
     /// - output: `[rows, seq, d]`
@@ -298,7 +302,7 @@ impl Network {
         }
     }
 
-    /// Logits of the class of each row's pair of sentences, if the network predicts it.
+    /// Returns the logits of the class of each row's pair of sentences, if the network predicts it.
     ///
     /// # Shapes
     /// - output: `[rows, 2]`
@@ -309,8 +313,8 @@ impl Network {
         Some(flat(head.forward(&mut pass, hidden, batch.lengths).into_value()))
     }
 
-    /// Forward and backward pass of the summed per-example losses: the records that hold every example's gradient of the
-    /// trained parameters.
+    /// Runs the forward and the backward pass of the summed per-example losses, and returns the
+    /// records of every example's gradient of the trained parameters.
     ///
     /// The losses themselves are never computed: they are private and nothing may depend on them.
     pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<GradRecord<B>> {
@@ -319,8 +323,9 @@ impl Network {
         all
     }
 
-    /// As [`Network::records`], block by block, from the last to the first, each handed over as soon as it is complete. With
-    /// `recompute` the forward pass keeps the blocks' inputs alone and is computed again block by block: the same records.
+    /// Passes the records of [`Network::records`] to `take`, block by block from the last to the
+    /// first, as soon as each block is complete. With `recompute`, the forward pass keeps only the
+    /// blocks' inputs and is repeated block by block. The records are the same.
     pub fn hand_over_records<B: Kernels>(
         &self,
         weights: &Weights<B>,

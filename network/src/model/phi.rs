@@ -1,8 +1,9 @@
-//! Phi-2: attention and feed-forward read one normalised stream side by side, a part of each head is turned by its position,
-//! and everything has biases, the head too.
+//! Phi-2: attention and feed-forward part read one normalised stream in parallel, a part of each
+//! head is rotated by its position, and all layers have biases, including the head.
 //!
 //! # References
-//! Li et al. 2023, <https://arxiv.org/abs/2309.05463>; names and initial values as Hugging Face's `PhiForCausalLM`.
+//! Li et al. 2023, <https://arxiv.org/abs/2309.05463>; names and initial values as Hugging Face's
+//! `PhiForCausalLM`.
 
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::nn::{
 const INITIAL_STD: f64 = 0.02;
 const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
 const ROTARY_BASE: Setting = Setting { name: rope::BASE, usual: "10000.0", kind: Kind::Positive };
-/// Share of a head's coordinates that is turned: 1/2 in Phi-1.5.
+/// Share of a head's coordinates that is rotated: 1/2 in Phi-1.5.
 const ROTARY_SHARE: Setting = Setting { name: "partial_rotary_factor", usual: "0.4", kind: Kind::Positive };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {

@@ -38,7 +38,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("qwen2", "Qwen2")
 };
 
-/// Which layers have a window, in the ways that Qwen's files say it; all else as [`read`].
+/// Reads which layers have a window, in each form that Qwen's files use. Reads all other fields as
+/// [`read`] does.
 pub(super) fn read_windows(config: &Value, field: &str) -> Option<Value> {
     let window = Some(&config["use_sliding_window"]).filter(|used| **used == true);
     let window = window.map(|_| config.get("sliding_window").cloned().unwrap_or(json!(4096)));
@@ -53,7 +54,7 @@ pub(super) fn read_windows(config: &Value, field: &str) -> Option<Value> {
     }
 }
 
-/// Fields that say what `layer_types` says, for older readers: one layer and all after it have a window.
+/// Fields that repeat `layer_types` for older readers: from one layer on, all layers have a window.
 pub(super) fn fields(slides: &[bool]) -> Value {
     let first = slides.iter().position(|&slides| slides).unwrap_or(slides.len());
     json!({ "hidden_act": "silu", "use_sliding_window": first < slides.len(), "max_window_layers": first })

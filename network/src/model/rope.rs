@@ -1,33 +1,34 @@
-//! What a `config.json` says of rotary positions, which has been said in several ways.
+//! Reads rotary positions from a `config.json`, which states them in one of several forms.
 
 use serde_json::{Map, Value, json};
 
 use super::{ModelError, Settings};
 use crate::nn::{Rotary, RotaryScaling};
 
-/// The field that a scaling is under in a plan and in files of `transformers` 4.
+/// The field of a scaling, in a plan and in files of `transformers` 4.
 pub(super) const SCALING: &str = "rope_scaling";
-/// The field of the base, likewise.
+/// The field of the base, in a plan and in files of `transformers` 4.
 pub(super) const BASE: &str = "rope_theta";
-/// The field of the share of each head that is turned, in files of `transformers` 5.
+/// The field of the share of each head that is rotated, in files of `transformers` 5.
 const SHARE: &str = "partial_rotary_factor";
 
-/// The base. Newer files put it among other parameters.
+/// Returns the base. Newer files put it among other parameters.
 pub fn base(config: &Value) -> Option<Value> {
     base_among(config, parameters(config))
 }
 
-/// [`base`], where these are the other parameters.
+/// Returns the [`base`] if these are the other parameters.
 pub(super) fn base_among(config: &Value, parameters: &Value) -> Option<Value> {
     [parameters, config].into_iter().map(|place| &place[BASE]).find(|base| !base.is_null()).cloned()
 }
 
-/// What is done to the frequencies, in the words of a plan; `null` for nothing. What no plan can say stays in the answer.
+/// Returns the scaling of the frequencies, in the words of a plan; `null` for none. The result
+/// keeps fields that no plan can state, so that they are refused.
 pub fn scaling(config: &Value) -> Value {
     scaling_among(config, parameters(config))
 }
 
-/// [`scaling`], where these are the parameters.
+/// Returns the [`scaling`] if these are the parameters.
 pub(super) fn scaling_among(config: &Value, parameters: &Value) -> Value {
     let Some(parameters) = parameters.as_object() else { return Value::Null };
     let is_said = |(name, value): &(&String, &Value)| match name.as_str() {
@@ -49,18 +50,19 @@ pub(super) fn scaling_among(config: &Value, parameters: &Value) -> Value {
     Value::Object(fields)
 }
 
-/// The share of each head's coordinates that positions turn. `name` is its field in a plan and in older files.
+/// Returns the share of each head's coordinates that positions rotate. `name` is its field in a
+/// plan and in older files.
 pub(super) fn share(config: &Value, name: &str) -> Option<Value> {
     let given = [&parameters(config)[SHARE], &config[name]];
     given.into_iter().find(|share| !share.is_null()).cloned()
 }
 
-/// [`base`], under another name in a plan and in older files.
+/// Returns the [`base`] if a plan and older files name it differently.
 pub(super) fn base_called(config: &Value, name: &str) -> Option<Value> {
     base(config).or_else(|| config.get(name).filter(|base| !base.is_null()).cloned())
 }
 
-/// [`scaling`], of a family that turns a share of each head.
+/// Returns the [`scaling`] of a family that rotates a share of each head.
 pub(super) fn scaling_of_share(config: &Value) -> Value {
     let mut parameters = parameters(config).clone();
     if let Some(fields) = parameters.as_object_mut() {
@@ -69,10 +71,10 @@ pub(super) fn scaling_of_share(config: &Value) -> Value {
     scaling_among(config, &parameters)
 }
 
-/// Positions that turn this share of each head of a width.
+/// Creates positions that rotate this share of a head of the given width.
 ///
 /// # Errors
-/// [`ModelError`] if that is no even number of coordinates of a head.
+/// [`ModelError`] if the share is not an even number of coordinates.
 pub(super) fn partial(base: f64, share: f64, width: usize) -> Result<Rotary, ModelError> {
     let d_head = (width as f64 * share) as usize;
     if d_head > 0 && d_head <= width && d_head.is_multiple_of(2) {
@@ -88,7 +90,7 @@ fn parameters(config: &Value) -> &Value {
     if is_given { old } else { &config["rope_parameters"] }
 }
 
-/// The scaling that a model's settings ask for.
+/// Returns the scaling that a model's settings ask for.
 pub(super) fn of_settings(settings: &Settings) -> RotaryScaling {
     let scaling = settings.value(&super::decoder::config::ROPE_SCALING);
     let number = |name: &str| scaling[name].as_f64().unwrap_or(1.0);

@@ -11,7 +11,7 @@ use crate::nn::{
 use crate::tensor::Tensor;
 
 const NORM_EPSILON: f64 = 1e-5;
-/// Whether embeddings are multiplied by √d, with the family's usual answer.
+/// Whether embeddings are multiplied by √d, with the family's usual value.
 pub(super) const fn scale_embedding(usual: &'static str) -> Setting {
     Setting { name: "scale_embedding", usual, kind: setting::Kind::Flag }
 }
@@ -19,16 +19,16 @@ pub(super) const fn scale_embedding(usual: &'static str) -> Setting {
 /// Standard deviation of the matrices and tables at the start.
 pub(super) const INITIAL_STD: f64 = 0.02;
 
-/// What the families with these parts differ in.
+/// The differences between families with these parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// Row of the first position in a learned table; none where positions are sinusoids.
+    /// Row of the first position in a learned table; `None` if positions are sinusoids.
     pub first_position: Option<usize>,
     /// Whether a norm follows the embeddings.
     pub norms_embedding: bool,
-    /// Whether norms come before each part and after the last block, not after each part.
+    /// Whether norms come before each part and after the last block, instead of after each part.
     pub norms_first: bool,
-    /// Of the feed-forward part.
+    /// Activation of the feed-forward part.
     pub activation: Activation,
 }
 
@@ -53,10 +53,10 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes that a plan gives.
+    /// Returns the sizes that a plan gives.
     ///
     /// # Errors
-    /// [`ModelError`] for an odd width, which sinusoids do not have.
+    /// [`ModelError`] for an odd width with sinusoids.
     pub fn of(plan: PlannedNetwork<'_>, style: Style) -> Result<Self, ModelError> {
         let [context, d_model, layers, heads, d_ff] = plan.sizes();
         if style.first_position.is_none() && !d_model.is_multiple_of(2) {
@@ -74,7 +74,7 @@ impl Sizes {
         })
     }
 
-    /// Positions of both tables.
+    /// Returns the number of positions of each table.
     pub fn positions(self) -> usize {
         self.context.max(self.decoder_context)
     }
@@ -86,7 +86,7 @@ impl Sizes {
     }
 }
 
-/// All of a model but its head.
+/// A model without its head.
 #[derive(Clone, Debug)]
 pub(super) struct Seq2Seq {
     table: TokenEmbedding,
@@ -114,7 +114,7 @@ enum Positions {
 struct Block {
     attention: MultiHeadAttention,
     attention_norm: LayerNorm,
-    /// Of the decoder: to the encoder's output.
+    /// Attention of the decoder to the encoder's output.
     cross: Option<Cross>,
     inner: FeedForward,
     inner_norm: LayerNorm,
@@ -169,8 +169,8 @@ impl Seq2Seq {
         self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
     }
 
-    /// The encoder's output. In generation, attention keeps what it needs of the output in the first pass; later passes get
-    /// zeros that nothing reads.
+    /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
+    /// the first pass; later passes get zeros that are never read.
     fn memory<B: Kernels>(
         &self,
         pass: &mut Pass<'_, B>,

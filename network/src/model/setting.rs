@@ -1,4 +1,5 @@
-//! Fields of a checkpoint's `config.json` that a plan gives in `model.config`, because no size of the plan says them.
+//! Fields of a checkpoint's `config.json` that a plan gives in `model.config`, because its sizes do
+//! not determine them.
 
 use serde_json::{Map, Value};
 
@@ -7,15 +8,15 @@ use super::{HuggingFace, ModelError};
 /// A field of `config.json` that the plan may give.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name in `config.json`.
+    /// Name of the field in `config.json`.
     pub name: &'static str,
-    /// Its value, as JSON, where a plan does not give it.
+    /// Value, as JSON, if a plan does not give one.
     pub usual: &'static str,
-    /// The values that it takes.
+    /// The values that the setting accepts.
     pub kind: Kind,
 }
 
-/// The values that a setting takes.
+/// The values that a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// True or false.
@@ -28,13 +29,15 @@ pub enum Kind {
     Count,
     /// A whole number from 1, or `null`.
     CountOrNull,
-    /// Which layers see all tokens before a token and which only the last ones; `null` for the family's usual order.
+    /// The layers that see all tokens before a token, and those that see only the last ones; `null`
+    /// for the family's usual order.
     LayerTypes,
-    /// What is done to the frequencies of rotary positions; `null` for nothing.
+    /// The scaling of the frequencies of rotary positions; `null` for none.
     RopeScaling,
 }
 
-/// The settings of a model: what its plan gives, and the family's usual values for all others.
+/// The settings of a model: the values that its plan gives, and the family's usual values for all
+/// others.
 #[derive(Clone, Debug, Default)]
 pub struct Settings(Map<String, Value>);
 
@@ -46,7 +49,7 @@ impl Setting {
 }
 
 impl Kind {
-    /// Whether a setting takes this value.
+    /// Whether a setting accepts this value.
     pub fn accepts(self, value: &Value) -> bool {
         let is_positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
         let is_count =
@@ -65,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// The values, in words.
+    /// Describes the accepted values.
     pub fn allowed(self) -> &'static str {
         match self {
             Self::Flag => "true or false",
@@ -84,7 +87,8 @@ impl Kind {
     }
 }
 
-/// Whether this is a scaling that [`crate::nn::RotaryScaling`] has, with all its numbers and nothing else.
+/// Whether the value is a scaling of [`crate::nn::RotaryScaling`], with all of its numbers and
+/// nothing else.
 fn is_rope_scaling(value: &Value) -> bool {
     let (needed, optional): (&[&str], &[&str]) = match value["rope_type"].as_str() {
         Some("linear") => (&["factor"], &[]),
@@ -107,10 +111,11 @@ fn is_rope_scaling(value: &Value) -> bool {
 }
 
 impl Settings {
-    /// The settings of a plan's model of this family.
+    /// Returns the settings of a plan's model of this family.
     ///
     /// # Errors
-    /// [`ModelError::Config`] for a field that the family does not take, or a value that the field does not take.
+    /// [`ModelError::Config`] for a field that the family does not have, or a value that the field
+    /// does not accept.
     pub fn of_plan(family: &HuggingFace, model: &plan::Model) -> Result<Self, ModelError> {
         for (name, value) in &model.config {
             let Some(setting) = family.settings.iter().find(|setting| setting.name == name) else {
@@ -131,7 +136,7 @@ impl Settings {
         Ok(Self(family.settings.iter().map(|setting| (setting.name.to_owned(), value(setting))).collect()))
     }
 
-    /// Adds them to a `config.json`, which keeps the fields that it has.
+    /// Adds the settings to a `config.json`, whose existing fields stay.
     pub fn write_to(&self, config: &mut Value) {
         let Some(fields) = config.as_object_mut() else { return };
         for (name, value) in &self.0 {
@@ -139,27 +144,29 @@ impl Settings {
         }
     }
 
-    /// The value of a setting; `null` if the family does not have it.
+    /// Returns the value of a setting, or `null` if the family does not have it.
     pub fn value(&self, setting: &Setting) -> &Value {
         self.0.get(setting.name).unwrap_or(&Value::Null)
     }
 
-    /// The number of a setting; `None` for `null`, and if the family does not have it.
+    /// Returns the number of a setting, or `None` for `null` and if the family does not have it.
     pub fn number(&self, setting: &Setting) -> Option<f64> {
         self.value(setting).as_f64()
     }
 
-    /// The number of a setting of [`Kind::Positive`]; the usual one if the family does not have it.
+    /// Returns the number of a setting of [`Kind::Positive`], or the usual one if the family does
+    /// not have it.
     pub fn positive(&self, setting: &Setting) -> f64 {
         self.number(setting).or_else(|| setting.usual().as_f64()).unwrap_or(f64::NAN)
     }
 
-    /// The whole number of a setting; `None` for `null`, and if the family does not have it.
+    /// Returns the whole number of a setting, or `None` for `null` and if the family does not have
+    /// it.
     pub fn count(&self, setting: &Setting) -> Option<usize> {
         self.value(setting).as_u64().and_then(|count| usize::try_from(count).ok())
     }
 
-    /// Whether a setting is on; not if the family does not have it.
+    /// Whether a setting is on; false if the family does not have it.
     pub fn flag(&self, setting: &Setting) -> bool {
         self.value(setting) == &Value::Bool(true)
     }

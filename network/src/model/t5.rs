@@ -1,12 +1,12 @@
-//! T5: an encoder that reads with gaps, a decoder that writes what was there. Norms without mean or bias, attention
-//! without a scale, relative positions.
+//! T5: an encoder reads text with gaps, and a decoder writes the missing parts. Norms have no mean
+//! or bias, attention has no scale, and positions are relative.
 //!
-//! Version 1.0 has a ReLU and one table for encoder, decoder and head; version 1.1 (also mT5) a gated GELU and a head
-//! of its own.
+//! Version 1.0 has a ReLU and one table for encoder, decoder and head; version 1.1 (also mT5) a
+//! gated GELU and a head of its own.
 //!
 //! # References
-//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>; Shazeer 2020, <https://arxiv.org/abs/2002.05202>; names as
-//! Hugging Face's `T5ForConditionalGeneration`.
+//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>; Shazeer 2020,
+//! <https://arxiv.org/abs/2002.05202>; names as Hugging Face's `T5ForConditionalGeneration`.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use crate::nn::{
 use crate::tensor::Tensor;
 
 const BUCKETS: usize = 32;
-/// Distances from here on share the last bucket.
+/// Distance from which all distances share the last bucket.
 const MAX_DISTANCE: usize = 128;
 const NORM_EPSILON: f64 = 1e-6;
 
@@ -35,7 +35,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     read: |config, field| match field {
         // mT5 is T5 version 1.1 with another vocabulary.
         "model_type" if config[field] == "mt5" => Some(json!("t5")),
-        // transformers 5 always ties, and says here what tying meant before: version 1.1 has a head of its own.
+        // transformers 5 always ties the tables, and states here the former meaning of tying:
+        // version 1.1 has a head of its own.
         "tie_word_embeddings" if config["scale_decoder_outputs"].is_boolean() => {
             Some(config["scale_decoder_outputs"].clone())
         }
@@ -63,7 +64,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("d_ff", "model.d_ff"),
         ("d_kv", "model.d_head"),
     ],
-    // The first files hold it, and no version of the model has used it.
+    // The first published files contain this tensor, which no version of the model has used.
     unused: &["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
     copies: &["lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"],
     ..HuggingFace::plain("t5", "T5")
@@ -91,7 +92,8 @@ pub struct T5Config {
 }
 
 impl T5Config {
-    /// `config.json` as `transformers` reads it; the ids of special tokens are the tokenizer's to add.
+    /// Returns `config.json` as `transformers` reads it. The tokenizer adds the ids of special
+    /// tokens.
     fn hugging_face(&self) -> serde_json::Value {
         json!({
             "model_type": "t5",
@@ -126,7 +128,8 @@ pub struct T5 {
     decoder: Stack,
 }
 
-/// Blocks with norm before each part, a norm after all, and one relative bias for all.
+/// Blocks with a norm before each part, a norm after the last block, and one relative bias for all
+/// blocks.
 #[derive(Clone, Debug)]
 struct Stack {
     bias: RelativeBias,
@@ -138,7 +141,7 @@ struct Stack {
 struct Block {
     attention: MultiHeadAttention,
     attention_norm: RmsNorm,
-    /// Of the decoder: to the encoder's output.
+    /// Attention of the decoder to the encoder's output.
     cross: Option<Cross>,
     inner: MaybeGated,
     inner_norm: RmsNorm,
@@ -185,8 +188,8 @@ impl T5 {
         Self { description, table: TokenEmbedding { table }, encoder, decoder }
     }
 
-    /// The encoder's output. In generation, attention keeps what it needs of the output in the first pass; later passes get
-    /// zeros that nothing reads.
+    /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
+    /// the first pass; later passes get zeros that are never read.
     fn memory<B: Kernels>(
         &self,
         pass: &mut Pass<'_, B>,

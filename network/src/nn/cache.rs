@@ -1,4 +1,4 @@
-//! What generation keeps of the tokens that a model has read.
+//! The state that generation keeps of the tokens that a model has read.
 
 use super::Kernels;
 use crate::tensor::{Int, Tensor, TensorData};
@@ -10,20 +10,20 @@ use crate::tensor::{Int, Tensor, TensorData};
 /// belongs to one model and one set of weights; no row ever holds more than the model's context.
 #[derive(Clone, Debug)]
 pub struct Cache<B: Kernels> {
-    /// Of each operator that keeps something, in the order of the forward pass.
+    /// Entries of the operators that keep tensors, in the order of the forward pass.
     entries: Vec<Entry<B>>,
-    /// The operator that comes next in the pass under way.
+    /// Index of the next operator's entry in the current pass.
     next: usize,
     /// Number of positions that each row has read; empty before the first pass.
     positions: Vec<usize>,
 }
 
-/// What one operator keeps.
+/// The tensors that one operator keeps.
 #[derive(Clone, Debug)]
 struct Entry<B: Kernels> {
     /// `[rows, heads, capacity, d_head]` each
     parts: Vec<Tensor<B, 4>>,
-    /// How many places of each row's third axis are in use.
+    /// Number of places in use along the third axis, for each row.
     used: Vec<usize>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Kept<B: Kernels> {
     pub keys: Tensor<B, 4>,
     /// `[rows, heads, capacity, d_head]`
     pub values: Tensor<B, 4>,
-    /// How many of each row's keys are in use.
+    /// Number of keys in use, for each row.
     pub used: Vec<usize>,
 }
 
@@ -50,7 +50,7 @@ impl<B: Kernels> Cache<B> {
         &self.positions
     }
 
-    /// The rows of several caches, one after another.
+    /// Joins the rows of several caches, one after another.
     #[must_use]
     pub fn join(caches: Vec<Self>) -> Self {
         let mut caches = caches.into_iter();
@@ -66,7 +66,8 @@ impl<B: Kernels> Cache<B> {
         joined
     }
 
-    /// Keeps these rows, in this order. A row may be kept several times, as the beams of one text are.
+    /// Keeps these rows, in this order. A row may be kept several times, as for the beams of one
+    /// text.
     pub fn select(&mut self, rows: &[usize]) {
         if rows.iter().copied().eq(0..self.positions.len()) {
             return;
@@ -85,26 +86,27 @@ impl<B: Kernels> Cache<B> {
         self.next = 0;
     }
 
-    /// Counts the positions of a pass that is over.
+    /// Counts the positions of a finished pass.
     pub fn advance(&mut self, rows: usize, positions: usize) {
         self.positions.resize(rows, 0);
         self.positions.iter_mut().for_each(|read| *read += positions);
     }
 
-    /// In the first pass: keeps tensors for the operator that comes next.
+    /// Keeps tensors for the next operator, in the first pass.
     pub(super) fn keep(&mut self, parts: Vec<Tensor<B, 4>>) {
         let [rows, _, used, _] = parts[0].dims();
         self.entries.push(Entry { parts, used: vec![used; rows] });
         self.next = self.entries.len();
     }
 
-    /// In a later pass: the keys and values of the operator that comes next, which do not grow.
+    /// Returns the keys and values of the next operator, which do not grow, in a later pass.
     pub(super) fn kept(&mut self) -> Kept<B> {
         self.next += 1;
         self.entries[self.next - 1].kept()
     }
 
-    /// In a later pass: the keys and values of the operator that comes next, followed by those of each row's new position.
+    /// Returns the keys and values of the next operator, extended by those of each row's new
+    /// position, in a later pass.
     ///
     /// # Shapes
     /// - new: `[rows, heads, 1, d_head]` each
@@ -119,7 +121,8 @@ impl<B: Kernels> Cache<B> {
         entry.kept()
     }
 
-    /// In a later pass: what the operator that comes next kept, in exchange for what `renew` makes of it.
+    /// Passes the tensor that the next operator kept to `renew`, in a later pass. Returns the first
+    /// tensor of its result, and keeps the second.
     pub(super) fn exchange(&mut self, renew: impl FnOnce(Tensor<B, 4>) -> [Tensor<B, 4>; 2]) -> Tensor<B, 4> {
         self.next += 1;
         let entry = &mut self.entries[self.next - 1];
@@ -138,7 +141,8 @@ impl<B: Kernels> Entry<B> {
         self.parts[0].dims()[2]
     }
 
-    /// Doubles the capacity when a row is full, so that a text of n tokens is copied a few times, not n times.
+    /// Doubles the capacity when a row is full, so that a text of n tokens is copied O(log n) times
+    /// rather than n times.
     fn make_room(&mut self) {
         let capacity = self.capacity();
         if self.used.iter().all(|&used| used < capacity) {

@@ -1,4 +1,4 @@
-//! The list of a model's parameters, and what each is for.
+//! The list of a model's parameters, and the purpose of each.
 
 use std::sync::Arc;
 
@@ -11,37 +11,41 @@ pub struct Layout {
     sites: Arc<[Site]>,
 }
 
-/// What a parameter is for.
+/// The purpose of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub part: Part,
-    /// How the matrix of a linear layer inside the model is stored; `None` for tables, vectors and what makes the logits.
+    /// Storage of the matrix of a linear layer inside the model; `None` for tables, vectors and the
+    /// layers that make the logits.
     pub matrix: Option<Stored>,
 }
 
 /// A part of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Before the blocks that can be trained alone: embeddings, and the encoder of an encoder–decoder.
+    /// The part before the blocks that can be trained alone: embeddings, and the encoder of an
+    /// encoder–decoder.
     Input,
     /// The block of this index.
     Block(usize),
-    /// After the blocks.
+    /// The part after the blocks.
     Output,
-    /// What predicts tokens. A backbone may get a head for labels in its place.
+    /// The head for tokens. A backbone may get a head for labels in its place.
     Head,
-    /// A head for labels. It may start at random where all else comes from a checkpoint, so it is always trained.
+    /// A head for labels. It is always trained, because it may start at random while all other
+    /// parameters come from a checkpoint.
     Labels,
 }
 
 impl Layout {
-    /// Names, shapes and starts of the parameters.
+    /// Returns the names, shapes and initial values of the parameters.
     #[must_use]
     pub fn specs(&self) -> &Arc<[ParamSpec]> {
         &self.specs
     }
 
-    /// The parameters without those of the heads for tokens, to be continued by a head for labels.
+    /// Returns the parameters without those of the heads for tokens, to be continued by a head for
+    /// labels.
     #[must_use]
     pub fn body(&self) -> ParamList {
         let heads = self.sites.iter().position(|site| site.part == Part::Head);
@@ -50,7 +54,7 @@ impl Layout {
         ParamList { specs, sites, part: Part::Labels }
     }
 
-    /// Each parameter with what it is for.
+    /// Returns each parameter with its purpose.
     pub(super) fn sites(&self) -> impl Iterator<Item = (&ParamSpec, Site)> {
         self.specs.iter().zip(self.sites.iter().copied())
     }
@@ -70,23 +74,23 @@ impl Default for ParamList {
 }
 
 impl ParamList {
-    /// The list is complete.
+    /// Completes the list.
     #[must_use]
     pub fn finish(self) -> Layout {
         Layout { specs: self.specs.into(), sites: self.sites.into() }
     }
 
-    /// What follows belongs to this part. Heads come last.
+    /// Assigns the following parameters to this part. Heads come last.
     pub fn enter(&mut self, part: Part) {
         self.part = part;
     }
 
-    /// A parameter that is no linear layer's.
+    /// Adds a parameter that does not belong to a linear layer.
     pub fn add(&mut self, name: impl Into<String>, shape: &[usize], initial: Initial) -> ParamId {
         self.push(name.into(), shape, initial, None)
     }
 
-    /// A linear layer; its bias starts at 0.
+    /// Adds a linear layer, whose bias starts at 0.
     pub fn linear(&mut self, name: &str, map: LinearSpec) -> Linear {
         let LinearSpec { d_in, d_out, initial, bias, stored } = map;
         let shape = match stored {
@@ -98,20 +102,20 @@ impl ParamList {
         Linear { weight, bias, stored }
     }
 
-    /// A layer norm of width `d`.
+    /// Adds a layer norm of width `d`.
     pub fn layer_norm(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
         let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
         let bias = self.add(format!("{name}.bias"), &[d], Initial::Constant(0.0));
         LayerNorm { gain, bias: Some(bias), epsilon }
     }
 
-    /// A layer norm of width `d` with a gain alone.
+    /// Adds a layer norm of width `d` with a gain and no bias.
     pub fn layer_norm_without_bias(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
         let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
         LayerNorm { gain, bias: None, epsilon }
     }
 
-    /// An RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.
+    /// Adds an RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.
     pub fn rms_norm(&mut self, name: &str, d: usize, epsilon: f64, unit_offset: bool) -> RmsNorm {
         let start = if unit_offset { 0.0 } else { 1.0 };
         let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(start));
@@ -128,32 +132,33 @@ impl ParamList {
 /// A linear layer to be added to a [`ParamList`].
 #[derive(Clone, Copy, Debug)]
 pub struct LinearSpec {
-    /// Width of its input.
+    /// Width of the input.
     pub d_in: usize,
-    /// Width of its output.
+    /// Width of the output.
     pub d_out: usize,
-    /// Start of the weight.
+    /// Initial values of the weight.
     pub initial: Initial,
-    /// Whether it has a bias.
+    /// Whether the layer has a bias.
     pub bias: bool,
-    /// Which axis of the weight comes first.
+    /// The order of the weight's axes.
     pub stored: Stored,
 }
 
 impl LinearSpec {
-    /// A map stored as PyTorch's Linear, without bias, that starts at normal values.
+    /// Describes a map without bias that is stored as in PyTorch's Linear and starts at normal
+    /// values.
     #[must_use]
     pub fn normal(d_in: usize, d_out: usize, std: f64) -> Self {
         Self { d_in, d_out, initial: Initial::Normal { std }, bias: false, stored: Stored::OutIn }
     }
 
-    /// The same with a bias.
+    /// Adds a bias.
     #[must_use]
     pub fn biased(self) -> Self {
         Self { bias: true, ..self }
     }
 
-    /// The same stored as Hugging Face's Conv1D.
+    /// Stores the weight as in Hugging Face's Conv1D.
     #[must_use]
     pub fn conv1d(self) -> Self {
         Self { stored: Stored::InOut, ..self }

@@ -1,7 +1,8 @@
 //! Low-rank adapters: a frozen matrix W₀ computes as W = W₀ + s·B·A, and only A and B are trained.
 //!
-//! Layers compute with the merged matrix W. An example's gradient of W is a product over positions, dW = gradᵀ·input, so
-//! those of the adapter are products too: dB = gradᵀ·(s·input·Aᵀ) and dA = (s·grad·B)ᵀ·input.
+//! Layers compute with the merged matrix W. An example's gradient of W is a product over positions,
+//! dW = gradᵀ·input, so the gradients of the adapter are products too: dB = gradᵀ·(s·input·Aᵀ) and
+//! dA = (s·grad·B)ᵀ·input.
 //!
 //! # References
 //! Hu et al. 2021, "LoRA", <https://arxiv.org/abs/2106.09685>; names as Hugging Face's PEFT.
@@ -18,12 +19,13 @@ pub struct Adapter {
     pub b: ParamId,
     /// s: alpha over the rank.
     pub scale: f64,
-    /// How the frozen matrix is stored.
+    /// Storage of the frozen matrix.
     pub stored: Stored,
 }
 
 impl Adapter {
-    /// Adds the two matrices of an adapter for the layer `module` to the list of trained parameters.
+    /// Adds the two matrices of an adapter for the layer `module` to the list of trained
+    /// parameters.
     pub(super) fn add_to(
         list: &mut Vec<ParamSpec>,
         module: &str,
@@ -41,7 +43,8 @@ impl Adapter {
             list.push(ParamSpec { name, shape: shape.to_vec(), initial });
             ParamId(list.len() - 1)
         };
-        // B starts at 0, so the first step starts from the checkpoint itself. A starts as PEFT's, with variance 1/(3·d_in).
+        // B starts at 0, so training starts from the checkpoint itself. A starts as in PEFT, with
+        // variance 1/(3·d_in).
         let std = 1.0 / (3.0 * d_in as f64).sqrt();
         let a = add("lora_A", [rank, d_in], Initial::Normal { std });
         let b = add("lora_B", [d_out, rank], Initial::Constant(0.0));

@@ -1,14 +1,16 @@
-//! What a layer's backward pass leaves: enough for every example's gradient of its parameters.
+//! Records that a layer's backward pass leaves, which determine every example's gradient of its
+//! parameters.
 
 use super::{Kernels, ParamId};
 use crate::tensor::{Backend, Bool, Int, Tensor};
 
-/// The per-example gradients of one parameter, whole or as factors; every form keeps the batch axis.
+/// The per-example gradients of one parameter, whole or as factors. Every form keeps the batch
+/// axis.
 ///
-/// A parameter has one record: the squared norm of a sum is not the sum of squared norms.
+/// A parameter has one record, because the squared norm of a sum is not the sum of squared norms.
 #[derive(Clone, Debug)]
 pub enum GradRecord<B: Backend> {
-    /// Small enough to be held whole: gains, biases, positions.
+    /// A gradient that is small enough to be held whole: that of a gain, a bias or positions.
     Explicit {
         /// The parameter, of n elements.
         param: ParamId,
@@ -24,22 +26,23 @@ pub enum GradRecord<B: Backend> {
         /// `[batch, seq, d_out]`
         grad: Tensor<B, 3>,
     },
-    /// A table that is looked up by token. Several look-ups of one table are one, side by side along `looked_up`.
+    /// The gradient of a table that is looked up by token. Several look-ups of one table are one
+    /// record, side by side along `looked_up`.
     Lookup {
         /// `[vocabulary, d]`
         param: ParamId,
         /// `[batch, looked_up]`
         tokens: Tensor<B, 2, Int>,
-        /// Of the looked-up rows. `[batch, looked_up, d]`
+        /// Gradient of the looked-up rows. `[batch, looked_up, d]`
         grad: Tensor<B, 3>,
     },
-    /// A table that is looked up by token and also makes the logits.
+    /// The gradient of a table that is looked up by token and also makes the logits.
     TiedEmbedding {
         /// `[vocabulary, d]`
         param: ParamId,
         /// `[batch, looked_up]`
         tokens: Tensor<B, 2, Int>,
-        /// Of the looked-up rows. `[batch, looked_up, d]`
+        /// Gradient of the looked-up rows. `[batch, looked_up, d]`
         grad: Tensor<B, 3>,
         /// The head's input. `[batch, targets, d]`
         hidden: Tensor<B, 3>,
@@ -49,7 +52,7 @@ pub enum GradRecord<B: Backend> {
 }
 
 impl<B: Backend> GradRecord<B> {
-    /// Whose gradients it holds.
+    /// Returns the parameter of the gradients.
     #[must_use]
     pub fn param(&self) -> ParamId {
         match self {
@@ -60,7 +63,7 @@ impl<B: Backend> GradRecord<B> {
         }
     }
 
-    /// Where its tensors are.
+    /// Returns the device of the tensors.
     #[must_use]
     pub fn device(&self) -> B::Device {
         match self {
@@ -71,7 +74,8 @@ impl<B: Backend> GradRecord<B> {
         }
     }
 
-    /// The same record with zeros in place of the marked examples, whatever stood there, NaN included.
+    /// Returns the record with zeros in place of the marked examples, also where the values were
+    /// NaN.
     ///
     /// # Shapes
     /// - blank: `[batch]`
@@ -94,17 +98,19 @@ impl<B: Backend> GradRecord<B> {
     }
 }
 
-/// Multiplications in the time that writing an element of a gradient, reading it for its norm and again for the sum
-/// takes: an estimate between the speeds of caches and of memory. It
-/// affects speed only.
+/// Number of multiplications that take as long as writing an element of a gradient, reading it for
+/// its norm and reading it again for the sum. It is an estimate between the speeds of caches and of
+/// memory, and affects speed only.
 const PASSES: usize = 30;
 
-/// The records with each matrix's gradients in the form that takes less time: factors, whose norms come from their Gram
-/// matrices and whose sum is a product of its own, or, of long examples, whole. Whole ones are never larger.
+/// Converts each matrix's gradients to the form that takes less time: factors, whose norms come
+/// from their Gram matrices and whose sum is another product, or whole gradients for long examples.
+/// Whole gradients are never larger.
 ///
 /// # References
-/// Bu et al. 2022, "Scalable and efficient training of large convolutional neural networks with differential privacy"
-/// (mixed ghost clipping), <https://arxiv.org/abs/2205.10683>; there the choice is by memory.
+/// Bu et al. 2022, "Scalable and efficient training of large convolutional neural networks with
+/// differential privacy" (mixed ghost clipping), <https://arxiv.org/abs/2205.10683>; there the
+/// choice is by memory.
 pub fn materialize_if_cheaper<B: Kernels>(records: Vec<GradRecord<B>>) -> Vec<GradRecord<B>> {
     let cheaper = |record: GradRecord<B>| match record {
         GradRecord::Product { param, input, grad } => {

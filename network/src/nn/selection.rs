@@ -1,38 +1,40 @@
-//! Which parameters are trained: all, the last blocks, or low-rank adapters beside frozen matrices.
+//! Selects the parameters that are trained: all, the last blocks, or low-rank adapters beside
+//! frozen matrices.
 
 use std::sync::Arc;
 
 use super::layout::{Part, Site};
 use super::{Adapter, Layout, ParamId, ParamSpec};
 
-/// A choice of parameters that cannot be made.
+/// A selection of parameters that is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("model.trainable: {0}")]
 pub struct SelectionError(String);
 
-/// How a parameter of the model is trained.
+/// The way in which a parameter of the model is trained.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
     Frozen,
-    /// As it is, at this place among the trained parameters.
+    /// The parameter itself, at this place among the trained parameters.
     Whole(ParamId),
-    /// Through an adapter.
+    /// The parameter's adapter.
     Adapted(Adapter),
 }
 
-/// The trained parameters, and how the model's follow from them.
+/// The trained parameters, and the way in which the model's parameters follow from them.
 #[derive(Clone, Debug)]
 pub struct Selection {
     specs: Arc<[ParamSpec]>,
-    /// Of each parameter of the model.
+    /// The role of each parameter of the model.
     roles: Vec<Role>,
 }
 
 impl Selection {
-    /// The choice of a plan for a model of `layers` blocks; `None` if all parameters are trained.
+    /// Returns the selection of a plan for a model of `layers` blocks, or `None` if all parameters
+    /// are trained.
     ///
     /// # Errors
-    /// [`SelectionError`] if a target is no linear layer's matrix.
+    /// [`SelectionError`] if a target is not the matrix of a linear layer.
     pub fn new(
         trainable: &plan::Trainable,
         layout: &Layout,
@@ -47,7 +49,7 @@ impl Selection {
         }
     }
 
-    /// What belongs to block `first` or a later one, or follows the blocks.
+    /// Selects the parameters of block `first` and of all parts after it.
     fn last(layout: &Layout, first: usize) -> Self {
         let mut list = Vec::new();
         let role = |(spec, site): (&ParamSpec, Site)| {
@@ -93,7 +95,7 @@ impl Selection {
         Ok(Self { specs: list.into(), roles })
     }
 
-    /// Names, shapes and starts of the trained parameters.
+    /// Returns the names, shapes and initial values of the trained parameters.
     #[must_use]
     pub fn specs(&self) -> &Arc<[ParamSpec]> {
         &self.specs

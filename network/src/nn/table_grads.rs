@@ -3,11 +3,12 @@
 use super::{GradRecord, Kernels, ParamId};
 use crate::tensor::{BasicOps, Int, Tensor};
 
-/// The parts of a table's gradients. They make one record: the norm of their sum has all cross terms.
+/// The parts of a table's gradients. They make one record, because the norm of their sum has all
+/// cross terms.
 pub(super) struct TableGrads<B: Kernels> {
-    /// Uses whose part is not there yet.
+    /// Number of uses whose gradient has not arrived yet.
     pub missing: usize,
-    /// Of each look-up; the last of the forward pass comes first.
+    /// Tokens of each look-up, the last one of the forward pass first.
     pub tokens: Vec<Tensor<B, 2, Int>>,
     pub grads: Vec<Tensor<B, 3>>,
     pub head: Option<HeadGrad<B>>,
@@ -37,7 +38,7 @@ impl<B: Kernels> TableGrads<B> {
     }
 }
 
-/// Tensors along the second axis, the last first; `None` of no tensor.
+/// Joins tensors along the second axis, the last tensor first; `None` without tensors.
 fn side_by_side<B: Kernels, const D: usize, K: BasicOps<B>>(
     mut parts: Vec<Tensor<B, D, K>>,
 ) -> Option<Tensor<B, D, K>> {

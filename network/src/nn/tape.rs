@@ -1,8 +1,9 @@
-//! A pass of a model over a batch, and the tape that its backward pass is read from.
+//! A pass of a model over a batch, and the tape that its backward pass reads.
 //!
-//! A model has a forward pass only. It takes a [`Pass`] and applies operators to values ([`Var`]). In training, an operator
-//! notes on the tape how to turn the gradient of its output into the gradients of its inputs and the records of its
-//! parameters. [`Pass::backward`] runs these notes in reverse.
+//! A model has a forward pass only. It takes a [`Pass`] and applies operators to values ([`Var`]).
+//! In training, an operator notes on the tape how to turn the gradient of its output into the
+//! gradients of its inputs and the records of its parameters. [`Pass::backward`] runs these notes
+//! in reverse.
 //!
 //! An operator notes nothing, and saves nothing, if neither its parameters nor anything before it is trained.
 
@@ -22,17 +23,18 @@ pub struct Var<B: Kernels> {
     pub(super) slot: Option<Slot>,
 }
 
-/// Where the gradient of a value is added up. A value that no trained parameter can change has none.
+/// The place at which the gradient of a value is summed. A value that no trained parameter can
+/// change has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(usize);
 
 impl Slot {
-    /// Of the values inside a block that is computed twice, the first time.
+    /// The slot of values inside a block that is computed twice, in the first computation.
     const UNUSED: Self = Self(usize::MAX);
 }
 
 impl<B: Kernels> Var<B> {
-    /// A value without a gradient.
+    /// Creates a value without a gradient.
     pub fn constant(value: Tensor<B, 3>) -> Self {
         Self { value, slot: None }
     }
@@ -42,21 +44,21 @@ impl<B: Kernels> Var<B> {
         self.value
     }
 
-    /// The sizes of its axes.
+    /// Returns the sizes of the axes.
     pub fn dims(&self) -> [usize; 3] {
         self.value.dims()
     }
 }
 
-/// One pass of a model over a batch: for training, for measuring or for generating.
+/// A pass of a model over a batch: for training, for measuring or for generating.
 pub struct Pass<'a, B: Kernels> {
     weights: &'a Weights<B>,
     mode: Mode<'a, B>,
     nodes: Vec<Node<'a, B>>,
     slots: usize,
-    /// How many operators use each table that is trained.
+    /// Number of operators that use each trained table.
     uses: BTreeMap<ParamId, usize>,
-    /// Of a training pass, if it has one.
+    /// Dropout of a training pass, if it has any.
     pub(super) dropout: Option<Dropout>,
     /// Gradients that the backward pass starts from.
     seeds: Vec<(Slot, Tensor<B, 3>)>,
@@ -68,7 +70,8 @@ enum Mode<'a, B: Kernels> {
     Train {
         recompute: bool,
     },
-    /// The first of the two forward passes of a block that is computed twice: it only tells which values need a gradient.
+    /// The first of the two forward passes of a block that is computed twice. It only determines
+    /// which values need a gradient.
     Skim,
 }
 
@@ -79,9 +82,9 @@ enum Node<'a, B: Kernels> {
         output: Slot,
         backward: Step<'a, B>,
     },
-    /// The records of what was noted after this are complete once the backward pass arrives here.
+    /// The records of operators noted after this are complete once the backward pass arrives here.
     BlockStart,
-    /// The record of this table is left here at the earliest.
+    /// The record of this table is not left before the backward pass arrives here.
     Table(ParamId),
 }
 
@@ -91,19 +94,21 @@ impl<'a, B: Kernels> Pass<'a, B> {
         Self { weights, mode, nodes, slots: 0, uses, dropout: None, seeds }
     }
 
-    /// A pass that notes what the backward pass needs. With `recompute`, blocks keep their inputs alone and are computed
-    /// again where the backward pass needs them: less memory, the same bits.
+    /// Creates a pass that notes what the backward pass needs. With `recompute`, blocks keep only
+    /// their inputs and are recomputed when the backward pass needs them: less memory, the same
+    /// bits.
     pub fn training(weights: &'a Weights<B>, recompute: bool) -> Self {
         Self::new(weights, Mode::Train { recompute })
     }
 
-    /// A forward pass alone.
+    /// Creates a forward pass without a backward pass.
     pub fn measuring(weights: &'a Weights<B>) -> Self {
         Self::new(weights, Mode::Measure)
     }
 
-    /// A forward pass over the tokens that follow those that `cache` has seen: at first those of a prompt, then one token of
-    /// each row. Attention adds its keys and values to the cache; heads give the logits of the last position alone.
+    /// Creates a forward pass over the tokens that follow those that `cache` has seen: at first
+    /// those of a prompt, then one token of each row. Attention adds its keys and values to the
+    /// cache; heads return the logits of the last position alone.
     pub fn generating(weights: &'a Weights<B>, cache: &'a mut Cache<B>) -> Self {
         cache.begin();
         Self::new(weights, Mode::Generate(cache))
@@ -114,7 +119,7 @@ impl<'a, B: Kernels> Pass<'a, B> {
         self.weights
     }
 
-    /// What generation keeps of the positions before; `None` in other passes.
+    /// Returns the cache of the previous positions, or `None` if the pass does not generate.
     pub fn cache(&mut self) -> Option<&mut Cache<B>> {
         match &mut self.mode {
             Mode::Generate(cache) => Some(cache),
@@ -122,7 +127,8 @@ impl<'a, B: Kernels> Pass<'a, B> {
         }
     }
 
-    /// A layer's product, as [`Weights::product`]; in generation by [`Kernels::wide_product`].
+    /// Returns a layer's product, computed by [`Weights::product`] or, in generation, by
+    /// [`Kernels::wide_product`].
     ///
     /// # Shapes
     /// - a: `[m, k]`, b: `[k, n]`
@@ -134,7 +140,7 @@ impl<'a, B: Kernels> Pass<'a, B> {
         }
     }
 
-    /// [`Self::product`] and a bias. `[n]`
+    /// Returns [`Self::product`] plus a bias of shape `[n]`.
     pub(super) fn affine(&self, a: Tensor<B, 2>, b: Tensor<B, 2>, bias: Tensor<B, 1>) -> Tensor<B, 2> {
         match self.mode {
             Mode::Generate(_) => B::wide_product(a, b) + bias.unsqueeze(),
@@ -142,7 +148,8 @@ impl<'a, B: Kernels> Pass<'a, B> {
         }
     }
 
-    /// In a generating pass after the first, the position of each row's one token. Positions start at 0 in all other passes.
+    /// Returns the position of each row's single token, in a generating pass after the first.
+    /// Positions start at 0 in all other passes.
     pub fn rows_at(&self) -> Option<&[usize]> {
         match &self.mode {
             Mode::Generate(cache) => Some(cache.positions()).filter(|positions| !positions.is_empty()),
@@ -150,13 +157,13 @@ impl<'a, B: Kernels> Pass<'a, B> {
         }
     }
 
-    /// What the next operator kept, in a generating pass after the first.
+    /// Returns the cache, in a generating pass after the first.
     pub(super) fn later_cache(&mut self) -> Option<&mut Cache<B>> {
         self.cache().filter(|cache| !cache.positions().is_empty())
     }
 
-    /// Turns an operator's output into a value. `needed` says whether the backward pass has to go through it; `backward`
-    /// takes the gradient of the output.
+    /// Turns an operator's output into a value. `needed` says whether the backward pass has to
+    /// visit it; `backward` receives the gradient of the output.
     pub fn note(
         &mut self,
         value: Tensor<B, 3>,
@@ -175,7 +182,8 @@ impl<'a, B: Kernels> Pass<'a, B> {
         Var { value, slot }
     }
 
-    /// Says that an operator uses a table of which there is one record for all uses. Returns whether it is trained.
+    /// Registers an operator's use of a table, whose uses share one record. Returns whether the
+    /// table is trained.
     pub(super) fn use_table(&mut self, table: ParamId) -> bool {
         let trained = self.weights.trains(table);
         if trained && matches!(self.mode, Mode::Train { .. } | Mode::Skim) {
@@ -184,16 +192,16 @@ impl<'a, B: Kernels> Pass<'a, B> {
         trained
     }
 
-    /// Has the record of a table that only a later operator uses left when the backward pass arrives here. It fixes the order
-    /// in which squared norms are summed.
+    /// Leaves the record of a table when the backward pass arrives here, although only a later
+    /// operator uses the table. This fixes the order in which squared norms are summed.
     pub fn leave_record_here(&mut self, table: ParamId) {
         if self.use_table(table) {
             self.nodes.push(Node::Table(table));
         }
     }
 
-    /// Applies a block of operators. Its records are handed over together, and it is the part that is computed twice if the
-    /// pass recomputes. `block` must use no other values than its inputs.
+    /// Applies a block of operators. Its records are passed on together, and it is the unit that is
+    /// computed twice if the pass recomputes. `block` must use no values other than its inputs.
     pub fn block<const N: usize>(
         &mut self,
         inputs: [Var<B>; N],
@@ -228,7 +236,7 @@ impl<'a, B: Kernels> Pass<'a, B> {
         })
     }
 
-    /// The same value as the start of a tape of its own.
+    /// Returns the same value as the start of a new tape.
     fn leaf(&mut self, input: Var<B>) -> Var<B> {
         let slot = input.slot.is_some().then(|| self.fresh());
         Var { value: input.value, slot }
@@ -239,7 +247,8 @@ impl<'a, B: Kernels> Pass<'a, B> {
         Slot(self.slots - 1)
     }
 
-    /// Starts the backward pass from an output: `gradient` turns its value into the gradient of the loss by it.
+    /// Starts the backward pass from an output. `gradient` turns its value into the gradient of the
+    /// loss with respect to it.
     pub fn seed(&mut self, output: Var<B>, gradient: impl FnOnce(Tensor<B, 3>) -> Tensor<B, 3>) {
         if let Some(slot) = output.slot {
             self.seeds.push((slot, gradient(output.value)));
@@ -260,7 +269,7 @@ impl<'a, B: Kernels> Pass<'a, B> {
     }
 }
 
-/// A backward pass under way.
+/// A backward pass in progress.
 pub struct Backward<'p, B: Kernels> {
     /// The weights of the forward pass.
     pub weights: &'p Weights<B>,
@@ -281,7 +290,8 @@ impl<B: Kernels> Backward<'_, B> {
         });
     }
 
-    /// Leaves the record of a parameter, made for its place among the trained ones; none if it is not trained.
+    /// Leaves the record of a parameter, made for its place among the trained ones, unless it is
+    /// not trained.
     pub fn record(&mut self, param: ParamId, record: impl FnOnce(ParamId) -> GradRecord<B>) {
         self.records.extend(self.weights.trained(param).map(record));
     }
@@ -291,12 +301,12 @@ impl<B: Kernels> Backward<'_, B> {
         self.records.extend(records);
     }
 
-    /// Leaves the gradients of a small parameter, one row an example. `[batch, n]`
+    /// Leaves the gradients of a small parameter, one row for each example. `[batch, n]`
     pub fn explicit(&mut self, param: ParamId, grads: Tensor<B, 2>) {
         self.record(param, |param| GradRecord::Explicit { param, grads });
     }
 
-    /// Leaves what a look-up in a table gives its gradient.
+    /// Leaves the contribution of a look-up to the gradient of a table.
     ///
     /// # Shapes
     /// - tokens: `[batch, looked_up]`, grad: `[batch, looked_up, d]`
@@ -307,7 +317,8 @@ impl<B: Kernels> Backward<'_, B> {
         });
     }
 
-    /// Leaves what a head gives the gradient of the table that its logits are products with.
+    /// Leaves the contribution of a head to the gradient of the table with which it makes its
+    /// logits.
     ///
     /// # Shapes
     /// - hidden: `[batch, targets, d]`, logits_grad: `[batch, targets, vocabulary]`
@@ -340,7 +351,7 @@ impl<B: Kernels> Backward<'_, B> {
         }
     }
 
-    /// Runs the tape of a block that was computed again, and carries the gradients of its inputs over.
+    /// Runs the tape of a recomputed block, and passes the gradients of its inputs on.
     fn run_block(
         &mut self,
         pass: Pass<'_, B>,

@@ -13,26 +13,26 @@ use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ParamId(pub usize);
 
-/// What a parameter starts from.
+/// The initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initial {
-    /// Every element the same.
+    /// The same value for every element.
     Constant(f32),
     /// Independent normal values of mean 0.
     Normal {
-        /// Their standard deviation.
+        /// Standard deviation.
         std: f64,
     },
 }
 
-/// A parameter's name in the checkpoint, its shape and its start.
+/// A parameter's name in the checkpoint, its shape and its initial values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamSpec {
-    /// Hugging Face name.
+    /// Name in Hugging Face's checkpoints.
     pub name: String,
     /// Row-major shape.
     pub shape: Vec<usize>,
-    /// First value.
+    /// Initial values.
     pub initial: Initial,
 }
 
@@ -52,8 +52,8 @@ impl ParamSpec {
 
 /// Values of all parameters of a model, flat, in the order of their [`ParamId`].
 ///
-/// Frozen values, and those under an adapter, may be held in 16 bits. They are widened, and the adapter is added, wherever a
-/// layer uses them, so their number format affects memory and time only.
+/// Frozen values, and those under an adapter, may be held in 16 bits. A layer that uses them widens
+/// them and adds the adapter, so their number format affects memory and time only.
 #[derive(Clone, Debug)]
 pub struct Weights<B: Backend> {
     specs: Arc<[ParamSpec]>,
@@ -68,7 +68,7 @@ pub struct Weights<B: Backend> {
 struct Part<B: Backend> {
     selection: Arc<Selection>,
     trained: Vec<Tensor<B, 1>>,
-    /// All of the model's parameters as they were before training.
+    /// All parameters of the model before training.
     base: Vec<Tensor<B, 1>>,
 }
 
@@ -83,7 +83,7 @@ impl<B: Backend> Part<B> {
         adapter.merge(frozen, a, b)
     }
 
-    /// The trained values that leave the model's as they are; adapters keep theirs.
+    /// Sets the trained values of whole parameters to the model's. Adapters keep theirs.
     fn restart(&mut self) {
         for (&role, base) in self.selection.roles().iter().zip(&self.base) {
             if let Role::Whole(at) = role {
@@ -94,13 +94,14 @@ impl<B: Backend> Part<B> {
 }
 
 impl<B: Kernels> Weights<B> {
-    /// Draws first values in the order of the list.
+    /// Draws initial values in the order of the list.
     pub fn initialize(specs: Arc<[ParamSpec]>, stream: &mut Stream, device: &B::Device) -> Self {
         let values = specs.iter().map(|spec| draw(spec, stream, device)).collect();
         Self::new(specs, values)
     }
 
-    /// First values in the order of the list: those that `given` has, in their number format, and draws for all others.
+    /// Returns initial values in the order of the list: those that `given` returns, in their number
+    /// format, and drawn ones for all others.
     ///
     /// # Errors
     /// Those of `given`.
@@ -115,12 +116,12 @@ impl<B: Kernels> Weights<B> {
         Ok(Self::new(specs, values))
     }
 
-    /// Given values of 32 bits, in the order of the list.
+    /// Creates weights from given values of 32 bits, in the order of the list.
     pub fn new(specs: Arc<[ParamSpec]>, values: Vec<Tensor<B, 1>>) -> Self {
         Self { specs, values, dtype: FloatDType::F32, precision: Precision::F32, part: None }
     }
 
-    /// From now on only the chosen parameters are trained; new adapters are drawn.
+    /// Restricts training to the selected parameters, and draws new adapters.
     #[must_use]
     pub fn restrict(mut self, selection: Selection, stream: &mut Stream, device: &B::Device) -> Self {
         let trained =
@@ -135,13 +136,13 @@ impl<B: Kernels> Weights<B> {
         Self { part: Some(part), ..self }
     }
 
-    /// All values in 32 bits, as training all of them needs.
+    /// Widens all values to 32 bits, which training all of them needs.
     #[must_use]
     pub fn widened(self) -> Self {
         Self { values: self.values.into_iter().map(widen).collect(), ..self }
     }
 
-    /// The same values in another float format; tests take gradients in f64.
+    /// Converts the values to another float format; tests take gradients in f64.
     #[must_use]
     pub fn cast(self, dtype: FloatDType) -> Self {
         let cast = |values: Vec<Tensor<B, 1>>| values.into_iter().map(|value| value.cast(dtype)).collect();
@@ -149,7 +150,8 @@ impl<B: Kernels> Weights<B> {
         Self { specs: self.specs, values: cast(self.values), dtype, precision: self.precision, part }
     }
 
-    /// Names and shapes of the trained parameters: those that have gradients, noise and optimizer state.
+    /// Returns the names and shapes of the trained parameters: those that have gradients, noise and
+    /// optimizer state.
     #[must_use]
     pub fn specs(&self) -> &[ParamSpec] {
         self.part.as_ref().map_or(&self.specs, |part| part.selection.specs())
@@ -173,7 +175,7 @@ impl<B: Kernels> Weights<B> {
         }
     }
 
-    /// Puts new values of the whole model in place of the old; adapters keep theirs.
+    /// Replaces the values of the whole model. Adapters keep theirs.
     ///
     /// # Panics
     /// If the number of tensors differs.
@@ -192,7 +194,8 @@ impl<B: Kernels> Weights<B> {
         !matches!(self.role(param), Role::Frozen)
     }
 
-    /// The place of this parameter of the model among the trained ones, if it is trained as it is.
+    /// Returns the place of this parameter of the model among the trained ones, if it is trained
+    /// itself.
     pub fn trained(&self, param: ParamId) -> Option<ParamId> {
         match self.role(param) {
             Role::Whole(place) => Some(place),
@@ -200,7 +203,7 @@ impl<B: Kernels> Weights<B> {
         }
     }
 
-    /// The modules that have adapters, by name, and how their matrices are stored.
+    /// Returns the names of the modules that have adapters, and the storage of their matrices.
     pub fn adapted(&self) -> Vec<(&str, Stored)> {
         let stored = (0..self.specs.len()).map(|at| Some(self.adapter(ParamId(at))?.stored));
         self.specs.iter().zip(stored).filter_map(|(spec, stored)| Some((module(spec), stored?))).collect()
@@ -218,7 +221,7 @@ impl<B: Kernels> Weights<B> {
         self.part.as_ref().map_or(Role::Whole(param), |part| part.selection.role(param))
     }
 
-    /// Makes the model's parameters follow the trained ones.
+    /// Computes the model's parameters from the trained ones.
     fn merge(&mut self) {
         let Some(part) = &self.part else { return };
         for (place, &role) in part.selection.roles().iter().enumerate() {
@@ -250,7 +253,7 @@ impl<B: Kernels> Weights<B> {
         self.part.as_ref().map_or(&self.values, |part| &part.trained)
     }
 
-    /// Puts new values of the trained parameters in place of the old.
+    /// Replaces the values of the trained parameters.
     ///
     /// # Panics
     /// If the number of tensors differs: the optimizer and the loader keep the list as it is.
@@ -263,7 +266,7 @@ impl<B: Kernels> Weights<B> {
         self.merge();
     }
 
-    /// Gives the trained values away, so that an update may reuse their memory.
+    /// Moves the trained values out, so that an update may reuse their memory.
     pub fn take(&mut self) -> Vec<Tensor<B, 1>> {
         match &mut self.part {
             Some(part) => std::mem::take(&mut part.trained),
@@ -295,7 +298,7 @@ impl<B: Kernels> Weights<B> {
         self.model_value(id).reshape([shape[0], shape[1]])
     }
 
-    /// Some rows of a table.
+    /// Returns the given rows of a table.
     ///
     /// # Shapes
     /// - rows: `[n]`
@@ -304,11 +307,11 @@ impl<B: Kernels> Weights<B> {
         widen(matrix(&self.values, &self.specs, table).select(0, rows))
     }
 
-    /// A layer's product on its way forward or backward, in the chosen precision.
+    /// Returns a layer's product, forward or backward, in the chosen precision.
     ///
-    /// Rounding here makes another function of the weights, and other gradients, of each example. What a gradient may move
-    /// is bounded all the same: norms and clipped sums are made of the same recorded factors, by
-    /// [`Kernels::product`], which never rounds more than 32 bits do.
+    /// Rounding changes the function that the weights compute, and with it each example's gradient.
+    /// The sensitivity stays bounded: norms and clipped sums are computed from the same recorded
+    /// factors by [`Kernels::product`], which never rounds more than 32 bits do.
     ///
     /// # Shapes
     /// - a: `[…, m, k]`, b: `[…, k, n]`
@@ -320,7 +323,7 @@ impl<B: Kernels> Weights<B> {
         }
     }
 
-    /// [`Self::product`] and a bias.
+    /// Returns [`Self::product`] plus a bias.
     ///
     /// # Shapes
     /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`, bias: `[d_out]`
@@ -371,7 +374,7 @@ mod tests {
     use crate::nn::{LinearSpec, ParamList};
     use crate::tensor::{Flex, FlexDevice, TensorData, to_host};
 
-    /// Of two frozen matrices in 16 bits, one has an adapter. A trained vector is in 32 bits.
+    /// One of two frozen matrices in 16 bits has an adapter. A trained vector is in 32 bits.
     #[test]
     fn frozen_weights_stay_in_16_bits_and_read_as_32() {
         let mut list = ParamList::default();

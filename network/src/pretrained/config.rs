@@ -1,10 +1,10 @@
-//! Whether a checkpoint's `config.json` describes the plan's model.
+//! Checks that a checkpoint's `config.json` describes the plan's model.
 
 use serde_json::Value;
 
 use crate::model::{HuggingFace, Setting};
 
-/// Fields of any family that say nothing about what the model computes without dropout.
+/// Fields of any family that do not affect the model's computation without dropout.
 const IRRELEVANT: [&str; 65] = [
     "_attn_implementation",
     "_attn_implementation_autoset",
@@ -74,7 +74,8 @@ const IRRELEVANT: [&str; 65] = [
     "vocab_size",
 ];
 
-/// Fields of which every family has one value, as JSON, unless its own configuration states another.
+/// Fields for which every family supports a single value, as JSON, unless its own configuration
+/// states another.
 const FIXED: [(&str, &str); 4] = [
     ("add_cross_attention", "false"),
     ("is_decoder", "false"),
@@ -82,7 +83,8 @@ const FIXED: [(&str, &str); 4] = [
     ("tie_encoder_decoder", "false"),
 ];
 
-/// Accepts a checkpoint's configuration that describes the model of ours; else says what differs, with both values.
+/// Accepts a checkpoint's configuration if it describes our model. Otherwise describes the
+/// difference, with both values.
 pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Result<(), String> {
     let Some(fields) = ours.as_object() else { return Err("the model has no configuration".to_owned()) };
     let their = field(family, theirs, "model_type");
@@ -141,7 +143,7 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// Accepts labels of a checkpoint's own head that are those of ours in the same order, or have no names.
+/// Accepts labels of a checkpoint's own head that equal ours in the same order, or have no names.
 pub(super) fn check_labels(ours: &Value, theirs: &Value) -> Result<(), String> {
     let Some(labels) = theirs["id2label"].as_object() else { return Ok(()) };
     let unnamed = labels.iter().all(|(id, label)| label.as_str() == Some(&format!("LABEL_{id}")));
@@ -183,7 +185,7 @@ pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// The refusal of a value that a setting of the family does not take.
+/// Returns the refusal of a value that a setting of the family does not accept.
 pub(super) fn not_taken(setting: &Setting, value: &Value) -> String {
     format!("config.json has {} = {value}; allowed: {}", setting.name, setting.kind.allowed())
 }

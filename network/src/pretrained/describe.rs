@@ -1,4 +1,4 @@
-//! The model of a plan that fits a checkpoint, read off its `config.json`.
+//! Describes the plan's model that fits a checkpoint, from its `config.json`.
 
 use std::path::Path;
 
@@ -10,17 +10,17 @@ use super::config::{check, field, not_taken, same};
 use super::{CONFIG_FILE_NAME, refused};
 use crate::model::{Backbone, HuggingFace, Kind, Network};
 
-/// Most tokens that a plan's window may have.
+/// Largest number of tokens of a plan's window.
 const LONGEST_CONTEXT: u64 = 131_072;
 /// Sizes that every plan gives.
 const REQUIRED: [&str; 5] = ["context", "d_ff", "d_model", "heads", "layers"];
-/// Tokens of a window of a model without a limit, in a file that names none.
+/// Number of tokens of a window, for a model without a limit whose file states none.
 const USUAL_CONTEXT: u64 = 512;
 
 /// The model of a plan that starts from the checkpoint in a folder. Its tensors are not read.
 ///
 /// # Errors
-/// [`FileError::Refused`] with the field of `config.json` that asks for what no family here has.
+/// [`FileError::Refused`] with the field of `config.json` that no family here supports.
 pub fn describe(folder: &Path) -> Result<plan::Model, FileError> {
     let wrong = |what: String| refused("describe", folder, &what);
     let path = folder.join(CONFIG_FILE_NAME);
@@ -56,7 +56,8 @@ fn of_config(config: &Value) -> Result<plan::Model, String> {
     }))
 }
 
-/// The model of this family that has all that the configuration asks for, with its layers in the family's usual order or listed.
+/// Returns the model of this family that meets the configuration, with its layers in the family's
+/// usual order or listed.
 fn fitted(family: Family, config: &Value, lists_layers: bool) -> Result<plan::Model, String> {
     let theirs = Backbone::hugging_face(family);
     let mut fields = sizes(theirs, config)?;
@@ -96,7 +97,7 @@ fn sizes(family: &HuggingFace, config: &Value) -> Result<Map<String, Value>, Str
             "family" => continue,
             "untied" if value == true => continue,
             "untied" => _ = sizes.insert(of_plan.to_owned(), json!(true)),
-            // A size that the family does not have, or one that a plan must give.
+            // The family lacks this size, or the plan must state it.
             _ if value.is_null() && !REQUIRED.contains(&of_plan) => {}
             _ if value.is_null() => return Err(format!("config.json has no {name}")),
             "context" => {
@@ -215,11 +216,11 @@ mod tests {
         assert!(message.contains("there is no config.json"), "{message}");
     }
 
-    /// A plan that lacks what a checkpoint has is told what to write.
+    /// The refusal of a plan that lacks a setting of the checkpoint says what to write.
     #[test]
     fn a_setting_that_the_plan_lacks_is_named_with_what_to_write() {
         for case in vectors::rms_decoders() {
-            // Windows and the layers that have them only come together.
+            // A window and the layers that have it are only given together.
             let together =
                 |name: &str| case.name == "qwen2_window" && ["layer_types", "sliding_window"].contains(&name);
             for name in case.model.config.keys().filter(|name| !together(name)) {

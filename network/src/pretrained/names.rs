@@ -1,4 +1,4 @@
-//! Which tensor of a checkpoint is which parameter.
+//! Assigns the tensors of a checkpoint to the parameters of a model.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use crate::model::HuggingFace;
 use crate::nn::ParamSpec;
 use crate::tensor_file::{NamedTensor, StoredValues};
 
-/// What a checkpoint gives a model.
+/// The contents of a checkpoint, assigned to a model.
 #[derive(Debug)]
 pub struct Assigned<Values = Vec<f32>> {
-    /// In the order of the model's parameters, without the drawn ones.
+    /// Weights in the order of the model's parameters, without the drawn ones.
     pub weights: Vec<NamedTensor<Values>>,
     /// Names of parameters of a head for labels that the checkpoint lacks.
     pub drawn: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Assigned<Values = Vec<f32>> {
 }
 
 impl Assigned<StoredValues> {
-    /// The same with all values in 32 bits.
+    /// Converts all values to 32 bits.
     pub(super) fn in_f32(self) -> Assigned {
         let Self { weights, drawn, ignored } = self;
         let wide = |NamedTensor { name, shape, data }: NamedTensor<StoredValues>| NamedTensor {
@@ -31,8 +31,8 @@ impl Assigned<StoredValues> {
     }
 }
 
-/// The tensor of each parameter. A model that `predicts_labels` has no use for a head for tokens, and may have a head that
-/// the checkpoint lacks.
+/// Assigns a tensor to each parameter. A model that `predicts_labels` does not use a head for
+/// tokens, and may have a head that the checkpoint lacks.
 pub(super) fn assign(
     family: &HuggingFace,
     tensors: &BTreeMap<String, NamedTensor<StoredValues>>,
@@ -96,7 +96,7 @@ fn current<'a>(family: &HuggingFace, name: &'a str) -> Cow<'a, str> {
     family.renamed.iter().find_map(renamed).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// The tensor under the parameter's name; of a table of positions, as many as the model has.
+/// Returns the tensor with the parameter's name. A table of positions is cut to the model's number.
 fn fitted(
     tensor: &NamedTensor<StoredValues>,
     spec: &ParamSpec,

@@ -19,7 +19,7 @@ const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
 /// A checkpoint on the host: its configuration, its tensors in the number formats of their files, and its digest.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// What names the folder: a field of the plan, or an option.
+    /// The field of the plan or the option that names the folder.
     field: &'static str,
     folder: PathBuf,
     config: Value,
@@ -31,13 +31,13 @@ impl Checkpoint {
     /// Reads `config.json` and `model.safetensors`, or the files that `model.safetensors.index.json` names.
     ///
     /// # Errors
-    /// [`FileError`] for files that are missing or malformed, tensors of other formats than 16-, 32- and 64-bit floats,
-    /// and tensors that are there twice.
+    /// [`FileError`] for files that are missing or malformed, tensors of other formats than 16-, 32-
+    /// and 64-bit floats, and duplicate tensors.
     pub fn read(folder: &Path) -> Result<Self, FileError> {
         Self::named_by(super::FIELD, folder)
     }
 
-    /// As [`Self::read`], for a folder that is named elsewhere than in a plan.
+    /// Reads a folder as [`Self::read`] does, if another field or an option names it.
     pub fn named_by(field: &'static str, folder: &Path) -> Result<Self, FileError> {
         let refused = |folder: &Path, what: &dyn std::fmt::Display| refused(field, folder, what);
         if !folder.is_dir() {
@@ -70,8 +70,9 @@ impl Checkpoint {
         &self.sha256
     }
 
-    /// Number of tokens of the checkpoint's table, for a tokenizer of so many. A table may be longer than its
-    /// tokenizer: some are padded to a round number.
+    /// Returns the number of tokens of the checkpoint's table, for a tokenizer with `tokenizer`
+    /// tokens. The table may be longer than the tokenizer, because some tables are padded to a
+    /// round number.
     ///
     /// # Errors
     /// [`FileError::Refused`] if the table is too short or its size is not given.
@@ -88,12 +89,12 @@ impl Checkpoint {
         }
     }
 
-    /// Its `config.json`.
+    /// Returns the folder's `config.json`.
     pub fn config(&self) -> &Value {
         &self.config
     }
 
-    /// The weights of a network without a head.
+    /// Returns the weights of a network without a head.
     ///
     /// # Errors
     /// As [`Self::weights`].
@@ -101,7 +102,7 @@ impl Checkpoint {
         Ok(self.assigned(&network.specs(), &network.hf_config(), true)?.in_f32().weights)
     }
 
-    /// The weights of a model of these parameters and this configuration, in 32 bits.
+    /// Returns the weights of a model with these parameters and this configuration, in 32 bits.
     ///
     /// # Errors
     /// As [`Self::stored_weights`].
@@ -109,11 +110,12 @@ impl Checkpoint {
         Ok(self.stored_weights(specs, model)?.in_f32())
     }
 
-    /// The weights of a model of these parameters and this configuration.
+    /// Returns the weights of a model with these parameters and this configuration.
     ///
     /// # Errors
-    /// [`FileError::Refused`] where the configurations differ, with both values; for a tensor that is missing, unknown, of
-    /// another shape, or tied to one that it differs from; for a head of other labels.
+    /// [`FileError::Refused`] if the configurations differ, with both values; for a tensor that is
+    /// missing, unknown, of another shape, or different from the tensor that it is tied to; for a
+    /// head with other labels.
     pub fn stored_weights(
         &self,
         specs: &[ParamSpec],
@@ -155,7 +157,7 @@ fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, FileEr
     let index: Value = serde_json::from_slice(&durable::read(&index)?).map_err(|error| wrong(&error))?;
     let map = index["weight_map"].as_object().ok_or_else(|| wrong(&"it has no weight_map"))?;
     let shard = |name: &Value| match name.as_str() {
-        // A name, not a path: nothing outside the folder is read.
+        // It must be a name, not a path, so that nothing outside the folder is read.
         Some(name) if Path::new(name).file_name().is_some_and(|last| last == name) => {
             let is_there = folder.join(name).is_file();
             let missing = || wrong(&format!("{name} is missing; fetch all files of the checkpoint"));
@@ -166,7 +168,7 @@ fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, FileEr
     map.values().map(shard).collect()
 }
 
-/// What to do about a folder without `model.safetensors`.
+/// Describes what to do about a folder without `model.safetensors`.
 fn without_tensors(folder: &Path) -> String {
     let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
     match pickled.into_iter().find(|name| folder.join(name).exists()) {
@@ -186,8 +188,8 @@ struct Shard {
 }
 
 impl Shard {
-    /// Reads one tensor after the other: the whole file is never in memory beside them. The inner error says what is wrong with
-    /// the file.
+    /// Reads one tensor after the other, so that the whole file is never in memory as well. The
+    /// inner error describes the fault of the file.
     fn read(path: &Path) -> Result<Result<Self, String>, FileError> {
         let storage = |error: std::io::Error| FileError::storage("read", path, &error);
         let mut file = durable::open(path)?;
@@ -218,7 +220,7 @@ impl Shard {
             bytes.resize(length, 0);
             file.read_exact(&mut bytes).map_err(storage)?;
             digest.update(&bytes);
-            // Whole numbers are buffers, such as positions; they can have no weight's name.
+            // Integer tensors are buffers, such as positions. They cannot have a weight's name.
             let data = StoredValues::new(info.dtype, bytes).unwrap_or_else(|| Vec::new().into());
             if !data.is_finite() {
                 return Ok(Err(format!("tensor {name} holds a value that is no finite number")));

@@ -177,7 +177,7 @@ fn a_table_may_be_longer_than_the_tokenizer_but_not_shorter() {
     );
 }
 
-/// A checkpoint whose bytes were changed is read or refused, whatever the change: a panic fails the test.
+/// A checkpoint with changed bytes is read or refused, whatever the change. A panic fails the test.
 #[test]
 fn damaged_checkpoints_are_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -278,7 +278,8 @@ fn data(weights: Vec<NamedTensor>) -> Vec<(String, Vec<f32>)> {
     weights.into_iter().map(|tensor| (tensor.name, tensor.data)).collect()
 }
 
-/// bert-base-chinese and the multilingual ones describe a pooler that no version of the model has; distilgpt2 counts labels.
+/// bert-base-chinese and the multilingual models describe a pooler that no version of the model
+/// has; distilgpt2 states a number of labels.
 #[test]
 fn fields_of_published_files_that_say_nothing_are_passed_over() {
     let chinese = |config: &mut Value| {
@@ -328,7 +329,7 @@ fn a_t5_of_version_1_1_that_transformers_5_wrote_keeps_its_head() {
     assert!(refusal.contains("tie_word_embeddings"), "{refusal}");
 }
 
-/// What a configuration says of another family, or in a field that is not known here, is never passed over.
+/// A configuration of another family, or with an unknown field, is never accepted silently.
 #[test]
 fn another_family_and_unknown_fields_are_refused_by_name() {
     let refusal =

@@ -21,7 +21,8 @@ use crate::tensor::{DType, FloatDType, Tensor, TensorData, from_host, to_host};
 /// A tensor on the host under its name in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedTensor<Values = Vec<f32>> {
-    /// Hugging Face name, or in a checkpoint one that begins with `optimizer.` or `clipping.`.
+    /// Name in Hugging Face's checkpoints. In a checkpoint of a run, some names begin with
+    /// `optimizer.` or `clipping.`.
     pub name: String,
     /// Row-major shape.
     pub shape: Vec<usize>,
@@ -100,7 +101,7 @@ impl StoredValues {
         self.bytes.chunks_exact(size).all(|bytes| word(&bytes[size - 2..]) & exponent != exponent)
     }
 
-    /// A tensor in the same format, or in 32 bits on a device that does not hold 16.
+    /// Creates a tensor in the same format, or in 32 bits on a device that does not hold 16.
     pub fn into_tensor<B: Kernels>(self, device: &B::Device) -> Tensor<B, 1> {
         let length = self.len();
         if self.format == DType::F32 || !B::HOLDS_16_BITS {
@@ -220,7 +221,7 @@ impl NumberFormat {
         }
     }
 
-    /// As `transformers` names it.
+    /// Returns the name of the format in `transformers`.
     #[must_use]
     pub fn of_transformers(self) -> &'static str {
         match self {
@@ -260,12 +261,12 @@ const PRIVACY: &str = "privacy";
 /// Name of the stage in the metadata of a file.
 const PRIVACY_ID: &str = "privacy_id";
 
-/// What a file of a model says of its privacy, so that it is known without its folder.
+/// The statement of a model file about its privacy, by which it is known without its folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrivacyMark {
-    /// What it promises.
+    /// The promise.
     pub promise: String,
-    /// The name of the run that wrote it, which no other run has.
+    /// The unique name of the run that wrote the file.
     pub id: Option<String>,
 }
 

@@ -49,7 +49,7 @@ fn write_tensors<T: View>(
     tensors.iter().try_for_each(|(_, tensor)| write(&tensor.data()))
 }
 
-/// Orders the tensors, and gives what precedes their data in a file.
+/// Orders the tensors, and returns the part of the file before their data.
 fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> io::Result<Vec<u8>> {
     // As the library orders them.
     tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
@@ -62,7 +62,8 @@ fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> io::R
     };
     let places = Metadata::new(None, tensors.iter().map(place).collect());
     let places = serde_json::to_string(&places.map_err(io::Error::other)?)?;
-    // The library writes metadata in the order of a hash table; equal weights are to give equal files.
+    // The library writes metadata in the order of a hash table, but equal weights must give equal
+    // files.
     let privacy = serde_json::Value::from(mark.promise.as_str());
     let id = mark.id.as_deref().map(|id| format!(",\"{PRIVACY_ID}\":{}", serde_json::Value::from(id)));
     let between = if tensors.is_empty() { "" } else { "," };

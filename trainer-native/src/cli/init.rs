@@ -219,8 +219,8 @@ impl InitArgs {
     }
 }
 
-/// What the user answers on a terminal; `None` where nobody can be asked. An empty answer takes what is proposed, and after
-/// one that `read` refuses the question is asked again.
+/// Asks the user on a terminal, and returns `None` without a terminal. An empty answer accepts the
+/// proposal, and the question is repeated after an answer that `read` refuses.
 fn answer<T>(
     question: &str,
     proposed: Option<&str>,

@@ -15,7 +15,7 @@ pub(super) fn print_result(figures: &impl Serialize, text: &str, json: bool) -> 
     }
 }
 
-/// Prints a result. A closed stdout is the reader's choice, not a failure.
+/// Prints a result. If the reader closed stdout, that is not a failure.
 pub(super) fn print(text: &str) -> Result<(), RunError> {
     match writeln!(stdout(), "{text}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

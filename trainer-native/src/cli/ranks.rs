@@ -36,7 +36,7 @@ pub(super) fn carry_out(arguments: Cli) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How long a rank waits for the first one to end it.
+/// Time that a rank waits for the first rank to end it.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Refuses commands that take one process.

@@ -100,10 +100,10 @@ impl ScalingArgs {
     }
 }
 
-/// More ranks than any machine has.
+/// A number of ranks that exceeds any machine's.
 const MOST_RANKS: u64 = 1 << 20;
 
-/// What is printed.
+/// The printed figures.
 #[derive(Debug, Serialize)]
 struct Scaling {
     steps: u64,

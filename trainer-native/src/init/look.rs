@@ -1,4 +1,4 @@
-//! Looks at a text: which fields its records have, and how many records and users there are.
+//! Inspects a text: the fields of its records, and the numbers of records and users.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -42,12 +42,12 @@ const USER_NAMES: [&str; 14] = [
     "account_id",
     "speaker",
 ];
-/// Records from which the fields with text are told.
+/// Number of first records by which fields with text are recognized.
 const FIRST_RECORDS: usize = 50;
 
-/// What the records of a text look like.
+/// The fields of a text's records.
 pub(crate) struct Fields {
-    /// All names of fields; none where a record is a text by itself.
+    /// Names of all fields; empty if a record is a text by itself.
     pub names: Vec<String>,
     /// The likeliest field with text.
     pub text: Option<String>,
@@ -58,7 +58,8 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Reads the first records. `columns` are the names of those of tables without a header line.
+    /// Reads the first records. `columns` are the names of the columns of tables without a header
+    /// line.
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file cannot be read, or if its first line cannot be one of names.
@@ -74,13 +75,14 @@ impl Fields {
             names.extend(fresh.into_iter().filter(|name| may_be_cells || is_field_name(name)));
         }
         let text = likeliest(&names, &TEXT_NAMES);
-        // A plan is published: what may be a cell is named in it only if it is a usual name, or if the user wrote it.
+        // A plan is published, so it names a possible cell only if it is a usual name or if the
+        // user wrote it.
         let text = if may_be_cells { text } else { text.or_else(|| longest(paths, columns, &names)) };
         let user = likeliest(&names, &USER_NAMES).filter(|user| Some(user) != text.as_ref());
         Ok(Self { names, text, user, may_be_cells })
     }
 
-    /// The names as messages show them: of those that may be cells, the usual ones alone.
+    /// Returns the names for messages. Of names that may be cells, only usual ones are shown.
     pub fn shown(&self) -> String {
         if !self.may_be_cells {
             return self.names.join(", ");
@@ -123,7 +125,7 @@ fn last_name(name: &str) -> String {
     name.rsplit('.').next().unwrap_or_default().to_lowercase()
 }
 
-/// The first of the usual names that a field has, whatever object it is in.
+/// Returns the first of the usual names that a field has, in any object.
 fn likeliest(names: &[String], usual: &[&str]) -> Option<String> {
     usual.iter().find_map(|wanted| names.iter().find(|name| last_name(name) == *wanted)).cloned()
 }
@@ -146,7 +148,7 @@ fn mean_length(path: &Path, columns: Option<&[String]>, field: &str) -> Option<f
 /// Counts of a text. They are private: only the owner of the text may see them.
 pub(crate) struct Counts {
     pub records: u64,
-    /// Number of users, and records of the user who has most; `None` without a field of users.
+    /// Number of users, and largest number of records of one user; `None` without a field of users.
     pub users: Option<(u64, u64)>,
     /// Words, by white space.
     pub words: u64,

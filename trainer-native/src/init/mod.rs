@@ -15,17 +15,17 @@ use network::pretrained;
 use training::RunError;
 use training::store::files;
 
-/// With fewer units, too few words would pass the threshold of a release.
+/// Number of units below which too few words would pass the threshold of a release.
 const LEAST_UNITS_FOR_WORDS: u64 = 2000;
-/// From here on, a vocabulary of 8000 tokens pays off.
+/// Number of units from which a vocabulary of 8000 tokens pays off.
 const MANY_UNITS: u64 = 50_000;
 /// Passes over the text.
 const EPOCHS: u64 = 6;
 
-/// What a plan from a checkpoint declares of it.
+/// The declaration about the checkpoint in a plan that starts from one.
 pub(crate) const PUBLIC: &str = "public_text";
 
-/// What the user decided.
+/// The decisions of the user.
 #[derive(Debug)]
 pub(crate) struct Choices {
     pub data: Vec<PathBuf>,
@@ -44,10 +44,11 @@ pub(crate) struct Choices {
     pub batch_size: Option<u64>,
 }
 
-/// The text of a plan that certifies.
+/// Returns the text of a plan that certifies.
 ///
 /// # Errors
-/// [`RunError::Refused`] for a checkpoint that is not supported, and for figures that no plan may have.
+/// [`RunError::Refused`] for a checkpoint that is not supported, and for figures that a plan may
+/// not have.
 pub(crate) fn propose(choices: &Choices, out: &Path) -> Result<String, RunError> {
     let value = plan_of(choices, out)?;
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
@@ -133,7 +134,7 @@ impl Start {
         })
     }
 
-    /// A small model, and a vocabulary that so many units can pay for.
+    /// Proposes a small model, and a vocabulary that this number of units can pay for.
     fn random(units: u64) -> Self {
         let (vocab_size, width, layers) = if units < MANY_UNITS { (2048, 128, 2) } else { (8000, 256, 4) };
         let has_words = units >= LEAST_UNITS_FOR_WORDS;
@@ -153,12 +154,13 @@ impl Start {
     }
 }
 
-/// A power of two near a twenty-fourth of the units, as in the quick start: larger batches have less noise per unit.
+/// Returns a power of two near a twenty-fourth of the units, as in the quick start. Larger batches
+/// have less noise per unit.
 fn usual_batch(units: u64) -> u64 {
     (units / 24).next_power_of_two().clamp(16, 2048).min(units)
 }
 
-/// A path as the plan at `out` must name it.
+/// Returns a path in the form in which the plan at `out` must name it.
 fn beside(out: &Path, path: &Path) -> Result<String, RunError> {
     let is_here = out.parent().is_none_or(|folder| folder.as_os_str().is_empty());
     let named = if is_here || path.is_absolute() {
@@ -171,7 +173,7 @@ fn beside(out: &Path, path: &Path) -> Result<String, RunError> {
     })
 }
 
-/// What the owner of the text should know, and nobody else: counts are not released.
+/// Returns warnings for the owner of the text alone, since counts are not released.
 pub(crate) fn warnings(counts: &Counts, unit: PrivacyUnit, units: u64) -> Vec<String> {
     let Counts { records, users, .. } = counts;
     let found = match (unit, users) {

@@ -58,8 +58,8 @@ impl Bench {
     }
 }
 
-/// A device that the environment variable takes away is refused in one line that says what it needs, without a panic, and
-/// leaves no folder; the list of devices says the same.
+/// Checks that a device which the environment variable hides is refused in one line that says what
+/// it needs, without a panic and without a folder. The list of devices must say the same.
 pub fn refuses_device(device: &str, [variable, value]: [&str; 2], need: &str) {
     let bench = Bench::new(&tiny_with_vocabulary());
     let output = bench.command("run", &["--device", device]).env(variable, value).output().unwrap();
@@ -87,7 +87,7 @@ pub fn finished_run() -> (Bench, PathBuf) {
     (bench, run)
 }
 
-/// All weights of a model file, in the order of their names.
+/// Returns all weights of a model file, in the order of their names.
 pub fn values(model: &[u8]) -> Vec<f32> {
     let tensors = safetensors::SafeTensors::deserialize(model).unwrap();
     let mut names = tensors.names();
@@ -100,12 +100,13 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Takes well under a second; every stage of the path is in it but the private vocabulary.
+/// A plan that takes well under a second. It has every stage except the private vocabulary.
 pub fn tiny() -> Value {
     serde_json::from_str(include_str!("../../../plan/tests/fixtures/tiny.json")).unwrap()
 }
 
-/// The plan on text that it declares public. Invented notes are other ones, so that the private ones can be trained on later.
+/// The plan on text that it declares public. Its invented notes differ, so that the private ones
+/// can be trained on later.
 pub fn on_public_text(plan: &Value) -> Value {
     let mut plan = plan.clone();
     if let Some(seed) = plan.pointer_mut("/data/source/embedded/seed") {
@@ -117,7 +118,7 @@ pub fn on_public_text(plan: &Value) -> Value {
     plan
 }
 
-/// The same with a private vocabulary.
+/// Returns the plan of [`tiny`] with a private vocabulary.
 pub fn tiny_with_vocabulary() -> Value {
     let mut plan = tiny();
     plan["tokenizer"] = json!({ "train": { "model": "unigram", "vocab_size": 420, "release": "sips", "byte_fallback": true } });

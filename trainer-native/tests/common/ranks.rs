@@ -4,7 +4,8 @@ use std::process::{Command, Output};
 
 use super::stderr;
 
-/// The program on several ranks of this machine, each with one thread.
+/// Returns the command that runs the program on several ranks of this machine, each with one
+/// thread.
 pub fn on_ranks(count: usize, command: &Command) -> Command {
     let mut mpirun = Command::new("mpirun");
     mpirun
@@ -12,9 +13,10 @@ pub fn on_ranks(count: usize, command: &Command) -> Command {
         .arg(command.get_program())
         .args(command.get_args())
         .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
-        // Containers may forbid one process to read another's memory.
+        // Containers may forbid a process to read another's memory.
         .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
-        // Otherwise a rank that is killed while it holds a lock of PMIx can make mpirun wait for ever (openpmix#1233).
+        // Otherwise a rank that is killed while it holds a lock of PMIx can make mpirun wait
+        // forever (openpmix#1233).
         .env("PMIX_MCA_gds", "hash");
     mpirun
 }

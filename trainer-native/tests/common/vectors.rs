@@ -38,7 +38,8 @@ pub fn planned(name: &str) -> (Value, String, usize) {
     (planned["model"].take(), objective, vocab_size)
 }
 
-/// What check_written.py prints of a folder and these examples: `transformers` finds each of its weights, and no other.
+/// Returns the output of check_written.py for a folder and these examples. It shows that
+/// `transformers` finds each of its weights, and no other.
 pub fn read_by_transformers(python: &OsStr, folder: &Path, examples: &Value) -> Value {
     let mut child = Command::new(python)
         .arg(vectors("check_written.py"))

@@ -28,17 +28,18 @@ use training::verify::verify_run;
 use crate::replay::{Disk, Loss, parse};
 use crate::shim::{Fault, in_time, watched};
 
-/// How long a campaign lasts, and its random choices.
+/// Length of a campaign, and its random choices.
 struct Campaign {
     until: Instant,
     cases: u64,
-    /// In an ordinary test.
+    /// Largest number of cases of an ordinary test.
     most: u64,
     random: fastrand::Rng,
 }
 
 impl Campaign {
-    /// `cases` cases, or as many as fit into the minutes that `CAMPAIGN_MINUTES` names.
+    /// Creates a campaign of `cases` cases, or of as many as fit into the minutes in
+    /// `CAMPAIGN_MINUTES`.
     fn of(cases: u64) -> Self {
         let minutes: Option<f64> = std::env::var("CAMPAIGN_MINUTES").ok().and_then(|text| text.parse().ok());
         Self {
@@ -90,7 +91,7 @@ fn lines(run: &Path) -> Vec<String> {
     text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_owned).collect()
 }
 
-/// A refusal is one line with the program's name, and nothing panicked.
+/// Checks that a refusal is one line with the program's name, and that nothing panicked.
 fn assert_clear(output: &Output, context: &str) {
     let message = stderr(output);
     assert!(!message.contains("panicked"), "{context}: {message}");
@@ -102,7 +103,8 @@ fn assert_clear(output: &Output, context: &str) {
     }
 }
 
-/// Resumes `out` until it is done, and verifies it. Returns false where a refusal is right: a release that was lost.
+/// Resumes `out` until it is done, and verifies it. Returns false if a refusal is right because a
+/// release was lost.
 fn finish(bench: &Bench, out: &str, context: &str) -> bool {
     let before = lines(&bench.path(out));
     let output = in_time(&mut bench.command(out, &bench.resumed(out, &[])));
@@ -132,7 +134,7 @@ fn random_kills_over_all_samplings_lose_no_charge() {
             let mut command = bench.command("run", &bench.resumed("run", &[]));
             let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(campaign.below(250)));
-            // SIGHUP is what a closed terminal sends: the run saves its state and ends.
+            // A closed terminal sends SIGHUP: the run saves its state and ends.
             let signal = if campaign.below(4) == 0 { "-HUP" } else { "-KILL" };
             let sent =
                 Command::new("kill").args([signal, &process.id().to_string()]).stderr(Stdio::null()).status();
@@ -153,11 +155,12 @@ fn every_failed_write_is_one_clear_line_and_the_run_goes_on() {
     let mut campaign = Campaign::of(5);
     // Changes of a whole run, by sampling.
     let mut changes = [0; SAMPLINGS as usize];
-    // A campaign begins with a disk that is full from each change of each sampling's run on.
+    // A campaign begins with a disk that becomes full, at each change of a run of each sampling
+    // scheme.
     let (mut full, is_campaign) = (0, campaign.most == u64::MAX);
     while campaign.goes_on() {
         let sampling = campaign.cases % SAMPLINGS;
-        // A known key: nobody waits for a disk that never recovers.
+        // The key is known, so no process waits for a disk that never recovers.
         let bench = Bench::new(&plan(sampling));
         let count = &mut changes[sampling as usize];
         if *count == 0 {
@@ -214,7 +217,8 @@ fn after_any_loss_of_power_each_charge_that_paid_for_something_is_there() {
         let mut confirmed = 0;
         for (number, change) in changes.iter().enumerate() {
             disk.apply(change);
-            // What the ledger held when its last `fdatasync` returned has paid for something by now.
+            // Everything in the ledger when its last `fdatasync` returned has paid for something by
+            // now.
             let safe = disk.safe(&ledger).len();
             assert!(safe >= confirmed, "change {number}: a line that was safe is not any more");
             confirmed = safe;
@@ -295,7 +299,7 @@ fn a_flipped_bit_is_refused_or_harmless() {
         if output.status.success() {
             harmless += 1;
             verify_run(&bench.path("run")).unwrap_or_else(|error| panic!("{context}: {error}"));
-            // Losing the last line end makes the last line a torn one, which is charged.
+            // Without the last line end, the last line is a torn one, which is charged.
             let kept = before.len().saturating_sub(1);
             assert_eq!(lines(&bench.path("run"))[..kept], before[..kept], "{context}");
         } else {
@@ -324,7 +328,7 @@ fn copies_and_second_processes_are_refused() {
             "{}",
             stderr(&output)
         );
-        // Two processes at once, with the lock file gone: one of them is refused.
+        // Two processes run at once without the lock file: one of them is refused.
         let _ = fs::remove_file(bench.path("run/.lock"));
         let start = || {
             bench.command("run", &["--resume"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
@@ -335,7 +339,7 @@ fn copies_and_second_processes_are_refused() {
         assert!(outputs.iter().any(|output| output.status.success()));
         outputs.iter().for_each(|output| assert_clear(output, "two processes"));
         verify_run(&bench.path("run")).unwrap();
-        // An older state of the folder, put back in place of the run.
+        // An older state of the folder replaces the run.
         fs::remove_dir_all(bench.path("run")).unwrap();
         copy("copy", "run");
         let output = in_time(&mut bench.command("run", &["--resume"]));

@@ -1,12 +1,13 @@
-//! A disk that loses power: what it holds after any prefix of a log of changes.
+//! A disk that loses power: its contents after any prefix of a log of changes.
 //!
-//! Bytes are safe once their file was synchronised, names once their folder was. Everything else may be there or not, each
-//! file for itself, and the last write of a file may be there in part.
+//! Bytes are safe once their file was synchronised, and names once their folder was. Anything else
+//! may be present or not, independently for each file, and a part of a file's last write may be
+//! present.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One change of a log, as `disk.c` writes it.
+/// A change in a log that `disk.c` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Write { path: PathBuf, at: usize, bytes: Vec<u8> },
@@ -45,7 +46,7 @@ pub fn parse(mut log: &[u8]) -> Vec<Change> {
     changes
 }
 
-/// What of the changes that nothing made safe is on the disk after the loss of power.
+/// The unsynchronized changes that are on the disk after a loss of power.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
     /// Share of each file's unsafe changes that took place, in order; the write after them is torn.
@@ -55,7 +56,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// The corners, and torn writes with and without their names.
+    /// The extreme cases, and torn writes with and without their names.
     pub const ALL: [Self; 6] = [
         Self { bytes: 0.0, names: 0.0 },
         Self { bytes: 1.0, names: 1.0 },
@@ -164,7 +165,7 @@ impl Disk {
             .all(|folder| !self.folders.iter().any(|created| created == folder) || names.contains_key(folder))
     }
 
-    /// The bytes of a file that no loss of power takes away.
+    /// Returns the bytes of a file that no loss of power removes.
     pub fn safe(&self, path: &Path) -> &[u8] {
         match self.safe_names.get(path) {
             Some(&file) if self.is_reached(path, &self.safe_names) => &self.contents[file].safe,

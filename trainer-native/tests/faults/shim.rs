@@ -1,11 +1,11 @@
-//! The trainer on a disk that is watched, or that fails.
+//! Runs the trainer on a disk that is watched, or that fails.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// `disk.c`, compiled once. Whoever builds Rust has a C compiler.
+/// `disk.c`, compiled once. A machine that builds Rust has a C compiler.
 static SHIM: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("dp-disk-{}.so", std::process::id()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/disk.c");
@@ -19,12 +19,12 @@ static SHIM: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-/// What happens to the changes of a folder.
+/// A fault of the changes in a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// Number of the change that fails, from 1.
     pub at: u64,
-    /// 28 for a full disk, 5 for a broken one.
+    /// Error number: 28 for a full disk, 5 for a broken one.
     pub errno: i32,
     /// Whether all changes after it fail too.
     pub stays: bool,

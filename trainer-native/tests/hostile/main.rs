@@ -1,5 +1,5 @@
-//! Files that were made to exhaust a machine or to stop the trainer in an unclear way. Each is refused in one line that names it,
-//! within memory and time in proportion to its size.
+//! Files made to exhaust a machine or to stop the trainer without a clear message. Each is refused
+//! in one line that names it, within memory and time proportional to its size.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
@@ -21,18 +21,18 @@ use std::time::{Duration, Instant};
 /// Memory that a process may map, in KiB, and the time that it may take.
 const MEMORY: u64 = 3_000_000;
 const TIME: Duration = Duration::from_secs(20);
-/// Exit codes: refused, and a run that fails its verification.
+/// Exit codes of a refusal, and of a run that fails its verification.
 const REFUSED: &[i32] = &[2];
 const FALSE: &[i32] = &[1, 2];
 
-/// What an archive can hold in place of a file.
+/// Objects that an archive can hold in place of a file.
 #[derive(Clone, Copy)]
 pub(crate) enum Other {
     Pipe,
     LinkTo(&'static str),
-    /// So many bytes that take no disk.
+    /// Number of zero bytes, which take no space on the disk.
     Hole(u64),
-    /// A safetensors file of a tensor of so many bytes that take no disk.
+    /// A safetensors file with a tensor of this many bytes, which take no space on the disk.
     Tensor(u64),
 }
 
@@ -59,14 +59,14 @@ impl Other {
     }
 }
 
-/// Files, and the command that reads them, in which {} stands for their folder.
+/// Files and the command that reads them. In the command, {} stands for their folder.
 pub(crate) struct Hostile {
     name: String,
     files: Vec<(String, Vec<u8>)>,
-    /// What stands in place of files: pipes, or links.
+    /// Objects in place of files: pipes, or links.
     others: Vec<(String, Other)>,
     command: String,
-    /// What the message names.
+    /// A part of the message.
     names: &'static str,
     codes: &'static [i32],
 }
@@ -93,7 +93,7 @@ impl Hostile {
         self
     }
 
-    /// The file is read as a program can read it, or the command says what is wrong with it.
+    /// The command may read the file, or describe its fault.
     pub(crate) fn or_read(self) -> Self {
         Self { codes: &[0, 2], ..self }
     }
@@ -102,7 +102,8 @@ impl Hostile {
         Self { codes: FALSE, ..self }
     }
 
-    /// What went wrong, if anything did. Beside its files, the folder has what is in `beside`.
+    /// Returns the fault that was found, if any. Beside its files, the folder has the contents of
+    /// `beside`.
     fn fault(&self, beside: Option<&Path>) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
@@ -168,7 +169,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Brackets within one another.
+/// Returns nested brackets.
 pub(crate) fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
     open.repeat(depth) + inner + &close.repeat(depth)
 }

@@ -19,7 +19,7 @@ fn plan(name: impl Into<String>, text: impl Into<Vec<u8>>) -> Hostile {
     Hostile::new(name, VERIFY, "plan.json").file("plan.json", text)
 }
 
-/// A plan that may be carried out; it is read in time all the same.
+/// A plan that may be valid. It must be read in time in any case.
 fn dry(name: &str, text: impl Into<Vec<u8>>) -> Hostile {
     Hostile::new(name, DRY, "").file("plan.json", text).or_read()
 }

@@ -1,4 +1,4 @@
-//! Folders of runs, statements of vocabularies and findings that somebody else gives.
+//! Folders of runs, statements of vocabularies and findings from an untrusted source.
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,8 @@ fn altered(run: &Path) -> Vec<Hostile> {
                 let name = format!("{name}: {}", command.split(' ').next().unwrap_or_default());
                 let hostile =
                     Hostile::new(name.as_str(), command, "").file(&format!("run/{file}"), bytes.clone());
-                // A crash leaves such an end, and these commands do not believe the certificate or the metrics.
+                // A crash leaves such an end, and these commands do not rely on the certificate or
+                // the metrics.
                 let is_read = file == "metrics.jsonl" && command.starts_with("generate")
                     || file.starts_with("certificate") && READ_NO_CERTIFICATE.contains(&command)
                     || name.starts_with("a ledger with a line of 50 MB") && command == COMMANDS[5];
@@ -88,7 +89,7 @@ fn no_files() -> Vec<Hostile> {
         COMMANDS[..4].iter().map(move |command| {
             let name = format!("{name} as {file}: {}", command.split(' ').next().unwrap_or_default());
             let hostile = Hostile::new(name, command, "").other(&format!("run/{file}"), *other);
-            // Reading a hole takes time in proportion to its length, which verifying a model has to.
+            // Reading a hole takes time proportional to its length, as verifying a model does.
             hostile.or_false()
         })
     });
@@ -100,7 +101,7 @@ fn no_files() -> Vec<Hostile> {
     of_runs.chain(statements).collect()
 }
 
-/// A ledger whose digests are right, of these entries as they are written.
+/// A ledger with correct digests of these entries, as they are written.
 fn ledger(entries: &[String]) -> String {
     use sha2::{Digest, Sha256};
     let (mut all, mut previous) = (String::new(), "0".repeat(64));
@@ -112,7 +113,7 @@ fn ledger(entries: &[String]) -> String {
     all
 }
 
-/// What somebody writes who knows how a ledger is signed.
+/// Ledgers of an attacker who knows how a ledger is signed.
 fn signed(run: &Path) -> Vec<Hostile> {
     let whole = fs::read_to_string(run.join("ledger.jsonl")).unwrap();
     let entry = |line: &str| {

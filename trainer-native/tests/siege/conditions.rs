@@ -115,7 +115,7 @@ fn what_a_text_is_refused_for_is_a_condition_and_no_condition_of_other_plans() {
         let trained = train("run", &plan, "");
         assert!(trained.status.success(), "{condition}: {}", stderr(&trained));
         assert!(certificate("run").contains(condition), "{condition}");
-        // To a plan of other fields, every line is a record.
+        // For a plan with other fields, every line is a record.
         let trained = train("other", &plain, &odd);
         assert!(trained.status.success(), "{condition}: {}", stderr(&trained));
         let is_of_all = condition == "has the fields that the plan names";

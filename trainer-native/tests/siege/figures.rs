@@ -1,4 +1,4 @@
-//! Small figures that say something about the private text, and hostile input.
+//! Small figures that reveal something about the private text, and hostile input.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(output)
 }
 
-/// `init` took the first record for a header, and its text became `text_field` of the plan.
+/// An attack on `init`, which took the first record for a header, so that its text became the
+/// plan's `text_field`.
 #[test]
 fn no_cell_of_a_table_gets_into_a_plan_or_a_message() {
     let note = format!("{SECRET} reports fever since Monday, and chest pain when climbing stairs");
@@ -61,7 +62,7 @@ fn no_cell_of_a_table_gets_into_a_plan_or_a_message() {
     }
 }
 
-/// A plan whose unit is a user, and whose records are in `notes.jsonl`.
+/// A plan whose unit is a user and whose records are in `notes.jsonl`.
 fn of_users(last: &str) -> Bench {
     let mut plan = tiny();
     plan["data"] = json!({ "source": { "path": "notes.jsonl" }, "units": 300, "user_field": "user" });
@@ -100,12 +101,12 @@ fn records_without_a_user_are_refused_and_the_certificate_says_so() {
     assert!(log.contains("step 2/2: ε ≤ "), "{log}");
 }
 
-/// Every file below a folder, and what commands print. Digests, times and identities are masked: they differ between two runs on
-/// one text.
+/// Every file below a folder, and the output of commands. Digests, times and identities are masked,
+/// because they differ between two runs on one text.
 type Outputs = BTreeMap<String, Vec<u8>>;
 
-/// The outputs of all commands on 300 records and perhaps one more. The mechanisms are frozen: one key draws the same lots and
-/// noise, and the further record is in no lot.
+/// Returns the outputs of all commands on 300 records and, optionally, one more. The mechanisms are
+/// frozen: one key draws the same lots and noise, and the additional record is in no lot.
 fn outputs(tokenizer: &Value, further: &str) -> Outputs {
     let mut plan = tiny();
     plan["data"] = json!({ "source": { "path": "notes.txt" }, "units": 300 });
@@ -163,7 +164,7 @@ fn masked(bytes: &[u8], folder: &Path) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
     let (mut out, mut run) = (String::new(), String::new());
     let text = text.replace(folder.to_str().unwrap(), "FOLDER");
-    // How many lines of progress there are is a matter of time: "step 2/3: ε ≤ 2.1", without other figures.
+    // The number of progress lines depends on time: "step 2/3: ε ≤ 2.1", without other figures.
     let is_progress = |line: &&str| line.starts_with("step ") && line.split_whitespace().count() == 5;
     let lines: Vec<&str> = text.split('\n').filter(|line| !is_progress(line)).collect();
     for c in lines.join("\n").chars().chain(['\n']) {
@@ -171,7 +172,7 @@ fn masked(bytes: &[u8], folder: &Path) -> Vec<u8> {
             run.push(c);
             continue;
         }
-        // Longer than any figure: a digest, an identity, or a time.
+        // The text is longer than any figure: a digest, an identity, or a time.
         let is_identity = run.len() >= 7 && run.chars().any(|c| c.is_ascii_digit());
         out.push_str(if is_identity { "#" } else { &run });
         run.clear();
@@ -191,7 +192,8 @@ fn whatever_is_printed_or_written_is_equal_where_the_mechanisms_are() {
         assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
         for (name, bytes) in &one {
             let is_same = *bytes == other[name];
-            // It tells the owner how many records there are, and says that this is not private: the comparison notices.
+            // This command tells the owner the number of records and says that it is not private.
+            // The comparison must notice it.
             let is_for_owner = name.starts_with("init ") && name.ends_with(": stderr");
             assert!(
                 is_same != is_for_owner,

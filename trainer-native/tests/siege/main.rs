@@ -1,5 +1,5 @@
-//! Attacks on what the certificate says. Each input was once accepted; now it is refused, or the certificate says exactly what was
-//! checked.
+//! Attacks on the statements of the certificate. Each input was once accepted. Now it is refused,
+//! or the certificate states exactly what was checked.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -59,7 +59,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Leaves the first `lines` lines of a ledger, as a process that was killed does, and the beginning of the next.
+/// Leaves the first `lines` lines of a ledger and the beginning of the next, as a killed process
+/// does.
 fn cut(run: &Path, lines: usize, torn: usize) {
     let path = run.join("ledger.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -78,7 +79,8 @@ fn lines_until_step(run: &Path, step: usize) -> usize {
     steps.map(|(line, _)| line + 1).nth(step - 1).unwrap()
 }
 
-/// TRUST B1: two releases that look alike are two, and one release under two names is one.
+/// TRUST B1: two releases that look alike count as two, and one release with two names counts as
+/// one.
 #[test]
 fn releases_are_counted_by_their_id_and_not_by_their_looks() {
     let bench = Bench::new(&tiny());
@@ -94,7 +96,7 @@ fn releases_are_counted_by_their_id_and_not_by_their_looks() {
     let (both, stages) = together(&[&one, &two]);
     assert!(stages == 2 && both > 1.2 * single, "{both} {single}");
     assert_eq!(together(&[&one, &copied, &spent, &one]), (single, 1), "the same release");
-    // A copy whose figures were changed is no state of the same release.
+    // A copy with changed figures is not a state of the same release.
     let mut cheaper = statement(&"1a".repeat(16));
     cheaper["event"] = json!(ReleaseMethod::Sips.event(40.0, 1e-6));
     write_statement(&copied.join("privacy.json"), &cheaper);
@@ -108,7 +110,7 @@ fn releases_are_counted_by_their_id_and_not_by_their_looks() {
     assert!(stderr(&output).contains("it has no id"), "{}", stderr(&output));
 }
 
-/// TRUST B3: what `dp-tokenizer train --overwrite` replaced stays on record.
+/// TRUST B3: a release that `dp-tokenizer train --overwrite` replaced stays on record.
 #[test]
 fn releases_that_were_overwritten_count_in_the_history() {
     let bench = Bench::new(&tiny());
@@ -123,7 +125,7 @@ fn releases_that_were_overwritten_count_in_the_history() {
     assert_eq!(together(&[&folder]).1, 2, "also where nothing took their place");
 }
 
-/// TRUST C10: a run counts by its ledger whatever stopped it, and the states of one run count once.
+/// TRUST C10: a run counts by its ledger however it stopped, and the states of one run count once.
 #[test]
 fn runs_that_stopped_count_by_their_ledgers_and_each_run_once() {
     let bench = Bench::new(&short("short"));
@@ -174,7 +176,8 @@ fn refusal(bench: &Bench, plan: &Value) -> String {
     message
 }
 
-/// TRUST B2: what a file was made from is written in the plan, or the plan is refused with the values and what they mean.
+/// TRUST B2: a plan declares the origin of a file, or it is refused with the possible values and
+/// their meaning.
 #[test]
 fn a_plan_writes_what_its_tokenizer_and_its_checkpoint_were_made_from() {
     let bench = Bench::new(&tiny());
@@ -191,7 +194,8 @@ fn a_plan_writes_what_its_tokenizer_and_its_checkpoint_were_made_from() {
     assert!(values.iter().all(|value| message.contains(value)), "{message}");
 }
 
-/// TRUST B2: the tokenizer of a private run is known by its mark, under any name and without the run's folder.
+/// TRUST B2: the tokenizer of a private run is recognized by its mark, under any name and without
+/// the run's folder.
 #[test]
 fn a_tokenizer_of_a_private_run_is_known_without_its_folder() {
     let (bench, run) = super::common::finished_run();
@@ -215,7 +219,7 @@ fn a_tokenizer_of_a_private_run_is_known_without_its_folder() {
     extended["tokenizer"] =
         json!({ "extend": { "path": "words.json", "added_tokens": 10, "release": "sips" } });
     assert!(refusal(&bench, &extended).contains("its mark says"));
-    // Without a mark nothing is found, and the certificate says just that.
+    // Without a mark nothing is found, and the certificate says exactly that.
     let mut file: Value = serde_json::from_slice(&fs::read(bench.path("words.json")).unwrap()).unwrap();
     file["model"].as_object_mut().unwrap().remove("privacy");
     fs::write(bench.path("words.json"), file.to_string()).unwrap();
@@ -224,7 +228,7 @@ fn a_tokenizer_of_a_private_run_is_known_without_its_folder() {
     let text = fs::read_to_string(bench.path("declared/certificate.md")).unwrap();
     assert!(text.contains("No mark in it or beside it says that private text made it."), "{text}");
     assert!(text.contains("is a declaration of the plan, which no program can check."), "{text}");
-    // A statement of private text names its own file only.
+    // A statement of private text is only about the file that it names.
     fs::create_dir(bench.path("other")).unwrap();
     fs::rename(bench.path("words.json"), bench.path("other/words.json")).unwrap();
     write_statement(&bench.path("other/privacy.json"), &statement(&"1a".repeat(16)));
@@ -278,7 +282,7 @@ fn the_weights_of_a_private_run_name_it_without_its_folder() {
     assert!(String::from_utf8_lossy(&file).contains(&format!("\"privacy_id\":{id}")));
 }
 
-/// TRUST B2: records that the model of a private run wrote are a stage, whatever a plan calls them.
+/// TRUST B2: records written by the model of a private run are a stage, whatever a plan calls them.
 #[test]
 fn records_that_a_private_run_wrote_are_declared_charged_and_verified() {
     let bench = Bench::new(&short("writer"));
@@ -337,13 +341,14 @@ fn records_that_a_private_run_wrote_are_declared_charged_and_verified() {
     let (alone, _) = together(&[&bench.path("run")]);
     let both = epsilon(&bench.path("private-same_units"))["guarantee"]["epsilon"]["upper"].as_f64().unwrap();
     assert!(both > alone && both <= 6.0, "{both} {alone}");
-    // A declaration without a proof says nothing that could be charged.
+    // Without a proof, a declaration states no cost that could be charged.
     fs::remove_dir_all(bench.path("records.proof")).unwrap();
     let message = refusal(&bench, &on_records("private", Some("same_units")));
     assert!(message.contains("data.made_from") && message.contains(".proof"), "{message}");
 }
 
-/// The neighbor of B2: figures on records that a private run wrote are figures on the text of that run.
+/// The counterpart of B2: figures on records that a private run wrote are figures on the text of
+/// that run.
 #[test]
 fn evaluation_text_that_a_private_run_wrote_is_declared_charged_and_verified() {
     let bench = Bench::new(&short("writer"));
@@ -395,13 +400,13 @@ fn evaluation_text_that_a_private_run_wrote_is_declared_charged_and_verified() {
     fs::write(bench.path("plan.json"), evaluated_on("records.jsonl", Some("disjoint_units")).to_string())
         .unwrap();
     assert_is_no_public_text(&bench, &records);
-    // A declaration without a proof says nothing that could be charged.
+    // Without a proof, a declaration states no cost that could be charged.
     fs::remove_dir_all(bench.path("records.proof")).unwrap();
     let message = refusal(&bench, &evaluated_on("records.jsonl", Some("same_units")));
     assert!(message.contains("evaluation.made_from") && message.contains(".proof"), "{message}");
 }
 
-/// Records of a private run are neither text for a rehearsal nor a reference.
+/// Checks that the records of a private run are refused as text of a rehearsal and as a reference.
 fn assert_is_no_public_text(bench: &Bench, records: &str) {
     let at = |name: &str| bench.path(name).display().to_string();
     let rehearsed =

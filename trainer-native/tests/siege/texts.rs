@@ -1,4 +1,4 @@
-//! One text under another name, in another form, or in parts.
+//! Tests with one text under another name, in another form, or in parts.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn plan(training: &[&str], public: Option<&str>) -> Value {
     plan
 }
 
-/// Exit 2 with one line that names the field, and nothing written and nothing quoted.
+/// Checks for exit code 2, one line that names the field, nothing written and nothing quoted.
 fn assert_refused(case: &str, output: &Output, folder: &Path, wants: &[&str]) {
     let message = stderr(output);
     let lines = message.lines().filter(|line| line.starts_with("trainer-native:")).count();
@@ -54,7 +54,7 @@ fn write_notes(folder: &Path, numbers: std::ops::Range<usize>) {
 #[cfg(unix)]
 #[test]
 fn a_text_that_is_named_twice_in_any_way_is_refused() {
-    /// What is named, the paths, and what makes them.
+    /// The name of the case, the paths, and a function that creates them.
     type Case<'a> = (&'a str, &'a [&'a str], &'a dyn Fn(&Bench));
     let cases: [Case<'_>; 6] = [
         ("a folder in it", &["p", "p/n"], &|bench| write_notes(&bench.path("p/n"), 0..20)),
@@ -74,7 +74,7 @@ fn a_text_that_is_named_twice_in_any_way_is_refused() {
     }
 }
 
-/// A2: a folder and a file of it, whichever is trained on.
+/// A2: a folder and a file in it are the same text, whichever of them is trained on.
 #[test]
 fn a_file_of_a_folder_is_its_text() {
     for (training, public) in [("notes", "notes/n7.txt"), ("notes/n7.txt", "notes")] {
@@ -89,7 +89,7 @@ fn a_file_of_a_folder_is_its_text() {
     }
 }
 
-/// A5 and neighbors: other spelling, order, division, compression and format.
+/// A5 and similar cases: another spelling, order, division, compression and format.
 #[test]
 fn a_text_in_another_form_is_the_same_text() {
     let all = |change: &dyn Fn(usize) -> String| (0..300).map(change).collect::<String>();
@@ -190,7 +190,7 @@ fn the_text_of_a_token_file_is_known_beside_it() {
     }
 }
 
-/// A5: pairs whose texts change places, and short records in another order.
+/// A5: pairs whose texts are swapped, and short records in another order.
 #[test]
 fn pairs_that_change_places_are_the_same_pairs() {
     let mut plan = plan(&["train.csv"], Some("public.csv"));
@@ -217,7 +217,7 @@ fn pairs_that_change_places_are_the_same_pairs() {
     );
 }
 
-/// A3: conversations are their messages, whatever their JSON.
+/// A3: a conversation is compared by its messages, independent of its JSON form.
 #[test]
 fn conversations_in_another_spelling_are_the_same_conversations() {
     const TEMPLATE: &str =
@@ -271,7 +271,7 @@ fn conversations_in_another_spelling_are_the_same_conversations() {
     }
 }
 
-/// A6: a rehearsal on the private text would choose settings by it, without a charge.
+/// A6: a rehearsal on the private text would choose settings that depend on it, without a charge.
 #[test]
 fn a_rehearsal_on_the_private_text_is_refused() {
     let mut plan = plan(&["train.txt"], Some("public.txt"));
@@ -290,7 +290,7 @@ fn a_rehearsal_on_the_private_text_is_refused() {
     }
 }
 
-/// B2: an earlier stage, however far back, that used the text without noise, as public text.
+/// B2: an earlier stage, however far back, used the text without noise, as public text.
 #[test]
 fn text_that_an_earlier_stage_called_public_is_not_private_later() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,7 +21,8 @@ pub fn number(mean: f64, key: u64) -> u64 {
     draw_trials(Trials::Poisson { mean }, &mut stream).unwrap()
 }
 
-/// PITFALLS 20. The number of trials under the test key is 5, a figure that the plan and the sweep have nowhere.
+/// PITFALLS 20. The number of trials with the test key is 5, a figure that appears nowhere in the
+/// plan and the sweep.
 #[test]
 fn the_best_trial_is_published_with_the_epsilon_of_the_search_and_without_the_number_of_trials() {
     let bench = bench(&best(4.0));
@@ -55,7 +56,8 @@ fn the_best_trial_is_published_with_the_epsilon_of_the_search_and_without_the_nu
         assert!(!has_number(value, 5), "{value}");
     }
     assert!(common::ledger(&run).iter().all(|entry| entry["kind"] == "step" || !has_number(entry, 5)));
-    // The screen shows what the draw does not change: a warning, the charge, and that trials run.
+    // The screen shows only what does not depend on the draw: a warning, the charge, and that
+    // trials run.
     assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
     for (name, what) in [("evaluation.json", "evaluation.json"), ("model.safetensors", "model.safetensors")] {
         let mut bytes = fs::read(run.join(name)).unwrap();
@@ -91,7 +93,8 @@ fn the_best_trial_has_the_lowest_perplexity_of_all_trials() {
             sweep
         }),
     );
-    // One setting and the same noise, so that trial i of both has the same key, plan and weights.
+    // There is one setting and the same noise, so that trial i of both has the same key, plan and
+    // weights.
     let mut sweep = best(2.0);
     sweep["vary"] = json!({});
     fs::write(search.path("sweep.json"), sweep.to_string()).unwrap();
@@ -124,7 +127,8 @@ fn a_killed_sweep_resumes_with_the_same_trials() {
     let out = killed.path("out");
     let begun = || out.join("charge.json").exists();
     let mut kills = 0;
-    // Each process lives longer than the one before, so that the sweep ends on a busy machine too.
+    // Each process lives longer than the previous one, so that the sweep also ends on a busy
+    // machine.
     for round in 0..30 {
         let mut arguments = vec!["--test-key", &key];
         arguments.extend(begun().then_some("--resume"));
@@ -141,7 +145,7 @@ fn a_killed_sweep_resumes_with_the_same_trials() {
     let model = |bench: &Bench| fs::read(bench.path("out/best/model.safetensors")).unwrap();
     assert!(model(&whole) == model(&killed), "another trial was chosen");
     assert_eq!(verify_sweep(&out).unwrap().scores(), verify_sweep(&whole.path("out")).unwrap().scores());
-    // A finished sweep is left as it is, but for what a kill left of its secrets.
+    // A finished sweep is left unchanged, except for secrets that a kill left.
     let before = fs::read(out.join("certificate.json")).unwrap();
     fs::create_dir(out.join("private")).unwrap();
     finish(&killed, &["--test-key", &key, "--resume"]);
@@ -183,7 +187,7 @@ fn a_draw_that_is_lost_or_altered_is_refused_and_never_drawn_again() {
     assert!(verify_sweep(&out).unwrap_err().to_string().contains("not finished"));
 }
 
-/// A Poisson number can be 0. Then nothing is released, and ε is spent all the same.
+/// A Poisson number can be 0. Then nothing is released, but ε is spent.
 #[test]
 fn no_trial_is_a_result_too() {
     let bench = bench(&best(1.0));
@@ -195,7 +199,8 @@ fn no_trial_is_a_result_too() {
     assert!(verify_sweep(&out).unwrap().scores().is_empty());
 }
 
-/// A search spends all of its ε before its first trial begins, whatever becomes of it. Oracle: the sweep that was not killed.
+/// A search spends all of its ε before its first trial begins, whatever its outcome. Oracle: the
+/// sweep that was not killed.
 #[test]
 fn a_killed_search_counts_in_the_history_by_its_charge() {
     let (bench, other) = (bench(&best(4.0)), bench(&best(4.0)));

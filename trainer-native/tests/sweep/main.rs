@@ -64,7 +64,8 @@ fn read(path: PathBuf) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// What one trial of the plan costs, written by hand: fifteen steps and 300 spare ones at q = 20/300.
+/// Returns the event of one trial of the plan, written by hand: fifteen steps and 300 spare ones at
+/// q = 20/300.
 fn trial(noise_multiplier: f64) -> DpEvent {
     let times = |count| {
         let step = DpEvent::PoissonSampledGaussian { sampling_probability: 20.0 / 300.0, noise_multiplier };
@@ -162,7 +163,8 @@ fn a_sweep_whose_files_are_not_those_of_its_trials_is_refused() {
     assert!(verify_sweep(&out).is_err());
 }
 
-/// A trial belongs to its sweep: it is not continued as a run of its own, whose certificate would state its own ε.
+/// A trial belongs to its sweep. It cannot be continued as a separate run, whose certificate would
+/// state its own ε.
 #[test]
 fn a_trial_cannot_be_made_a_run_of_its_own() {
     let bench = bench(&all());
@@ -179,7 +181,7 @@ fn a_trial_cannot_be_made_a_run_of_its_own() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("as a trial of a sweep"), "{}", stderr(&output));
-    // Without the sweep in its header, the ledger is another one, which no digest fits.
+    // Without the sweep in its header, the ledger is another one, which matches no digest.
     let path = trial.join("ledger.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     let start = text.find(",\"search\":").unwrap();
@@ -223,7 +225,8 @@ fn wrong_sweeps_are_refused_in_one_line_before_anything_is_written() {
     refused(&bench, &["--resume", "--test-key", "3"], "with another sweep file");
 }
 
-/// The release is in one ledger only, every trial has its result, and a kill in between loses neither.
+/// Only one ledger contains the release, every trial uses its result, and a kill in between loses
+/// neither.
 #[test]
 fn trials_share_one_private_vocabulary_that_is_charged_once() {
     let bench = bench(&best(3.0));

@@ -1,9 +1,10 @@
-//! Cost of a private step beside the same step without privacy, in one process: medians of paired ratios. Beside them the
-//! peak memory of both, each in a process of its own, the model's operations a second and, where `PEERS_PYTHON` names a
-//! Python that has them, PyTorch, Opacus and JAX on the same models.
+//! Compares the cost of a private step with the same step without privacy, in one process: medians
+//! of paired ratios. Also measures the peak memory of both, each in its own process, and the
+//! model's operations a second. If `PEERS_PYTHON` names a Python with PyTorch, Opacus and JAX,
+//! these run the same models.
 //!
-//! `cargo bench --workspace --bench step [-- NAME… [--device cpu|wgpu|cuda] [--lot N] [--physical-batch N]]`; a device
-//! must be built in: `--features trainer-native/cuda`.
+//! `cargo bench --workspace --bench step [-- NAME… [--device cpu|wgpu|cuda] [--lot N] [--physical-batch N]]`;
+//! a device must be built in: `--features trainer-native/cuda`.
 
 mod operations;
 mod peers;
@@ -89,24 +90,25 @@ fn compare<B: Kernels>(request: &Request, device: &B::Device, out: &mut impl Wri
     peers::compare(&ours, name, threads, out)
 }
 
-/// What was measured of a setting, in seconds.
+/// Figures of a setting, in seconds.
 pub struct Figures {
     plain: f64,
     private: f64,
     /// Median of the ratios pair by pair.
     ratio: f64,
-    /// Of a step on no example: noise and optimizer, whatever the lot. Plain and private.
+    /// A plain and a private step on no example: noise and optimizer, whatever the lot.
     lot: [f64; 2],
-    /// Of an example.
+    /// Number of targets of an example.
     targets: usize,
-    /// The ratio of what is left without these: what large lots, as the papers have, come to.
+    /// Ratio of the steps' times without these: the limit for large lots, as the papers have.
     example_ratio: f64,
 }
 
 fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures> {
     let (mut trainer, lot) = setting.trainer::<B>(device)?;
     let mut runs: [Vec<f64>; 6] = Default::default();
-    // Readies memory and caches; what a micro-batch of each worker does for that, a lot of many need not.
+    // Warms up memory and caches. This needs one micro-batch for each worker, not all micro-batches
+    // of a large lot.
     let few = &lot[..lot.len().min(FEW)];
     step(&mut trainer, few, setting, None)?;
     step(&mut trainer, few, setting, Some(0))?;
@@ -132,7 +134,7 @@ fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures
     Ok(Figures { plain, private, ratio, lot: [plain_lot, private_lot], targets, example_ratio })
 }
 
-/// One step; a private one has a number.
+/// Takes one step. A private step has a number.
 fn step<B: Kernels>(
     trainer: &mut Trainer<B>,
     lot: &[Example],
@@ -148,7 +150,7 @@ fn step<B: Kernels>(
     Ok(trainer.dp_step(lot, step, &TestRng::from_seed(0))?)
 }
 
-/// Peak memory in GiB of a process that makes steps of one kind.
+/// Measures the peak memory, in GiB, of a process that takes steps of one kind.
 fn peak(request: &Request, setting: &Setting, kind: &str) -> Outcome<f64> {
     let output =
         Command::new(std::env::current_exe()?).args(request.memory_arguments(setting, kind)).output()?;
@@ -157,12 +159,12 @@ fn peak(request: &Request, setting: &Setting, kind: &str) -> Outcome<f64> {
 
 fn peak_of<B: Kernels>(setting: &Setting, private: bool, device: &B::Device) -> Outcome<f64> {
     let (mut trainer, lot) = setting.trainer::<B>(device)?;
-    // However large the lot, no more is held than some micro-batches and their sum.
+    // However large the lot is, only some micro-batches and their sum are held.
     let few = &lot[..lot.len().min(FEW)];
     for at in 0..3 {
         step(&mut trainer, few, setting, private.then_some(at))?;
     }
-    // Where the system does not say, the figure is not a number.
+    // If the system does not report it, the figure is NaN.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok());

@@ -1,9 +1,10 @@
-//! The model's floating-point operations, and what share of the device's rate a step makes use of.
+//! Counts the model's floating-point operations, and the share of the device's rate that a step
+//! uses.
 //!
-//! Of a step are counted the operations that the model itself asks for: two for each weight of a product and each place, the
-//! same twice again for the backward pass, and the products of attention (Chowdhery et al. 2022, appendix B; masked
-//! places included). What privacy adds, or recomputation, is time but no operation, so the private figure falls with
-//! every cost of privacy.
+//! Only the operations of the model itself are counted: two for each weight of a product and each
+//! place, twice as many for the backward pass, and the products of attention (Chowdhery et al.
+//! 2022, appendix B; masked places included). The work of privacy and of recomputation takes time
+//! but is not counted, so the private figure falls with every cost of privacy.
 
 use std::io::Write;
 use std::time::Instant;
@@ -14,10 +15,11 @@ use network::tensor::Tensor;
 use super::settings::{Setting, Trainable};
 use super::{Figures, Outcome};
 
-/// Rows and columns of the product that stands for the device's rate.
+/// Rows and columns of the product that measures the device's rate.
 const SIDE: usize = 2048;
 
-/// Shows the rates of both steps and their share of what a large product reaches on the device.
+/// Shows the rates of both steps, and their share of the rate that a large product reaches on the
+/// device.
 pub fn utilisation<B: Kernels>(
     ours: &[(&Setting, Figures)],
     device: &B::Device,
@@ -30,7 +32,7 @@ pub fn utilisation<B: Kernels>(
         "| setting | plain GFLOP/s | private GFLOP/s | of that product's rate |\n|---|---|---|---|"
     )?;
     for (setting, figures) in ours {
-        // Where a part is trained, the backward pass is not twice the forward one.
+        // If only a part is trained, the backward pass does not cost twice the forward pass.
         if !matches!(setting.trainable, Trainable::All) {
             continue;
         }
@@ -49,11 +51,11 @@ pub fn utilisation<B: Kernels>(
     Ok(())
 }
 
-/// Operations of an example's forward pass, with so many targets.
+/// Returns the operations of an example's forward pass with `targets` targets.
 fn forward(setting: &Setting, targets: f64) -> f64 {
     let [d, layers, t] = [f64::from(setting.d_model), f64::from(setting.layers), setting.context as f64];
     let vocabulary = setting.vocabulary as f64;
-    // Of a block of self-attention and feed-forward over some places.
+    // Operations of a block of self-attention and feed-forward part over some places.
     let block = |places: f64| 2.0 * 12.0 * d * d * places + 4.0 * places * places * d;
     match setting.family {
         "t5" => {
@@ -65,7 +67,7 @@ fn forward(setting: &Setting, targets: f64) -> f64 {
     }
 }
 
-/// Operations a second of products in f32, one on each worker: the best of six goes.
+/// Measures the operations a second of products in f32, one on each worker: the best of six trials.
 fn product_rate<B: Kernels>(device: &B::Device) -> Outcome<f64> {
     let side = Tensor::<B, 2>::ones([SIDE, SIDE], device);
     let workers = B::workers();

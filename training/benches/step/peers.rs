@@ -1,4 +1,5 @@
-//! PyTorch, Opacus and JAX on the same models, with as many threads, on the same device.
+//! Compares with PyTorch, Opacus and JAX on the same models, with as many threads, on the same
+//! device.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -42,7 +43,7 @@ pub fn compare(ours: &[(&Setting, Figures)], device: &str, threads: usize, out: 
     Ok(())
 }
 
-/// What the peers of a program take.
+/// Returns the figures that the peers of a program print.
 fn answers(
     [python, program]: [&OsStr; 2],
     setting: &Setting,
@@ -58,7 +59,7 @@ fn answers(
         .stderr(Stdio::null())
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // On the processor as many rows at a time as our threads have in hand together.
+        // On the processor, peers process as many rows at a time as all of our threads together.
         let workers = if device == "cpu" { threads } else { 1 };
         writeln!(input, "{}", setting.describe(workers * setting.physical_batch))?;
     }

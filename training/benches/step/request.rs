@@ -1,15 +1,15 @@
-//! What the command line asks for.
+//! The request of the command line.
 
 use plan::Device;
 
 use super::Outcome;
 use super::settings::{SETTINGS, Setting};
 
-/// Settings to measure, and where.
+/// The settings to measure, and the device.
 pub struct Request {
     pub settings: Vec<Setting>,
     pub device: Device,
-    /// In a process that makes steps of one kind and tells its peak memory: the kind.
+    /// The kind of step of which this process takes several to report its peak memory.
     pub memory_of: Option<String>,
     lot: Option<usize>,
     physical_batch: Option<usize>,
@@ -56,7 +56,7 @@ impl Request {
         }
     }
 
-    /// For a process that tells its peak memory after steps of this kind.
+    /// Returns the arguments of a process that reports its peak memory after steps of this kind.
     pub fn memory_arguments(&self, setting: &Setting, kind: &str) -> Vec<String> {
         let flags = [
             ("--memory-of", Some(kind.to_owned())),
@@ -69,7 +69,7 @@ impl Request {
     }
 }
 
-/// Settings by name; all without one.
+/// Returns the settings of these names, or all without names.
 fn chosen(names: &[String]) -> Outcome<Vec<Setting>> {
     if names.is_empty() {
         return Ok(SETTINGS.to_vec());

@@ -1,4 +1,4 @@
-//! What is measured: models by name, with a lot and its physical batches.
+//! The models that are measured, by name, each with a lot and its physical batches.
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use network::Example;
 use network::nn::Kernels;
 use training::train::Trainer;
 
-/// A model, the lot of a step, and how many rows a micro-batch has.
+/// A model, the lot of a step, and the number of rows of a micro-batch.
 #[derive(Clone)]
 pub struct Setting {
     pub name: &'static str,
@@ -18,17 +18,18 @@ pub struct Setting {
     pub layers: u32,
     pub heads: u32,
     pub context: usize,
-    /// With fewer blocks than the whole model the vocabulary shrinks by as much, so that the head has its share of the work.
+    /// Size of the vocabulary. A setting with fewer blocks than the whole model has a smaller one
+    /// in proportion, so that the head has its share of the work.
     pub vocabulary: usize,
     pub lot: usize,
     pub physical_batch: usize,
     pub recompute: bool,
-    /// How many pairs of steps are timed.
+    /// Number of pairs of steps that are timed.
     pub pairs: u64,
     pub trainable: Trainable,
 }
 
-/// Which weights are trained.
+/// The weights that are trained.
 #[derive(Clone, Copy)]
 pub enum Trainable {
     All,
@@ -73,7 +74,7 @@ const BERT_BASE: Setting = Setting {
     ..GPT2_SMALL
 };
 
-/// Two of T5-small's six encoder and six decoder blocks; 512 tokens in make 114 out.
+/// Two of T5-small's six encoder and six decoder blocks. An input of 512 tokens has 114 targets.
 const T5_SMALL: Setting = Setting {
     name: "t5-small",
     family: "t5",
@@ -87,11 +88,12 @@ const T5_SMALL: Setting = Setting {
     ..GPT2_SMALL
 };
 
-/// All blocks of GPT-2 small.
+/// GPT-2 small with all of its blocks.
 const DEEP: Setting = Setting { name: "gpt2-small, 12 blocks", layers: 12, pairs: 2, ..GPT2_SMALL };
 
-/// Some have lots as private training has, though still small ones: many micro-batches to one noise and one step of the
-/// optimizer. The last two are for the memory of activations that are kept or computed again.
+/// The settings that are measured. Some have lots as large as those of private training, or nearly
+/// so: many micro-batches share one draw of noise and one step of the optimizer. The last two
+/// measure the memory of activations that are kept or recomputed.
 pub const SETTINGS: [Setting; 12] = [
     QUICKSTART,
     Setting {
@@ -117,7 +119,8 @@ pub const SETTINGS: [Setting; 12] = [
 ];
 
 impl Setting {
-    /// A trainer with its first weights, and a lot of full-length examples of random tokens.
+    /// Returns a trainer with its initial weights, and a lot of full-length examples of random
+    /// tokens.
     pub fn trainer<B: Kernels>(&self, device: &B::Device) -> Outcome<(Trainer<B>, Vec<Example>)> {
         let mut model = json!({
             "family": self.family, "d_model": self.d_model, "layers": self.layers, "heads": self.heads,
@@ -171,7 +174,7 @@ impl Setting {
         }
     }
 
-    /// For the peers, who build the same model.
+    /// Describes the model to the peers, which build the same one.
     pub fn describe(&self, rows: usize) -> Value {
         json!({
             "name": self.name, "family": self.family, "d_model": self.d_model, "layers": self.layers,
@@ -181,7 +184,7 @@ impl Setting {
     }
 }
 
-/// As many places as masked language modelling predicts in a row: 15 %, rounded up.
+/// Returns as many places as masked language modelling predicts in a row: 15 %, rounded up.
 fn masked_places(context: usize) -> Vec<u32> {
     let count = (context * 15).div_ceil(100);
     (0..count).map(|place| (place * context / count) as u32).collect()

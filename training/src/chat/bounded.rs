@@ -1,6 +1,7 @@
-//! Bounds what the values of a template hold. The library charges for strings and for the items that it visits, but a list that is added to
-//! itself, or that names another one twice, doubles for the price of one instruction. So each expression of a template passes a filter
-//! that counts what its value holds, and refuses more than [`HEAVIEST`].
+//! Bounds the size of a template's values. The library charges for strings and for the items that
+//! it visits, but a list that is added to itself, or that names another list twice, doubles for the
+//! price of one instruction. Each expression of a template therefore passes a filter that counts
+//! the contents of its value, and refuses more than [`HEAVIEST`].
 
 use std::ops::Range;
 
@@ -8,22 +9,24 @@ use minijinja::machinery::{Span, ast, parse};
 use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, filters};
 
-/// What a value may hold in all: bytes of text, and [`ITEM`] for each item of a list or an object, counted as often as it is named.
+/// Largest weight of a value: bytes of text, and [`ITEM`] for each item of a list or an object,
+/// counted as often as it is named.
 const HEAVIEST: usize = 1 << 24;
-/// Bytes that an item counts as.
+/// Number of bytes for which an item counts.
 const ITEM: usize = 32;
-/// Lists and objects in one another.
+/// Largest depth of nested lists and objects.
 const DEEPEST: usize = 100;
 /// Items that are counted for a unit of fuel.
 const ITEMS_FOR_FUEL: u64 = 64;
-/// Additions in a row after which their result is counted. Each count puts parentheses within parentheses, of which the parser takes
-/// some hundred.
+/// Number of consecutive additions after which their result is counted. Each count nests
+/// parentheses, of which the parser accepts some hundred levels.
 const IN_A_ROW: usize = 8;
 
-/// The filter's name. Templates cannot give another filter this name, as they could a function.
+/// Name of the filter. Templates can redefine a function, but not this filter.
 const FILTER: &str = "|within_bounds";
 
-/// Adds the filter, and takes the filters away that make much of little before it sees their results.
+/// Adds the filter, and removes the library's filters that can make large values before it sees
+/// them.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
     environment.add_filter(&FILTER[1..], |state: &State<'_, '_>, value: Value| within_bounds(state, value));
     // Neither is one of Jinja.
@@ -49,8 +52,8 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
     );
 }
 
-/// Refuses a value that holds too much. Items that would be made when they are read are made now, so that no two values are read for
-/// one count.
+/// Refuses a value that holds too much. Lazy items are created now, so that the counted value is
+/// the one that is used.
 fn within_bounds(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
     if !is_list && value.kind() != ValueKind::Map {
@@ -66,7 +69,7 @@ fn within_bounds(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// Takes what a value holds from what is left.
+/// Subtracts the size of a value and its contents from the remaining limit.
 fn count(value: &Value, depth: usize, left: &mut usize) -> Result<(), Error> {
     let refused = |what: String| Err(Error::new(ErrorKind::InvalidOperation, what));
     if depth > DEEPEST {
@@ -97,19 +100,20 @@ fn count(value: &Value, depth: usize, left: &mut usize) -> Result<(), Error> {
 #[derive(Debug)]
 pub(super) struct Bounded {
     pub source: String,
-    /// Where something was inserted into the template, in its bytes, and how many bytes.
+    /// Places of the insertions in the template, in bytes, and their numbers of bytes.
     inserted: Vec<(usize, usize)>,
 }
 
 impl Bounded {
     /// # Errors
-    /// What is wrong with a template that is not Jinja.
+    /// The fault of a template that is not Jinja.
     pub fn new(template: &str, environment: &Environment<'_>) -> Result<Self, Error> {
         let parsed = parse(template, super::TEMPLATE, environment.syntax().clone())?;
         let mut insertions = Insertions(Vec::new());
         insertions.statement(&parsed);
         let Insertions(mut parts) = insertions;
-        // Inner expressions were visited before outer ones, and stay before them where both end.
+        // Inner expressions were visited before outer ones, and keep that order if both end at the
+        // same place.
         parts.sort_by_key(|(at, _)| *at);
         let (mut source, mut copied) = (String::with_capacity(template.len()), 0);
         for (at, text) in &parts {
@@ -121,7 +125,8 @@ impl Bounded {
         Ok(Self { source, inserted: parts.into_iter().map(|(at, text)| (at, text.len())).collect() })
     }
 
-    /// The place in [`Self::source`] of a part of the template that begins and ends with a tag.
+    /// Returns the place in [`Self::source`] of a part of the template that begins and ends with a
+    /// tag.
     pub fn moved(&self, part: &Range<usize>) -> Range<usize> {
         let moved = |at: usize| {
             let before = self.inserted.iter().take_while(|(place, _)| *place < at);
@@ -131,7 +136,7 @@ impl Bounded {
     }
 }
 
-/// What is to be inserted, with the place in bytes.
+/// Texts to be inserted, with their places in bytes.
 struct Insertions(Vec<(usize, &'static str)>);
 
 impl Insertions {
@@ -204,7 +209,7 @@ impl Insertions {
         self.statements(&all.body);
     }
 
-    /// The filters of a block have its text in place of a first expression.
+    /// Visits the filters of a block, which have its text in place of a first expression.
     fn filter_of_block(&mut self, filter: &ast::Expr<'_>) {
         if let ast::Expr::Filter(filter) = filter {
             filter.expr.iter().for_each(|before| self.filter_of_block(before));
@@ -226,7 +231,7 @@ impl Insertions {
         }
     }
 
-    /// What is before a dot, an index or the parentheses of a call.
+    /// Visits the expression before a dot, an index or the parentheses of a call.
     fn base(&mut self, expression: &ast::Expr<'_>) {
         use ast::Expr::{BinOp, Call, Compare, Const, Filter, GetAttr, GetItem, IfExpr, List, Map};
         use ast::Expr::{Slice, Test, Tuple, UnaryOp, Var};
@@ -250,7 +255,7 @@ impl Insertions {
         }
     }
 
-    /// An expression whose value is used as it is.
+    /// Visits an expression whose value is used unchanged.
     fn value(&mut self, expression: &ast::Expr<'_>) {
         use ast::Expr::{BinOp, Call, Compare, Const, Filter, GetAttr, GetItem, IfExpr, List, Map};
         use ast::Expr::{Slice, Test, Tuple, UnaryOp, Var};
@@ -283,10 +288,10 @@ impl Insertions {
         }
     }
 
-    /// An operation with so many of the same kind after it.
+    /// Visits an operation that `following` operations of the same kind follow.
     fn operation(&mut self, of: &ast::Spanned<ast::BinOp<'_>>, following: usize) {
         let makes_list = |of: &ast::BinOp<'_>| match of.op {
-            // A constant is a number or text, and so is its sum.
+            // A constant is a number or a text, and a sum with it is one too.
             ast::BinOpKind::Add => {
                 ![&of.left, &of.right].iter().any(|side| matches!(side, ast::Expr::Const(_)))
             }

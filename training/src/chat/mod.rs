@@ -1,5 +1,5 @@
-//! Conversations: messages become text through a checkpoint's chat template, as `apply_chat_template` of `transformers` renders
-//! them, and what the assistant says is marked.
+//! Conversations: messages become text through a checkpoint's chat template, as
+//! `apply_chat_template` of `transformers` renders them. The assistant's messages are marked.
 
 mod bounded;
 mod python;
@@ -26,7 +26,7 @@ const TEMPLATE: &str = "chat_template";
 /// A chat template with the special tokens that it names.
 pub struct ChatTemplate {
     environment: Environment<'static>,
-    /// As it is written, for `chat_template.jinja`.
+    /// The template as it is written, for `chat_template.jinja`.
     source: String,
     /// The parts of the compiled template between `{% generation %}` and `{% endgeneration %}`, in bytes.
     generation: Vec<Range<usize>>,
@@ -44,13 +44,14 @@ impl std::fmt::Debug for ChatTemplate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conversation {
     pub text: String,
-    /// What the assistant says, with the end of each turn, in bytes.
+    /// The assistant's messages with the end of each turn, in bytes.
     pub answers: Vec<Range<usize>>,
 }
 
 impl ChatTemplate {
-    /// Reads the template beside a tokenizer: `chat_template.jinja`, or the one in `tokenizer_config.json`. `date` is what
-    /// `strftime_now` tells the template; without it, the template finds no such function.
+    /// Reads the template beside a tokenizer: `chat_template.jinja`, or the one in
+    /// `tokenizer_config.json`. `date` is the result of `strftime_now` in the template; without it,
+    /// the template has no such function.
     ///
     /// # Errors
     /// [`RunError::Refused`] if there is none, or it is not Jinja.
@@ -163,7 +164,7 @@ impl ChatTemplate {
         self.render(&messages_of(messages)?, false).map(|(text, _)| text)
     }
 
-    /// Refuses conversations that the template cannot make text.
+    /// Refuses conversations that the template cannot turn into text.
     pub(crate) fn check(
         &self,
         records: &[LabelledRecord],
@@ -176,7 +177,7 @@ impl ChatTemplate {
             .try_for_each(|(number, record)| self.check_record(number, record, learn, field, is_public))
     }
 
-    /// As [`Self::check`], for a record counted from 1.
+    /// Checks as [`Self::check`] does a record with a number from 1.
     fn check_record(
         &self,
         number: u64,
@@ -322,8 +323,9 @@ fn messages_of(json: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The template without the tags of `transformers` around answers, which Jinja does not know, and where they stood. In their
-/// place are tags of Jinja that take as much white space: a condition that always holds.
+/// Returns the template without the tags of `transformers` around answers, which Jinja does not
+/// know, and the places of these tags. Jinja tags that take as much white space replace them: a
+/// condition that always holds.
 fn without_generation(source: &str) -> Result<(String, Vec<Range<usize>>), String> {
     let (mut compiled, mut parts, mut begun, mut rest) = (String::new(), Vec::new(), None, source);
     while let Some(start) = rest.find("{%") {

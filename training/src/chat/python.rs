@@ -1,4 +1,5 @@
-//! Jinja as Python has it: white space, methods, and what `transformers` adds for chat templates.
+//! Jinja as in Python: white space, methods, and the functions that `transformers` adds for chat
+//! templates.
 
 use std::fmt::Write;
 
@@ -9,22 +10,24 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 
 use super::bounded;
 
-/// What rendering one text may cost: a unit for each instruction, and for 64 bytes of data that the template makes. Templates of
-/// models take some hundred units a message.
+/// Largest cost of rendering one text: a unit for each instruction, and for each 64 bytes of data
+/// that the template makes. Templates of models take some hundred units a message.
 const FUEL: u64 = 1 << 21;
-/// Nested lists and objects, and blanks before each of them, that `tojson` writes.
+/// Largest depth of lists and objects that `tojson` writes, and largest number of blanks before
+/// each level.
 const DEEPEST: usize = 100;
 const WIDEST: usize = 64;
 /// Bytes that `tojson` writes.
 const LONGEST_JSON: usize = 1 << 26;
 
-/// Bytes of a template; those of models have at most some 30,000.
+/// Largest number of bytes of a template; those of models have at most some 30,000.
 pub(super) const LONGEST: usize = 1 << 16;
-/// Bytes of stack. The compiler follows what is within one another by recursion, and each level takes a byte of the template or a
-/// unit of fuel.
+/// Bytes of stack. The compiler follows nested expressions by recursion, and each level takes a
+/// byte of the template or a unit of fuel.
 const STACK: usize = 512 << 20;
 
-/// Does some work in a thread with room for the deepest template. The system gives a page of its stack where it is used.
+/// Does some work in a thread with enough stack for the deepest template. The system allocates a
+/// page of the stack when it is first used.
 pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
@@ -33,7 +36,8 @@ pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result
     })
 }
 
-/// An environment with the settings of `transformers`, in which no template takes much time or memory.
+/// Creates an environment with the settings of `transformers`, in which no template takes much time
+/// or memory.
 pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, String> {
     let mut environment = Environment::new();
     environment.set_fuel(Some(FUEL));
@@ -120,7 +124,7 @@ fn write_json(out: &mut String, value: &Value, indent: Option<usize>, depth: usi
     Ok(())
 }
 
-/// What is wrong with a template, and at which line of it.
+/// Describes the fault of a template and its line.
 pub(super) fn in_one_line(error: &Error) -> String {
     let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let what = what.replace(['\n', '\r'], " ");

@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// What `transformers` makes of the templates beside it: `tests/vectors/make_chat.py`.
+/// Output of `transformers` for the templates beside it: `tests/vectors/make_chat.py`.
 const EXPECTED: &str = include_str!("../../tests/vectors/chat/expected.json");
 
 fn expected() -> Value {
@@ -143,7 +143,7 @@ fn deep_or_long() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The same for the values of a template.
+/// Returns templates whose values grow.
 fn growing() -> Vec<(&'static str, String)> {
     let again_of = |value: &str, times: usize| {
         format!("{{% for i in range({times}) %}}{{% set n.x = {value} %}}{{% endfor %}}")
@@ -194,13 +194,13 @@ fn no_template_costs_more_than_its_budget() {
         let started = std::time::Instant::now();
         let rendered =
             ChatTemplate::new(&source, Vec::new(), None).and_then(|template| template.text(messages));
-        // Nothing added to nothing stays nothing, however often.
+        // Adding an empty list to itself gives an empty list.
         assert_eq!(rendered.is_ok(), name.starts_with("an empty list"), "{name}");
         assert!(started.elapsed().as_secs() < 20, "{name}");
     }
 }
 
-/// As long as a template may be, and as deep.
+/// Templates of the largest length and depth that are read.
 #[test]
 fn the_deepest_template_that_is_read_has_room_on_the_stack() {
     let messages = r#"[{"role": "user", "content": "x"}]"#;
@@ -216,7 +216,7 @@ fn the_deepest_template_that_is_read_has_room_on_the_stack() {
     }
 }
 
-/// Each step of the work is small, and templates of models do the like.
+/// Each step of the work is small, and templates of models take the same steps.
 #[test]
 fn templates_that_build_lists_are_rendered() {
     let messages = r#"[{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]"#;

@@ -1,4 +1,5 @@
-//! From the plan's data section to units of text, checked against what the plan declares.
+//! Reads units of text from the plan's data section, and checks them against what the plan
+//! declares.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ use durable::{hex, sha256_hex};
 /// The plan's field that names the evaluation text.
 pub(crate) const EVALUATION: &str = "evaluation.source";
 
-/// What is shown while the training text is read.
+/// Message of the progress bar while the training text is read.
 const READING: &str = "reading the training text";
 
 /// A stretch of a unit's text, with its place in the record that it came from.
@@ -35,19 +36,20 @@ pub struct UnitText {
 /// The training text, cut into privacy units.
 #[derive(Debug)]
 pub struct Units {
-    /// The texts; none where the plan names a token file.
+    /// The texts; empty if the plan names a token file.
     pub texts: Texts,
-    /// The token file, where the plan names one.
+    /// The token file, if the plan names one.
     pub tokens: Option<Private<TokenDataset>>,
-    /// Records with labels or targets, where the objective reads these.
+    /// Records with labels or targets, if the objective reads them.
     pub labelled: Option<LabelledRecords>,
 }
 
-/// Reads the plan's training text. `in_files` leaves it in its files, if any record of these can be read alone.
+/// Reads the plan's training text. With `in_files`, text stays in its files if each of their
+/// records can be read alone.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on the number of units and the
-/// text has another number than the plan declares.
+/// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on
+/// the number of units and the text has another number than the plan declares.
 pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
     if let Some(path) = plan.data().token_file() {
@@ -82,9 +84,10 @@ pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Result<Unit
     Ok(Units { texts, tokens: None, labelled })
 }
 
-/// Holds the number of units against the declared one, where the mechanism depends on it. There the relation makes the
-/// number public, so it may be shown. Elsewhere the number is private: sampling probabilities follow from the plan alone,
-/// and neither the outcome of a run nor any message depends on the actual number.
+/// Compares the number of units with the declared one if the mechanism depends on it. In that case
+/// the relation makes the number public, so the message may state it. Otherwise the number is
+/// private: sampling probabilities follow from the plan alone, and neither the outcome of a run nor
+/// any message depends on the actual number.
 fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     let declared = plan.data().units;
     if !plan.privacy().sampling.needs_exact_units() || count == declared {
@@ -152,7 +155,7 @@ pub(crate) fn read_evaluation(
     units: &Units,
 ) -> Result<Option<PublicText>, RunError> {
     let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
-    // The text behind a token file is not at hand: its records are compared by their tokens.
+    // The text behind a token file is not available, so its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &source, EVALUATION)?;
     read_public(plan, source, EVALUATION).map(Some)

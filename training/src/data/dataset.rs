@@ -9,7 +9,7 @@ use crate::RunError;
 use crate::disclosure::Private;
 use crate::ranks::Share;
 
-/// How a unit's tokens are cut into windows.
+/// The way in which a unit's tokens are cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSpec {
     /// The end-of-text token.
@@ -24,12 +24,14 @@ pub struct WindowSpec {
 }
 
 impl WindowSpec {
-    /// Whether the end-of-text token precedes a stretch of text. A user's second record follows that of the first.
+    /// Whether the end-of-text token precedes a stretch of text. The second record of a user
+    /// follows the token of the first record.
     pub(super) fn starts_with_eos(self, begins_record: bool, begins_unit: bool) -> bool {
         (begins_record || self.marks_pieces) && begins_unit && self.overlaps
     }
 
-    /// Where the window begins in which a unit's token at `place` is a target. Its first token is none where windows overlap.
+    /// Returns the beginning of the window in which a unit's token at `place` is a target. If
+    /// windows overlap, the first token of a unit is not a target.
     pub fn window_begin(self, place: usize) -> usize {
         place.saturating_sub(usize::from(self.overlaps)) / self.length * self.length
     }
@@ -40,12 +42,12 @@ impl WindowSpec {
     }
 }
 
-/// One window of a sampled unit.
+/// A window of a sampled unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitWindow {
     /// The unit's index.
     pub unit: u64,
-    /// At most [`WindowSpec::length`] tokens, and one more where windows overlap.
+    /// The tokens: at most [`WindowSpec::length`], and one more if windows overlap.
     pub tokens: Vec<u32>,
 }
 
@@ -53,11 +55,11 @@ pub struct UnitWindow {
 pub struct Dataset {
     /// The token file, if the plan names one, or text in its files.
     file: Option<TokenFile>,
-    /// Number of units of it that are used, from the first on.
+    /// Number of its units that are used, from the first on.
     on_disk: usize,
     /// The tokens of all others.
     tokens: Vec<u32>,
-    /// Where the tokens of each of these begin; one more entry than units in memory.
+    /// Beginning of each of these units in `tokens`, and the end of the last one.
     starts: Vec<usize>,
     spec: WindowSpec,
 }
@@ -129,7 +131,7 @@ impl Dataset {
         }
     }
 
-    /// Replaces the last units by units with these tokens, so that their number stays.
+    /// Replaces the last units by units with these tokens, without changing the number of units.
     pub(crate) fn replace_units(&mut self, units: &[Vec<u32>]) {
         let kept = self.units().saturating_sub(units.len());
         self.on_disk = self.on_disk.min(kept);
@@ -138,12 +140,13 @@ impl Dataset {
         self.add_units(units);
     }
 
-    /// The tokens of each unit, where there is no token file.
+    /// Returns the tokens of each unit in memory. Units on disk are left out.
     pub fn in_memory(&self) -> impl Iterator<Item = &[u32]> {
         self.starts.windows(2).filter_map(|bounds| self.tokens.get(bounds[0]..bounds[1]))
     }
 
-    /// The same units with these tokens, where there is no token file.
+    /// Returns a data set in which `change` has replaced the tokens of each unit in memory. Units
+    /// on disk are left out.
     pub(crate) fn with_tokens(&self, change: impl Fn(&[u32]) -> Vec<u32>) -> Self {
         let mut changed = Self::empty(self.spec);
         for unit in self.in_memory() {
@@ -152,7 +155,7 @@ impl Dataset {
         changed
     }
 
-    /// Number of units. Private where the text is.
+    /// Returns the number of units, which is private if the text is private.
     pub fn units(&self) -> usize {
         self.on_disk + self.starts.len() - 1
     }
@@ -184,7 +187,7 @@ impl Dataset {
         }
     }
 
-    /// Every window, in order.
+    /// Returns every window, in order.
     ///
     /// # Errors
     /// As [`Self::window`].
@@ -194,8 +197,9 @@ impl Dataset {
             .collect()
     }
 
-    /// One window of each sampled unit, chosen uniformly; of these, the windows in a rank's share of the lot. A unit without
-    /// windows contributes nothing. How many windows there are is private; there may be none.
+    /// Returns one window of each sampled unit, chosen uniformly, if it is in the rank's share of
+    /// the lot. A unit without windows contributes nothing. The number of windows is private, and
+    /// may be 0.
     ///
     /// # Errors
     /// As [`Self::window`].

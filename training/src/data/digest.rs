@@ -69,7 +69,7 @@ fn add_record(digest: &mut Sha256, record: &LabelledRecord) {
     }
 }
 
-/// Tells whether a record is still what it was.
+/// Returns a checksum, by which a later reading detects a changed record.
 pub(super) fn checksum(record: &LabelledRecord) -> u32 {
     let mut digest = Sha256::new();
     add_record(&mut digest, record);

@@ -1,8 +1,9 @@
-//! Whether a text still fits into memory while it is read.
+//! Checks that a text still fits into memory while it is read.
 
 use crate::{RunError, limits};
 
-/// What is kept in memory while a text is read: an archive of some kilobytes can hold more than a machine.
+/// Counts the records kept in memory while a text is read. Without this check, an archive of a few
+/// kilobytes could exhaust the memory of the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     records: usize,
@@ -10,12 +11,13 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Bytes after which free memory is looked at again.
+    /// Number of bytes after which free memory is measured again.
     const LOOK: usize = 16 << 20;
-    /// Free memory that a text leaves to everything else.
+    /// Bytes of free memory that a text leaves to everything else.
     const SPARE: u64 = 256 << 20;
 
-    /// Counts a record of so many bytes in a list whose items have `item` bytes, which a growing list doubles.
+    /// Counts a record of `bytes` bytes in a list whose items have `item` bytes. A growing list
+    /// doubles its memory.
     ///
     /// # Errors
     /// [`RunError::Refused`] if this process is about to have no memory left. `field` names the text.

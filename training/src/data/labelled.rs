@@ -1,4 +1,4 @@
-//! Records with what is to be predicted of them: labels, tags or another text.
+//! Records with an answer to be predicted: labels, tags or another text.
 
 use std::collections::HashMap;
 
@@ -21,18 +21,18 @@ use network::Example;
 pub struct LabelledRecord {
     /// Index of the unit that it belongs to.
     pub unit: u64,
-    /// The text; of words with tags the words, joined by blanks.
+    /// The text; if words have tags, the words joined by blanks.
     pub text: String,
     /// The words, if each has a tag.
     pub words: Vec<String>,
     /// The second text of a pair.
     pub second: Option<String>,
-    /// What is to be predicted. Empty in a record to be labelled.
+    /// The answer to be predicted. Empty in a record to be labelled.
     pub(crate) answer: Answer,
 }
 
 impl LabelledRecord {
-    /// Bytes that it holds beside itself.
+    /// Returns the number of bytes that the record holds on the heap.
     fn bytes(&self) -> usize {
         let answer = match &self.answer {
             Answer::Labels(labels) => size_of_val(labels.as_slice()),
@@ -43,30 +43,30 @@ impl LabelledRecord {
     }
 }
 
-/// What is to be predicted of a record.
+/// The answer that a model predicts for a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Indices of labels: the one of the text, those that it has, or one a word.
+    /// Indices of labels: the text's single label, all of its labels, or one label for each word.
     Labels(Vec<u32>),
     /// The text to be written.
     Text(String),
 }
 
-/// Which fields of a record are read, and how.
+/// The fields of a record that are read, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledFields {
     pub objective: Objective,
     pub data: plan::Data,
     /// The index of each label.
     pub labels: HashMap<String, u32>,
-    /// Whether the records have labels or targets; else they are to be predicted.
+    /// Whether the records have labels or targets. Otherwise these are to be predicted.
     pub answers: bool,
     /// Whether the text is declared public, so that a message may quote a label.
     pub public: bool,
 }
 
 impl LabelledFields {
-    /// Those of a plan's training text.
+    /// Returns the fields of a plan's training text.
     pub fn of(plan: &plan::Plan) -> Self {
         Self {
             objective: plan.training().objective,
@@ -77,7 +77,8 @@ impl LabelledFields {
         }
     }
 
-    /// Names of the fields beside the text, in the order in which [`Self::record`] takes their values.
+    /// Returns the names of the fields beside the text, in the order in which [`Self::record`]
+    /// takes their values.
     fn further(&self) -> Vec<String> {
         let (data, mut names) = (&self.data, Vec::new());
         if self.objective == Objective::TokenClassification {
@@ -115,7 +116,7 @@ impl LabelledFields {
         Ok((records, units))
     }
 
-    /// The source, of which the fields are read.
+    /// Returns the source with these fields.
     fn source(&self, source: Source) -> Source {
         match source {
             Source::Files(files) => {
@@ -198,9 +199,9 @@ impl LabelledFields {
 /// The labelled records of the training text.
 #[derive(Debug)]
 pub enum LabelledRecords {
-    /// In memory, in the corpus's order.
+    /// Records in memory, in the corpus's order.
     Kept(Private<Vec<LabelledRecord>>),
-    /// In files, which are read again wherever the records are needed.
+    /// Records in files, which are read again whenever they are needed.
     InFiles(Box<LabelledFiles>),
 }
 
@@ -213,8 +214,8 @@ pub struct LabelledFiles {
 }
 
 impl LabelledRecords {
-    /// Reads the records of a plan's training text, and counts their units. `in_files` leaves them in their files, if any record of
-    /// these can be read alone.
+    /// Reads the records of a plan's training text, and counts their units. With `in_files`, they
+    /// stay in their files if each record can be read alone.
     ///
     /// # Errors
     /// As [`LabelledFields::read`].
@@ -305,29 +306,29 @@ impl LabelledFiles {
 /// The plan's field that names the training text.
 const FIELD: &str = "data.source";
 
-/// Where a labelled record lies.
+/// The place of a labelled record in its file.
 #[derive(Clone, Copy)]
 struct Place {
     record: Position,
-    /// Of the record, to notice that a file was changed.
+    /// Checksum of the record, which shows whether the file was changed.
     checksum: u32,
 }
 
 /// The examples of labelled records, by unit.
 pub(crate) struct LabelledSet {
     examples: Examples,
-    /// Where each unit's examples begin; one more entry than units.
+    /// Index of each unit's first example, and the number of all examples at the end.
     starts: Vec<usize>,
 }
 
 enum Examples {
     Kept(Vec<Example>),
-    /// Made where they are sampled.
+    /// The examples are made when they are sampled.
     InFiles(Box<LabelledFiles>, Vec<Place>, Box<dyn Fn(&LabelledRecord) -> Example>),
 }
 
 impl LabelledSet {
-    /// One example a record. Records come in any order of units.
+    /// Makes one example of each record. Records may come in any order of units.
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file can no longer be read.
@@ -366,13 +367,13 @@ impl LabelledSet {
         }
     }
 
-    /// Number of units. Private where the text is.
+    /// Returns the number of units, which is private if the text is private.
     pub fn units(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// One example of each sampled unit, chosen uniformly among the unit's own; of these, the examples in a rank's share of
-    /// the lot.
+    /// Returns one example of each sampled unit, chosen uniformly among the unit's own, if it is in
+    /// the rank's share of the lot.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read or was changed.

@@ -1,7 +1,9 @@
-//! Refuses public text that is private training text: its figures are published without noise.
+//! Refuses public text that is also private training text, because figures of public text are
+//! published without noise.
 //!
-//! The comparison sees the private text, so its outcome depends on it. It is a condition of the guarantee, stated on the
-//! certificate: the guarantee compares training texts that pass it. A refusal is for the owner of the text alone.
+//! The comparison sees the private text, so its outcome depends on it. The certificate states this
+//! as a condition: the guarantee compares training texts that pass the comparison. Only the owner
+//! of the text sees a refusal.
 
 use std::path::Path;
 
@@ -17,11 +19,12 @@ use super::{Answer, LabelledRecord, PublicText, Units};
 use crate::RunError;
 use crate::ranks::Ranks;
 
-/// What `field` may name.
+/// The part of a message that says what `field` may name.
 const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \
                        remove what the texts share, or name other text";
 
-/// Refuses public files that are named twice, or that are training files under whatever name. `field` names them.
+/// Refuses public files that are named twice, or that are training files under another name.
+/// `field` names the public files.
 pub(super) fn check_files(training: Option<&Source>, public: &Source, field: &str) -> Result<(), RunError> {
     corpus::check_distinct(public).map_err(|error| refused(field, &error))?;
     match training.and_then(|training| corpus::common_file(training, public)) {
@@ -99,8 +102,9 @@ pub(crate) fn public_sketch(
     if plan.is_public() { sketch(plan, base, units, &Ranks::alone()).map(Some) } else { Ok(None) }
 }
 
-/// Refuses private text that an earlier stage called public: that stage used it without noise. `earlier` has the names and the texts
-/// of these. All ranks call this together, with the same text.
+/// Refuses private text that an earlier stage called public: that stage used it without noise.
+/// `earlier` holds the names and the texts of these stages. All ranks call this together, with the
+/// same text.
 ///
 /// # Errors
 /// [`RunError::Refused`] on all ranks.
@@ -151,7 +155,7 @@ fn tokenizer_of_tokens(plan: &plan::Plan, base: &Path, units: &Units) -> Result<
     }
 }
 
-/// Refuses records that are declared public, which `option` names, and share text with private ones.
+/// Refuses public records, which `option` names, that share text with private ones.
 pub fn check_apart(option: &str, public: &[&str], private: &[String]) -> Result<(), RunError> {
     let read_public = |reading: &mut Reading<'_>| {
         public.iter().for_each(|text| reading.take(Passage::record(text)));
@@ -173,8 +177,8 @@ fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
     Tokenizer::from_json(&text).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
 }
 
-/// The passages of public text. Beside a token file they are encoded and decoded, since the file has no text but that of its
-/// tokens.
+/// Reads the passages of public text. For comparison with a token file they are encoded and
+/// decoded, because the file has no text beyond its tokens.
 fn each_public(public: &PublicText, tokenizer: Option<&Tokenizer>, is_chat: bool, reading: &mut Reading<'_>) {
     let mut whole = |text: &dyn Fn() -> String| match tokenizer {
         _ if !reading.wants() => reading.pass_over(),
@@ -190,7 +194,7 @@ fn each_public(public: &PublicText, tokenizer: Option<&Tokenizer>, is_chat: bool
 }
 
 impl Units {
-    /// The passages of the training text, of which a thread reads its own records.
+    /// Reads the passages of the training text. Each thread reads its own records.
     fn each_passage(
         &self,
         tokenizer: Option<&Tokenizer>,
@@ -208,8 +212,9 @@ impl Units {
     }
 }
 
-/// The text of a record, whatever its label: what is read and what is to be written, in an order that swapping a pair does not
-/// change. A conversation is its messages, whatever their JSON.
+/// Returns the text of a record without its label: the input and the target, in an order that does
+/// not change if a pair is swapped. The text of a conversation is that of its messages, independent
+/// of the JSON form.
 fn text_of(record: &LabelledRecord, is_chat: bool) -> String {
     if is_chat {
         return strings_of_json(&record.text);

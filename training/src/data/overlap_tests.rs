@@ -152,7 +152,7 @@ fn one_to_four_ranks_reach_the_same_verdict_in_the_same_words() {
     }
 }
 
-/// No rank waits for one that failed.
+/// If one rank fails, no other rank waits for it.
 #[test]
 fn a_file_that_can_no_longer_be_read_on_one_rank_is_refused_on_all() {
     let private: Vec<String> = (0..RECORDS).map(note).collect();

@@ -6,14 +6,14 @@ use plan::CertifiedPlan;
 use crate::RunError;
 use crate::disclosure::Private;
 
-/// The sampler of a run. It keeps the pass under way, with its number.
+/// The sampler of a run. It keeps the current pass with its number.
 #[derive(Default)]
 pub(crate) struct Sampler {
     pass: Option<(u64, Box<dyn Pass>)>,
 }
 
 impl Sampler {
-    /// The units, among `population` of them, that take part in logical step `step`.
+    /// Returns the units that take part in logical step `step`, out of `population`.
     ///
     /// # Errors
     /// [`RunError::Failed`] if the plan has no such step, or an event that holds for another population.

@@ -70,7 +70,8 @@ fn records_of_one_user_are_one_unit_wherever_they_stand() {
     assert_eq!(dataset.window(0, 0).unwrap(), [vec![eos], of("a"), vec![eos], of("c"), vec![eos]].concat());
 }
 
-/// One unit contributes one window, however many it owns: the sensitivity of the step is one clipped gradient.
+/// A unit contributes one window, however many it owns: the sensitivity of the step is one clipped
+/// gradient.
 #[test]
 fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     let (tokenizer, eos) = tokenizer();
@@ -109,7 +110,8 @@ fn lots(sampling: &str, relation: &str, steps: u64, private: bool) -> Vec<Vec<u6
     (0..steps).map(|step| sampler.draw(&plan, step, 400, &rng).unwrap().for_mechanism().clone()).collect()
 }
 
-/// How far the sizes' mean and variance lie from those of Poisson sampling, in standard errors.
+/// Returns the distance of the sizes' mean and variance from those of Poisson sampling, in standard
+/// errors.
 fn distance_from_poisson(lots: &[Vec<u64>]) -> f64 {
     let (n, q, draws) = (400.0_f64, 0.1_f64, lots.len() as f64);
     let mean = lots.iter().map(|lot| lot.len() as f64).sum::<f64>() / draws;
@@ -130,7 +132,7 @@ fn drawn_sizes_have_the_mean_and_variance_of_poisson_sampling() {
     assert!(distance_from_poisson(&lots(cut, "zero_out", 2000, false)) > 5.0);
 }
 
-/// Every unit takes part once a pass, and in another order in the next.
+/// Every unit takes part once in each pass, and the next pass has another order.
 #[test]
 fn a_pass_takes_every_unit_once() {
     for (sampling, relation) in [("\"shuffle\"", "replace_one"), ("\"balls_in_bins\"", "add_or_remove_one")] {

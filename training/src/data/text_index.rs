@@ -11,28 +11,29 @@ use crate::RunError;
 use crate::disclosure::Private;
 use crate::ranks::Ranks;
 
-/// The place of every stretch of text, by unit, and how many tokens it has.
+/// The place of every stretch of text, by unit, and its number of tokens.
 pub struct TextIndex {
     files: LineFiles,
     unit: PrivacyUnit,
     tokenizer: Tokenizer,
     places: Vec<Place>,
-    /// Where each user's stretches begin; one more entry than users. Empty where each stretch is a unit.
+    /// Index of each user's first stretch, and the number of stretches at the end. Empty if each
+    /// stretch is a unit.
     starts: Vec<usize>,
 }
 
-/// Where a stretch of text lies.
+/// The place of a stretch of text in its file.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     record: Position,
     /// The number of the stretch in its record, times 2, plus 1 if the record ends with it.
     piece: u32,
-    /// Of the text, to notice that a file was changed.
+    /// Checksum of the text, which shows whether the file was changed.
     checksum: u32,
     tokens: u32,
 }
 
-/// Records in a row that one rank encodes to count their tokens.
+/// Number of consecutive records that one rank encodes to count their tokens.
 const RECORDS_AT_ONCE: usize = 64;
 
 const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -62,8 +63,8 @@ impl Units {
 }
 
 impl TextIndex {
-    /// The places of all text in the corpus's order, and the user of each where users are the units. Numbers of tokens are those
-    /// of this rank's records; the others are 0.
+    /// Returns the places of all text in the corpus's order, and the user of each if users are the
+    /// units. Numbers of tokens are those of this rank's records; the others are 0.
     fn scan(
         files: LineFiles,
         unit: PrivacyUnit,
@@ -137,7 +138,7 @@ impl TextIndex {
         let Place { record, piece, checksum, .. } = self.places[place];
         let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("data.source: {error}"));
         let record = self.files.read(record).map_err(|error| failed(&error))?;
-        // Its number among the units is known; what it contains does not depend on it.
+        // The number of the stretch among the units is known, and its contents do not depend on it.
         let alone = if self.unit == PrivacyUnit::User { PrivacyUnit::Record } else { self.unit };
         let mut assigner = UnitAssigner::new(alone).map_err(|error| failed(&error))?;
         let pieces = assigner.assign(record).map_err(|error| failed(&error))?;

@@ -11,16 +11,16 @@ use crate::disclosure::Private;
 /// The text of all units.
 #[derive(Debug)]
 pub enum Texts {
-    /// In memory, in the corpus's order.
+    /// Text in memory, in the corpus's order.
     Kept(Private<Vec<UnitText>>),
-    /// In files, which are read again wherever the text is needed.
+    /// Text in files, which are read again whenever it is needed.
     InFiles(Box<LineFiles>, PrivacyUnit),
-    /// In files, with the place of every stretch of text.
+    /// Text in files, with the place of every stretch.
     Indexed(Box<Private<TextIndex>>),
 }
 
 impl Texts {
-    /// No text.
+    /// Returns an empty set of texts.
     pub fn none() -> Self {
         Self::Kept(Private::new(Vec::new()))
     }
@@ -47,7 +47,8 @@ impl Texts {
         each_text(records, unit, "data.source", take).map(|_| ())
     }
 
-    /// The passages of the text, of which a thread reads its own records. Others stay unread in their files.
+    /// Reads the passages of the text. Each thread reads its own records; others stay unread in
+    /// their files.
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file can no longer be read.
@@ -66,7 +67,7 @@ impl Texts {
     }
 }
 
-/// Hands the text of the records that a thread reads to it.
+/// Passes `reading` the text of the records that it wants.
 pub(super) fn each_wanted(
     files: &LineFiles,
     reading: &mut Reading<'_>,
@@ -105,8 +106,9 @@ pub(super) fn each_text<E: std::fmt::Display>(
     Ok(assigner.units())
 }
 
-/// The order of texts by unit, in which a unit's own stay in the corpus's order, and where each unit's begin in it; one more entry than
-/// units. Every unit has a text: it is numbered when one of it is read.
+/// Returns the order of texts by unit, and the place in it at which each unit's texts begin,
+/// followed by the number of texts. A unit's texts stay in the corpus's order. Every unit has a
+/// text, because units are numbered when one of their texts is read.
 pub(super) fn by_unit(units: Vec<u64>) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by_key(|&place| units[place]);
@@ -115,7 +117,7 @@ pub(super) fn by_unit(units: Vec<u64>) -> (Vec<usize>, Vec<usize>) {
     (order, starts)
 }
 
-/// Why a record is not what it was.
+/// The error for a record that was changed after the run began.
 pub(super) const CHANGED: &str =
     "a file was changed while the run read it; restore the text that the run began with, and resume";
 

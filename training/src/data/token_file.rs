@@ -7,7 +7,8 @@ use dp_tokenizer::tokens::TokenDataset;
 use super::{TextIndex, WindowSpec};
 use crate::RunError;
 
-/// The units of a token file, or of text in its files, each as [`super::Dataset`] describes it. Tokens stay on disk.
+/// The units of a token file, or of text in its files, in the form that [`super::Dataset`]
+/// describes. Tokens stay on disk.
 pub(super) struct TokenFile {
     source: Source,
     spec: WindowSpec,
@@ -15,13 +16,13 @@ pub(super) struct TokenFile {
 
 enum Source {
     Tokens(Box<TokenDataset>),
-    /// Text, which is encoded where it is read.
+    /// Text that is encoded when it is read.
     Text(Box<TextIndex>),
 }
 
 /// A part of a unit's text.
 pub(super) struct Stretch {
-    /// Its number in the token file, or among the texts.
+    /// Index of the stretch in the token file, or among the texts.
     pub number: u64,
     pub tokens: usize,
     pub begins_record: bool,

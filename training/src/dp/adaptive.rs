@@ -8,17 +8,17 @@ use plan::Adaptive;
 
 use super::{ClippedSum, DpStep};
 
-/// Range of an adaptive clip norm, so that noise can be scaled by it.
+/// Range of an adaptive clip norm. It ensures that noise can be scaled by the norm.
 const SMALLEST_CLIP_NORM: f32 = 1e-12;
 const LARGEST_CLIP_NORM: f32 = 1e12;
 
-/// Index of the count's noise stream. No parameter has it.
+/// Index of the count's noise stream, which no parameter has.
 const COUNT_STREAM: u32 = u32::MAX;
 
 /// The noisy count of unclipped gradients, and the clip norm that follows from it.
 ///
-/// Count and gradient share the step's event: 1/σ² = 1/σ_Δ² + 1/(2σ_b)² (Andrew et al., Theorem 1). What is left for the
-/// gradient is the step's noise beside [`CountRelease::noise`].
+/// Count and gradient share the step's event: 1/σ² = 1/σ_Δ² + 1/(2σ_b)² (Andrew et al., Theorem 1).
+/// [`CountRelease::noise`] uses one part of this budget, and the gradient's noise the other.
 pub(super) struct CountRelease {
     settings: Adaptive,
     noise: GaussianMechanism,
@@ -32,7 +32,7 @@ impl CountRelease {
         Ok(Self { settings, noise })
     }
 
-    /// The noise of the count, in units of what one example moves it by.
+    /// Returns the noise of the count, in units of the change that one example causes.
     pub fn noise(&self) -> &GaussianMechanism {
         &self.noise
     }

@@ -28,7 +28,7 @@ impl<B: Kernels> ClippedPart<B> {
 pub(crate) struct ClippedSum {
     /// The integers of each parameter, or of each of `pieces`.
     pub(super) parts: Vec<Vec<i64>>,
-    /// The pieces of parameters, where several ranks have the sum together.
+    /// The pieces of parameters, if several ranks share the sum.
     pub(super) pieces: Option<Arc<[Piece]>>,
     pub(super) unit: f64,
     pub(super) l2_clip_norm: f64,
@@ -58,13 +58,14 @@ impl ClippedSum {
 
 /// The factors by which the gradients of a micro-batch are scaled before they are summed.
 pub(super) struct ClipFactors {
-    /// For each group of parameters, one factor a row: 0 for padding and for a norm that is not finite.
+    /// For each group of parameters, one factor a row. The factor is 0 for padding and for a norm
+    /// that is not finite.
     by_group: Vec<Vec<f32>>,
     /// The group of each parameter.
     group_of: Vec<usize>,
     /// Rows with a norm that is not finite.
     pub not_finite: Vec<bool>,
-    /// As of [`ClippedSum`].
+    /// See [`ClippedSum::unclipped_halves`].
     pub unclipped_halves: i64,
 }
 

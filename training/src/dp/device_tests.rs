@@ -1,5 +1,5 @@
-//! Every family on a GPU or software Vulkan: the clipped sum equals that of the loop over single examples on the same device,
-//! and that on the CPU.
+//! Tests of every family on a GPU or software Vulkan: the clipped sum equals that of the loop over
+//! single examples on the same device, and that on the CPU.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,6 +1,6 @@
 use mechanisms::MechanismError;
 
-/// Why a private step cannot be taken.
+/// The reasons why a private step cannot be taken.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {

@@ -1,8 +1,9 @@
 //! Clipping in exact arithmetic: each example's gradient by itself, in integers whose norm is checked.
 //!
-//! The floating-point norm only chooses the factor. The scaled gradient is rounded toward zero to the grid, and the norm of
-//! these integers is compared with the clip norm without rounding. So no rounding error, wherever it comes from, lets an
-//! example move the sum by more than the clip norm.
+//! The floating-point norm only chooses the factor. The scaled gradient is rounded toward zero to
+//! the grid, and the norm of these integers is compared with the clip norm without rounding.
+//! Therefore no rounding error, whatever its source, lets an example move the sum by more than the
+//! clip norm.
 
 use mechanisms::{L2Sensitivity, MechanismError};
 use plan::Clipping;
@@ -22,14 +23,14 @@ pub(super) struct ExactClip {
     largest_square: u128,
 }
 
-/// One example's clipped gradient.
+/// The clipped gradient of one example.
 pub(super) struct ExactGradient {
     pub parts: Vec<Vec<i64>>,
     pub unclipped_halves: i64,
 }
 
 impl ExactClip {
-    /// `unit` is a power of two.
+    /// Creates the clipping for a grid whose `unit` is a power of two.
     ///
     /// # Errors
     /// For a clip norm that is not above 0, or of 2⁵¹ units or more.
@@ -57,9 +58,10 @@ impl ExactClip {
         ExactGradient { parts: self.scaled(&parts, factor), unclipped_halves: factors.unclipped_halves }
     }
 
-    /// The parts times their factors in integers, with a norm of at most ⌊C/unit⌋ even if a factor is too large.
+    /// Returns the parts times their factors in integers, with a norm of at most ⌊C/unit⌋ even if a
+    /// factor is too large.
     fn scaled(&self, parts: &[Vec<f32>], factor: impl Fn(usize) -> f64) -> Vec<Vec<i64>> {
-        // The first scale is enough unless rounding made the norm too low. The last leaves nothing.
+        // The first scale suffices unless rounding made the norm too low. The last one is 0.
         for shrink in [1.0, 1.0 - 1e-3, 0.0] {
             let scale = |param: usize| factor(param) / self.unit * shrink;
             let integers: Vec<Vec<i64>> =
@@ -72,12 +74,13 @@ impl ExactClip {
     }
 }
 
-/// The values times `factor`, rounded toward zero; what is not finite becomes 0 or the largest integer.
+/// Returns the values times `factor`, rounded toward zero. NaN becomes 0, and a value beyond the
+/// range of integers becomes the nearest integer.
 fn truncated(part: &[f32], factor: f64) -> Vec<i64> {
     part.iter().map(|&value| (f64::from(value) * factor) as i64).collect()
 }
 
-/// The sum of squares; the largest number if it does not fit.
+/// Returns the sum of squares, or the largest number if the sum does not fit.
 fn square_of(parts: &[Vec<i64>]) -> u128 {
     let of_part = |part: &Vec<i64>| {
         part.iter().fold(0_u128, |sum, &integer| {
@@ -92,7 +95,7 @@ fn square_of(parts: &[Vec<i64>]) -> u128 {
 mod tests {
     use super::*;
 
-    /// Whatever the factor, the integers that leave have a norm of at most ⌊C/unit⌋.
+    /// Whatever the factor is, the resulting integers have a norm of at most ⌊C/unit⌋.
     #[test]
     fn a_factor_that_is_too_large_does_not_let_a_gradient_pass() {
         let unit = 2.0_f64.powi(-20);
@@ -106,7 +109,7 @@ mod tests {
                 assert!(square <= clip.largest_square, "{excess}: {square}");
             }
         }
-        // A rounding error costs a thousandth of the gradient, and no more.
+        // A rounding error costs at most a thousandth of the gradient.
         let kept = square_of(&clip.scaled(&finite, |_| (1.0 + 1e-5) / norm)) as f64;
         assert!(kept.sqrt() * unit > 0.998, "{kept}");
     }

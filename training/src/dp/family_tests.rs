@@ -1,4 +1,5 @@
-//! The clipped sum of each family held against the loop over single examples, and its norms against torch.
+//! Compares the clipped sum of each family with the loop over single examples, and its norms with
+//! torch.
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::json;
@@ -17,7 +18,7 @@ use network::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, t
 
 const DEVICE: FlexDevice = FlexDevice;
 
-/// One of each way to lay a family out.
+/// Returns a network for each way in which a family can be laid out.
 fn families() -> Vec<Network> {
     let decoder = |kv_heads: u32, d_head: u32, untied: bool| {
         json!({ "family": "decoder", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": kv_heads, "d_head": d_head,
@@ -52,7 +53,7 @@ fn assert_equals_the_loop(network: &Network, weights: &Weights<Flex>, micro_batc
         let distance = relative_distance(&clipped(network, weights, rows, bound), &want);
         assert!(distance < 1e-4, "{what} {rows}: {distance}");
     }
-    // Without clipping nothing is rounded up, so double precision shows.
+    // Without clipping nothing is rounded up, so the result has double precision.
     let all = clipped_sum_by_loop(network, &double, &ragged_lot(), 1e6, &DEVICE);
     let distance = relative_distance(&clipped(network, &double, 3, 1e6), &all);
     assert!(distance < 1e-12, "{what}: {distance}");
@@ -92,7 +93,8 @@ fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
     }
 }
 
-/// Networks with a part of their parameters trained: the network, the part, and how many parameters that is.
+/// Returns networks of which a part is trained: the network, the part, and its number of
+/// parameters.
 fn parts() -> Vec<(Network, plan::Trainable, usize)> {
     let lora = |targets: &[&str]| {
         let targets = targets.iter().map(|target| (*target).to_owned()).collect();
@@ -121,7 +123,7 @@ fn restricted(network: &Network, trainable: &plan::Trainable) -> Weights<Flex> {
     let selection = Selection::new(trainable, network.layout(), layers).unwrap().unwrap();
     let mut stream = TestRng::from_seed(43).stream(Purpose::Initialization, 0, 0);
     let mut weights = weights(network).restrict(selection, &mut stream, &DEVICE);
-    // Away from the start: there B is 0, and A has no gradient.
+    // Weights are moved away from their initial values: there B is 0, and A has no gradient.
     let moved = weights.take().into_iter().map(|value| {
         let mut noise = vec![0.0; value.dims()[0]];
         stream.fill_gaussian_f32(&mut noise, 0.3);
@@ -140,7 +142,8 @@ fn clipped_sum_of_a_trained_part_equals_the_loop() {
     }
 }
 
-/// The loss moves with A, B and whole parameters as their gradients say, through the merged matrices.
+/// The loss changes with A, B and whole parameters as their gradients predict, through the merged
+/// matrices.
 #[test]
 fn gradients_of_a_trained_part_equal_central_differences_of_the_loss() {
     const STEP: f64 = 1e-5;

@@ -8,10 +8,10 @@ use super::sum::{GradSum, SumBuilder};
 use network::model::{Batch, Network};
 use network::nn::{GradRecord, Kernels, ParamSpec, Weights, materialize_if_cheaper};
 
-/// One gradient for each example of a micro-batch.
+/// The gradients of the examples of a micro-batch.
 ///
-/// The gradients are not held whole, which would take the memory of the model for each example. They are held as the
-/// records of a backward pass, which give their norms and their weighted sum.
+/// Whole gradients would take as much memory as the model for each example. The gradients are
+/// therefore held as the records of a backward pass, which give their norms and their weighted sum.
 pub(crate) struct PerExampleGrads<'a, B: Kernels> {
     records: Records<'a, B>,
     /// Rows that are examples; the rows after them are padding.
@@ -21,8 +21,9 @@ pub(crate) struct PerExampleGrads<'a, B: Kernels> {
 
 enum Records<'a, B: Kernels> {
     Held(Vec<GradRecord<B>>),
-    /// Computed block by block whenever they are needed, so that no block's records outlive it. On a device whose sums
-    /// differ from run to run, the rounding up of the norms covers the difference.
+    /// Records that are computed block by block whenever they are needed, so that only one block's
+    /// records exist at a time. If sums differ from run to run on a device, the rounding up of the
+    /// norms covers the difference.
     Recomputed {
         model: &'a Network,
         weights: &'a Weights<B>,
@@ -31,7 +32,8 @@ enum Records<'a, B: Kernels> {
 }
 
 impl<'a, B: Kernels> PerExampleGrads<'a, B> {
-    /// Runs the forward and the backward pass; with `recompute`, only when the gradients are used.
+    /// Runs the forward and the backward pass. With `recompute`, it runs them when the gradients
+    /// are used.
     pub fn compute(model: &'a Network, weights: &'a Weights<B>, batch: Batch<B>, recompute: bool) -> Self {
         let (examples, specs) = (batch.examples, weights.specs());
         let records = if recompute {

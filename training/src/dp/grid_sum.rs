@@ -1,6 +1,7 @@
 //! Sums of clipped gradients in integers: multiples of the unit of the noise's grid.
 //!
-//! Integer addition is exact, so threads, the order of micro-batches and the devices of a sum do not change a bit.
+//! Integer addition is exact, so the sum has the same bits for any threads, devices and order of
+//! micro-batches.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -23,7 +23,7 @@ pub(crate) struct Lot<'a, B: Backend> {
     pub recompute: bool,
     /// Device of the tensors.
     pub device: &'a B::Device,
-    /// The ranks that have the lot together, if there are several; `examples` are then this rank's own.
+    /// The ranks that share the lot, if there are several. `examples` are then this rank's own.
     pub shards: Option<&'a Shards>,
 }
 

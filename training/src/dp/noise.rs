@@ -1,4 +1,4 @@
-//! The Gaussian mechanism on a clipped sum, and the gradients an optimizer takes.
+//! Gaussian noise on a clipped sum, and the gradients that an optimizer takes.
 
 use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose, RoundedGaussian, Stream};
 
@@ -7,7 +7,7 @@ use super::sum::GradSum;
 use network::nn::{Kernels, piece_length};
 use network::tensor::{FloatDType, Tensor, from_host};
 
-/// A gradient that may be released: it got its noise before anything read it.
+/// A gradient that may be released, because noise was added before anything read it.
 pub struct PrivateGradient<B: Kernels> {
     pub(super) parts: Vec<Tensor<B, 1>>,
     pub(super) noise_std: f64,
@@ -16,7 +16,8 @@ pub struct PrivateGradient<B: Kernels> {
     pub(super) elements: usize,
 }
 
-/// Squares are summed in integers, so that their sum does not depend on how the parameters are cut.
+/// Unit of squares, which are summed in integers so that their sum does not depend on how the
+/// parameters are cut.
 const SQUARES_UNIT: f64 = (1_u64 << 20) as f64;
 
 /// A gradient without privacy. The run that computes it is marked as not private.
@@ -55,13 +56,15 @@ impl<B: Kernels> BaselineGradient<B> {
     }
 }
 
-/// Elements whose noise is drawn at a time. A block stays in the cache until it is rounded.
+/// Number of elements whose noise is drawn at a time. A block stays in the cache until it is
+/// rounded.
 const BLOCK: usize = 4096;
 
-/// Noise on a clipped sum, once, and division by the expected batch size.
+/// The release of a clipped sum: adds noise once and divides by the expected batch size.
 ///
-/// The noise of parameter t comes from the stream (gradient noise, `step`, t). An element's noise depends on its place in the
-/// stream, and not on the thread that draws it. The host draws it for every device.
+/// The noise of parameter t comes from the stream (gradient noise, `step`, t). An element's noise
+/// depends on its place in the stream, and not on the thread that draws it. The host draws it for
+/// every device.
 pub(crate) struct NoisyAverage {
     pub noise: GaussianMechanism,
     pub step: u64,
@@ -70,7 +73,8 @@ pub(crate) struct NoisyAverage {
 }
 
 impl NoisyAverage {
-    /// Releases the average: each integer and its noise are added exactly; what is rounded after that is released already.
+    /// Releases the average. Each integer and its noise are added exactly; rounding comes after the
+    /// release.
     ///
     /// # Errors
     /// For noise whose standard deviation is out of range.
@@ -83,7 +87,8 @@ impl NoisyAverage {
         let noise_std = self.noise.std(&sum) / self.divisor;
         let (mut parts, mut squares, mut elements) = (Vec::new(), 0, 0);
         self.noise.privatize_with(sum, |sum, grid| {
-            // On another grid the noise would have another size. NaN shows the mistake and releases nothing.
+            // On another grid, the noise would have another scale. NaN reveals the mistake and
+            // releases nothing.
             let factor = if sum.unit == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
             let scale = Scale { noise: grid.noise(), factor, noise_std };
             for (index, integers) in sum.parts.iter_mut().enumerate() {
@@ -106,7 +111,8 @@ impl NoisyAverage {
     }
 }
 
-/// The noise on integers, the factor that makes floats of both, and the standard deviation of the noise in these.
+/// The noise on integers, the factor that converts them to floats, and the standard deviation of
+/// the noise in these floats.
 #[derive(Clone, Copy)]
 struct Scale {
     noise: RoundedGaussian,

@@ -3,14 +3,14 @@
 use network::nn::{GradRecord, Kernels, ParamId};
 use network::tensor::{Tensor, to_host_f64};
 
-/// The L2 norm of each example's gradient. Private: clip factors are computed from it, and nothing else.
+/// The L2 norm of each example's gradient. It is private: only clip factors are computed from it.
 pub(super) struct PerExampleNorms(pub(super) Vec<f64>);
 
 /// A square computed in single precision may come out slightly low. This factor covers the error, so that a clipped
 /// gradient is never longer than the clip norm.
 const ROUND_UP: f64 = 1.0 + 1e-5;
 
-/// For each parameter, each example's squared norm of its gradient: `[batch]`.
+/// The squared norms of each example's gradient, `[batch]`, parameter by parameter.
 pub(super) type SquaredNorms<B> = Vec<(ParamId, Tensor<B, 1>)>;
 
 /// The squared norms of all records.

@@ -1,4 +1,5 @@
-//! Work on several threads: the one place where contributions of several workers meet.
+//! Distributes work to several threads. This is the only module in which the contributions of
+//! several workers meet.
 
 use std::collections::BTreeMap;
 use std::ops::Add;
@@ -15,7 +16,7 @@ pub(crate) struct Reduce {
 }
 
 impl Reduce {
-    /// On at most `threads` threads.
+    /// Creates a reduction that runs on at most `threads` threads.
     pub(crate) fn on_threads(threads: usize) -> Self {
         Self { threads }
     }
@@ -35,7 +36,8 @@ impl Reduce {
         })
     }
 
-    /// Runs `work` on all items. Their order depends on the threads, so `work` must not: sums of integers do not.
+    /// Runs `work` on all items in an order that depends on the threads. The result of `work` must
+    /// not depend on this order, as sums of integers do not.
     pub fn for_each<Item: Sync, Context: Clone + Send>(
         self,
         items: &[Item],
@@ -65,7 +67,8 @@ impl Reduce {
                 let (send, next, work, context) = (send.clone(), &next, &work, context.clone());
                 scope.spawn(move || {
                     while let Some((at, item)) = claim(next, items) {
-                        // The receiver is gone only if folding panicked; that panic is the one to report.
+                        // The receiver is gone only if folding panicked. That panic is the one to
+                        // report.
                         if send.send((at, work(&context, item))).is_err() {
                             break;
                         }

@@ -1,4 +1,5 @@
-//! The oracle: one example at a time, its whole gradient in memory, clipped and summed in double precision.
+//! The oracle: each example's whole gradient is held in memory, clipped, and summed in double
+//! precision.
 
 use mechanisms::{L2Sensitivity, PrivacyRng, Purpose, TestRng};
 use plan::{Arithmetic, Clipping};
@@ -120,7 +121,8 @@ pub fn clip<B: Kernels>(
     PerExampleGrads::of_records(records, examples, specs).clip_and_sum(Clipping::Flat, l2_clip_norm)
 }
 
-/// The same values on every device, far enough from the model's start that no gradient is small by accident.
+/// Returns weights with the same values on every device. They are far enough from the model's
+/// initial weights that no gradient is small by accident.
 pub(crate) fn moved_weights<B: Kernels>(model: &Network, seed: u64, device: &B::Device) -> Weights<B> {
     let mut stream = TestRng::from_seed(seed).stream(Purpose::Initialization, 0, 0);
     let mut weights = Weights::<B>::initialize(model.specs(), &mut stream, device);
@@ -174,7 +176,7 @@ pub(crate) fn clipped_sum<B: Kernels>(
 
 /// A sum of gradients, whichever its numbers.
 pub trait Values {
-    /// All parts in one vector.
+    /// Returns all parts in one vector.
     fn values(self) -> Vec<f64>;
 }
 
@@ -190,7 +192,7 @@ impl<B: Kernels> Values for ClippedPart<B> {
     }
 }
 
-/// All parts in one vector.
+/// Returns all parts in one vector.
 pub fn flatten(sum: impl Values) -> Vec<f64> {
     sum.values()
 }

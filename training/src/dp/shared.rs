@@ -1,4 +1,4 @@
-//! Sums of clipped gradients that several ranks have together.
+//! Sums of clipped gradients that several ranks share.
 
 use std::sync::Arc;
 
@@ -6,12 +6,13 @@ use super::{ClippedSum, PrivateGradient, StepError};
 use crate::ranks::Shards;
 use network::nn::Kernels;
 
-/// The sum over the examples of all ranks, of which each rank gets its own pieces.
+/// Sums over the examples of all ranks. Each rank gets its own pieces of the sum.
 ///
 /// A rank without examples takes part too: its sum is zero, and its pieces get their noise.
 ///
 /// # Errors
-/// As this rank's own sum; [`StepError::Overflow`] if a sum of any rank, or of all together, does not fit 64 bits.
+/// As this rank's own sum; [`StepError::Overflow`] if a sum of any rank, or of all together, does
+/// not fit 64 bits.
 pub(super) fn sum_of_all(
     own: Result<ClippedSum, StepError>,
     shards: &Shards,
@@ -33,9 +34,9 @@ pub(super) fn sum_of_all(
 }
 
 impl<B: Kernels> PrivateGradient<B> {
-    /// The same pieces, with the squares of those of all ranks.
+    /// Returns the same pieces, with the sum of squares over all ranks.
     pub(super) fn with_all_squares(self, shards: &Shards) -> Self {
-        // The sum of squares is below 2¹²⁷: that of an element is below 2⁶⁴.
+        // The sum of squares is below 2¹²⁷, because each element's square is below 2⁶⁴.
         let squares = shards.ranks().total(self.squares as i128) as u128;
         Self { squares, elements: shards.elements(), ..self }
     }

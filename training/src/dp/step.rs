@@ -28,7 +28,7 @@ use network::nn::{Kernels, Weights};
 /// The figures of one private step. All of them come from the certified plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DpStep {
-    /// Number of the step, from 0. It addresses the step's random figures.
+    /// Number of the step, from 0. It addresses the step's random numbers.
     pub step: u64,
     /// Noise on the clipped sum, in units of the clip norm.
     pub noise: GaussianMechanism,
@@ -40,14 +40,14 @@ pub struct DpStep {
     pub learning_rate: f64,
 }
 
-/// Where lots are sampled from.
+/// The data from which lots are sampled.
 pub(crate) struct TrainingData {
     pub sampler: Sampler,
     pub set: TrainingSet,
     pub objective: Objective,
 }
 
-/// What units contribute to a lot.
+/// The contribution of a unit to a lot.
 pub(crate) enum TrainingSet {
     /// A window of their text.
     Windows(Box<Dataset>),
@@ -82,7 +82,7 @@ impl TrainingData {
     }
 }
 
-/// How gradients are clipped and summed.
+/// The way in which gradients are clipped and summed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Summation {
     pub clipping: Clipping,

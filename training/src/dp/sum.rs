@@ -54,7 +54,7 @@ impl<'a, B: Kernels> SumBuilder<'a, B> {
         }
     }
 
-    /// The sums of all parameters.
+    /// Returns the sums of all parameters.
     ///
     /// # Panics
     /// If a parameter has no record, which is an error in a model of this crate.
@@ -66,7 +66,8 @@ impl<'a, B: Kernels> SumBuilder<'a, B> {
     }
 }
 
-/// The records with zeros in the marked rows. 0·NaN is NaN, so a factor of 0 would not keep them out of a sum.
+/// Returns the records with zeros in the marked rows. A factor of 0 would not remove NaN from a
+/// sum, because 0·NaN is NaN.
 fn without_rows<B: Kernels>(records: Vec<GradRecord<B>>, marked: &[bool]) -> Vec<GradRecord<B>> {
     if !marked.contains(&true) {
         return records;

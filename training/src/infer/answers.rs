@@ -1,4 +1,4 @@
-//! What a model writes for public records, scored against their targets.
+//! Scores the texts that a model writes for public records against their targets.
 
 use tokenizer::Tokenizer;
 
@@ -22,7 +22,8 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// The prompt of a record is what the model reads in training before it writes the target.
+    /// Creates the prompts. The prompt of a record is what the model reads in training before it
+    /// writes the target.
     pub fn new(records: &[LabelledRecord], examples: &[Example]) -> Self {
         let reference = |record: &LabelledRecord| match &record.answer {
             Answer::Text(target) => target.clone(),
@@ -34,7 +35,7 @@ impl Answers {
         }
     }
 
-    /// BLEU and chrF of the likeliest token at each place.
+    /// Returns BLEU and chrF of greedily decoded answers.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a prompt does not fit the model.
@@ -43,7 +44,8 @@ impl Answers {
         model: &InferenceModel<B>,
         tokenizer: &Tokenizer,
     ) -> Result<Released<Vec<Score>>, RunError> {
-        // Prompts of like length, so that one long prompt shortens the answers of few others.
+        // Prompts of similar length share a batch, so that a long prompt shortens the answers of
+        // few others.
         let mut order: Vec<usize> = (0..self.prompts.len()).collect();
         order.sort_by_key(|&record| self.prompts[record].written.len());
         let mut answers = vec![String::new(); self.prompts.len()];
@@ -70,7 +72,7 @@ impl Answers {
     }
 }
 
-/// The beginning of an example of a text to be written.
+/// Returns the beginning of the example of a text to be written.
 fn prompt(example: &Example) -> Prompt {
     let Example { input, decoder_input, positions, .. } = example;
     match (decoder_input.first(), positions.first()) {

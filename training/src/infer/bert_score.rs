@@ -1,8 +1,8 @@
-//! BERTScore: how alike two texts are to a BERT, token by token.
+//! BERTScore: the similarity of two texts to a BERT, token by token.
 //!
 //! # References
-//! Zhang et al. 2020, <https://arxiv.org/abs/1904.09675>, §3, without importance weighting. The authors' program is the oracle
-//! of the tests.
+//! Zhang et al. 2020, <https://arxiv.org/abs/1904.09675>, §3, without importance weighting. The
+//! authors' program is the oracle of the tests.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use network::model::Network;
 use network::pretrained::Checkpoint;
 use network::tensor::{Flex, FlexDevice};
 
-/// The version of the authors' program that the scores equal.
+/// Version of the authors' program whose scores these equal.
 const VERSION: &str = "0.3.12";
 
 /// Texts that are computed at a time on each worker.
@@ -27,7 +27,7 @@ const PAIRS_AT_ONCE: usize = 128;
 /// The BERT of a BERTScore.
 #[derive(Clone, Copy, Debug)]
 pub struct BertScore<'a> {
-    /// Its folder: `config.json`, `model.safetensors` and `tokenizer.json`.
+    /// The model's folder: `config.json`, `model.safetensors` and `tokenizer.json`.
     pub folder: &'a Path,
     /// The layer whose hidden states are compared; by default the authors' choice for a BERT of this size, or else the last.
     pub layer: Option<usize>,
@@ -107,7 +107,7 @@ impl BertScore<'_> {
         Ok(embeddings)
     }
 
-    /// Each text between `[CLS]` and `[SEP]`, cut to the model's context.
+    /// Puts each text between `[CLS]` and `[SEP]`, cut to the model's context.
     fn tokens(&self, texts: &[String], longest: usize) -> Result<Vec<Example>, RunError> {
         let tokenizer = vocabulary::read_file(&self.folder.join(files::TOKENIZER))?;
         let [Some(begin), Some(end)] = ["[CLS]", "[SEP]"].map(|name| tokenizer.id(name)) else {
@@ -134,7 +134,8 @@ struct Encoder {
     layer: usize,
 }
 
-/// The mean of a text's states between the first and the last; of an empty text, that of both.
+/// Returns the mean of the states between the first and the last one. For an empty text, returns
+/// the mean of these two.
 fn mean(states: &[Vec<f32>]) -> Vec<f32> {
     let inner = if states.len() > 2 { &states[1..states.len() - 1] } else { states };
     let mut mean = vec![0.0; inner.first().map_or(0, Vec::len)];
@@ -153,8 +154,8 @@ struct Matches {
 }
 
 impl Matches {
-    /// Every token takes part in matches, those that begin and end the text too; only the others count. Nothing is like an
-    /// empty text.
+    /// Matches all tokens, including the first and the last token of each text, but counts only the
+    /// others. The scores of an empty text are 0.
     fn of(hypothesis: &[Vec<f32>], reference: &[Vec<f32>]) -> Self {
         if hypothesis.len() <= 2 || reference.len() <= 2 {
             return Self::default();

@@ -23,8 +23,8 @@ pub(super) fn count_mentions<'a>(
     actual.intersection(&predicted).for_each(|mention| by_type.entry(mention.0).or_default().hits += 1);
 }
 
-/// The mentions in the tags of one sentence: B, I, E and S before a type, and O. A change of type ends a mention, and an I
-/// after an O begins one.
+/// Returns the mentions in the tags of one sentence: B, I, E and S before a type, and O. A change
+/// of type ends a mention, and an I after an O begins one.
 fn mentions<'a>(tags: &[&'a str]) -> Vec<Mention<'a>> {
     let (mut found, mut begin) = (Vec::new(), 0);
     let mut last = Tag::parse("O");

@@ -1,4 +1,5 @@
-//! How well a model predicts public text, beside the best unigram model of that text.
+//! Measures how well a model predicts public text, in comparison with the best unigram model of
+//! that text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,11 +52,11 @@ impl ModelTask for Evaluate<'_> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Evaluation {
-    /// Of a model that predicts tokens.
+    /// Figures of a model that predicts tokens.
     Tokens(TokenEvaluation),
-    /// Of a model that predicts labels of texts.
+    /// Figures of a model that predicts labels of texts.
     Labels(LabelEvaluation),
-    /// Of a model that predicts tags of words.
+    /// Figures of a model that predicts tags of words.
     Entities(EntityEvaluation),
 }
 
@@ -81,7 +82,7 @@ impl fmt::Display for Evaluation {
     }
 }
 
-/// How well a model predicts tokens.
+/// Figures of a model that predicts tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenEvaluation {
     /// Number of predicted tokens. In next-token prediction they include the end of each record.
@@ -102,8 +103,8 @@ pub struct TokenEvaluation {
     /// Figures about sentence pairs, if the model predicts their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Sentences>,
-    /// Scores of what a finished model writes for each record, if it was trained to write targets: the likeliest token at each
-    /// place.
+    /// Scores of the texts that a finished model writes for each record, if it was trained to write
+    /// targets. Decoding is greedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Released<Vec<Score>>>,
 }
@@ -173,9 +174,9 @@ impl fmt::Display for TokenEvaluation {
 
 /// Public text, encoded for evaluation.
 pub(crate) enum HeldOut {
-    /// To predict its tokens.
+    /// Text whose tokens are predicted.
     Tokens(HeldOutTokens),
-    /// To predict its labels.
+    /// Text whose labels are predicted.
     Labels(HeldOutLabels),
 }
 
@@ -213,7 +214,8 @@ impl HeldOut {
         Ok(tokens.map(|tokens| Self::Tokens(HeldOutTokens { answers, ..tokens })))
     }
 
-    /// Figures of a finished model with the scores of what it writes, if it answers records.
+    /// Returns the figures of a finished model and, if it answers records, the scores of its
+    /// answers.
     ///
     /// # Errors
     /// As [`Self::evaluate`].

@@ -1,4 +1,4 @@
-//! How well a model predicts the labels of public text.
+//! Measures how well a model predicts the labels of public text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -64,15 +64,15 @@ pub struct EntityEvaluation {
 /// Figures of one label or type of entity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelScore {
-    /// Its name.
+    /// Name of the label or type.
     pub label: String,
-    /// Share of the predicted that are true.
+    /// Share of predicted items that are true.
     pub precision: Released<f64>,
-    /// Share of the true that are predicted.
+    /// Share of true items that are predicted.
     pub recall: Released<f64>,
-    /// Harmonic mean of both.
+    /// Harmonic mean of precision and recall.
     pub f1: Released<f64>,
-    /// How many are true.
+    /// Number of true items.
     pub count: u64,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct HeldOutLabels {
     examples: Vec<Example>,
     /// The true labels of each text, or the tags of its words.
     actual: Vec<Vec<u32>>,
-    /// Of each word the number of its prediction; none where texts have labels.
+    /// For each word, the index of its prediction. Empty if texts have labels.
     words: Vec<Vec<Option<usize>>>,
 }
 
@@ -238,7 +238,7 @@ pub(super) fn decide(objective: Objective, logits: &[f32]) -> Vec<u32> {
     vec![likeliest(logits)]
 }
 
-/// The first of the largest.
+/// Returns the index of the largest logit, and the first of equal ones.
 fn likeliest(logits: &[f32]) -> u32 {
     let mut best = 0;
     for (label, logit) in logits.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How well a model predicts public text.
+//! Measures how well a model predicts public text.
 
 use super::{InferenceError, InferenceModel};
 use crate::dp::Reduce;
@@ -8,7 +8,7 @@ use network::model::{Batch, Predictions};
 use network::nn::{Kernels, Weights};
 use network::tensor::{Int, Tensor, to_host, to_host_f64};
 
-/// How well a model predicts one target.
+/// The prediction of one target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     /// Negative log-likelihood in nats.
@@ -30,7 +30,7 @@ impl Prediction {
     }
 }
 
-/// All of these are for public text only.
+/// These methods are for public text only.
 impl<B: Kernels> InferenceModel<B> {
     /// Summed negative log-likelihood in nats, and the number of target tokens.
     ///
@@ -53,7 +53,7 @@ impl<B: Kernels> InferenceModel<B> {
         })
     }
 
-    /// How well each target of each example is predicted.
+    /// Returns the prediction of each target of each example.
     ///
     /// # Errors
     /// As [`InferenceModel::nll`].
@@ -103,7 +103,8 @@ impl<B: Kernels> InferenceModel<B> {
         })
     }
 
-    /// How well the class of each example's sentence pair is predicted, for examples that have one.
+    /// Returns the prediction of the class of each example's sentence pair, for examples that have
+    /// one.
     ///
     /// # Errors
     /// As [`InferenceModel::nll`].
@@ -153,7 +154,7 @@ impl<B: Kernels> InferenceModel<B> {
     }
 }
 
-/// The results of all batches, in order, from those of each rank's own.
+/// Returns the results of all batches in order, given those of this rank's own batches.
 fn shared<T: Flat>(own: Vec<Vec<T>>, ranks: &Ranks) -> Vec<Vec<T>> {
     if !ranks.are_several() {
         return own;

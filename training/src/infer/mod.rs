@@ -45,7 +45,7 @@ use network::model::Network;
 use network::nn::Kernels;
 use network::tensor_file::read_tensors;
 
-/// The model of a finished run, with what turns text into its examples and back.
+/// The model of a finished run, and the objects that turn text into its examples and back.
 pub struct RunModel<B: Kernels> {
     /// The weights on the device.
     pub model: InferenceModel<B>,
@@ -80,7 +80,8 @@ impl<B: Kernels> RunModel<B> {
     }
 }
 
-/// Size of the model's vocabulary. That of a checkpoint may be larger than its tokenizer's.
+/// Returns the size of the model's vocabulary. The vocabulary of a checkpoint may be larger than
+/// its tokenizer's.
 fn saved_vocab_size(folder: &Path) -> Result<u32, RunError> {
     let path = folder.join(files::CONFIG);
     let config: serde_json::Value = serde_json::from_slice(&durable::read(&path)?).unwrap_or_default();

@@ -9,7 +9,7 @@ use network::tensor::{Tensor, to_host};
 use network::tensor_file::{NamedTensor, TensorError, TensorMap};
 use network::{Example, ExampleError};
 
-/// Why a model cannot be loaded or cannot take an example.
+/// The reasons why a model cannot be loaded or cannot take an example.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InferenceError {
@@ -65,7 +65,7 @@ impl<B: Kernels> InferenceModel<B> {
         Self { network, weights, physical_batch: physical_batch.max(1), device, ranks: Ranks::alone() }
     }
 
-    /// From now on ranks divide what is measured among them. All must measure the same examples.
+    /// Divides later measurements among the ranks. All ranks must measure the same examples.
     #[must_use]
     pub(crate) fn on_ranks(self, ranks: &Ranks) -> Self {
         Self { ranks: ranks.clone(), ..self }
@@ -98,7 +98,7 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(to_host(logits.narrow(0, last, 1)))
     }
 
-    /// The last tokens, as many as the network reads at once.
+    /// Returns the last tokens, as many as the network reads at once.
     pub(super) fn window<'a>(&self, tokens: &'a [u32]) -> &'a [u32] {
         &tokens[tokens.len().saturating_sub(self.network.shape().input)..]
     }
@@ -108,7 +108,7 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(self.network.logits(&self.weights, self.batch(example)?))
     }
 
-    /// One example as a batch without padding.
+    /// Makes a batch of one example, without padding.
     pub(super) fn batch(&self, example: &Example) -> Result<Batch<B>, InferenceError> {
         let examples = std::slice::from_ref(example);
         self.network.check(examples)?;
@@ -117,7 +117,7 @@ impl<B: Kernels> InferenceModel<B> {
             input: example.input.len(),
             decoder: shape.decoder.map(|_| example.decoder_input.len()),
             predictions: match shape.predictions {
-                // What follows a text is predicted at its last position.
+                // The token after a text is predicted at its last position.
                 Predictions::AtPlaces(_) if example.positions.is_empty() => Predictions::EachPosition,
                 Predictions::AtPlaces(_) => Predictions::AtPlaces(example.positions.len()),
                 other => other,

@@ -3,19 +3,19 @@
 /// Counts of one label, from which its precision, recall and F1 follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Predicted and true.
+    /// Texts or words for which the label is predicted and true.
     pub hits: u64,
     pub predicted: u64,
     pub actual: u64,
 }
 
 impl Counts {
-    /// Share of the predicted that are true; 0 if none is predicted.
+    /// Share of predicted items that are true; 0 if none is predicted.
     pub fn precision(self) -> f64 {
         ratio(self.hits, self.predicted)
     }
 
-    /// Share of the true that are predicted; 0 if there is none.
+    /// Share of true items that are predicted; 0 if none is true.
     pub fn recall(self) -> f64 {
         ratio(self.hits, self.actual)
     }

@@ -1,4 +1,5 @@
-//! Every family held against the loop over single examples, against differences, and against autodiff in torch.
+//! Tests of every family against the loop over single examples, finite differences, and automatic
+//! differentiation in torch.
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use serde_json::{Value, json};
@@ -30,7 +31,8 @@ fn network(family: &str, objective: &str) -> Network {
     testing::network(&json!({ "family": family, "history": history }), objective, VOCABULARY)
 }
 
-/// All families new here, with weights far enough from their start that no gradient is small by accident.
+/// Returns all families of these tests, with weights so far from their initial values that no
+/// gradient is small by accident.
 fn cases() -> Vec<Case> {
     let case = |(seed, (name, family, objective, examples)): (u64, (_, &str, &str, Vec<Example>))| {
         let network = network(family, objective);
@@ -46,7 +48,8 @@ fn cases() -> Vec<Case> {
     (20..).zip(list).map(case).collect()
 }
 
-/// Ragged on both sides, with repeated tokens, tokens that both sides share, a full one and an empty one.
+/// Returns examples that are ragged on both sides, with repeated tokens and tokens that both sides
+/// share. One is full and another empty.
 fn t5_examples() -> Vec<Example> {
     let pairs: [(&[u32], &[u32]); 7] = [
         (&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14], &[14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]),
@@ -84,7 +87,7 @@ fn bert_examples(pairs: bool) -> Vec<Example> {
     list.into_iter().map(example).collect()
 }
 
-/// Every way to clip, with and without recomputed activations, and the sum without privacy.
+/// Tests every way to clip, with and without recomputed activations, and the sum without privacy.
 #[test]
 fn recomputed_activations_give_the_same_bits() {
     let automatic = plan::Clipping::Automatic(plan::Automatic { stability: 0.05 });
@@ -106,8 +109,8 @@ fn recomputed_activations_give_the_same_bits() {
     }
 }
 
-/// Norms and sums of the same recorded factors: whatever a product rounded on the way, no example moves the sum by more than
-/// the bound, and the sum is still that of the loop.
+/// Norms and sums use the same recorded factors. Therefore rounding in a product never lets an
+/// example move the sum by more than the bound, and the sum still equals that of the loop.
 #[test]
 fn products_of_16_bits_leave_the_clip_norm_what_it_is() {
     for case in cases().into_iter().chain(decoders()) {
@@ -183,7 +186,7 @@ impl Case {
     }
 }
 
-/// PITFALLS 5 and 11: whatever the micro-batch and its padding rows.
+/// PITFALLS 5 and 11: the property holds for any micro-batch and its padding rows.
 #[test]
 fn clipped_sum_of_every_family_equals_the_loop_over_single_examples() {
     for case in cases() {
@@ -199,7 +202,8 @@ fn clipped_sum_of_every_family_equals_the_loop_over_single_examples() {
 #[test]
 fn clipped_sum_of_every_family_equals_the_loop_in_double_precision() {
     for case in cases().into_iter().map(Case::double) {
-        // Factors are f32 and norms are rounded up by 1e-5: both are taken out by a bound that nothing reaches.
+        // Factors are f32 and norms are rounded up by 1e-5. A bound above all norms removes both
+        // effects.
         for (bound, tolerance) in [(1e6, 1e-9), (case.median_norm(), 2e-5)] {
             let want = clipped_sum_by_loop(&case.network, &case.weights, &case.examples, bound, &DEVICE);
             let distance = relative_distance(&case.clipped(4, bound), &want);
@@ -222,7 +226,7 @@ fn norms_of_every_family_equal_those_of_whole_gradients() {
     }
 }
 
-/// PITFALLS 16: the loss of an example is the same in any company, and so are its records.
+/// PITFALLS 16: the loss and the records of an example do not depend on the other examples.
 #[test]
 fn an_example_has_the_same_gradient_in_any_company() {
     for case in cases() {
@@ -278,7 +282,8 @@ fn cases_like(case: &Case) -> Case {
 #[test]
 fn gradients_of_every_family_equal_central_differences_of_the_loss() {
     const STEP: f64 = 1e-5;
-    // The sentence's loss has no logits to be read off; its gradient is held against torch below.
+    // There are no logits from which to compute the loss of a sentence pair; its gradient is
+    // compared with torch below.
     for case in cases().into_iter().take(3).map(Case::double) {
         let example = &case.examples[4];
         let gradient = single_gradient(&case.network, &case.weights, example, &DEVICE);
@@ -343,7 +348,7 @@ fn norms_equal_those_of_autodiff_in_torch() {
     }
 }
 
-/// A text read at once, and token by token over a cache.
+/// A text is read at once, and token by token with a cache.
 #[test]
 fn logits_over_a_cache_are_those_of_the_whole_text() {
     for case in decoders().into_iter().chain(cases().into_iter().take(2)) {

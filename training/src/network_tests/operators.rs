@@ -1,5 +1,5 @@
-//! Each layer's backward pass against central differences in double precision, and its records against a loop over
-//! single examples.
+//! Tests of each layer's backward pass against central differences in double precision, and of its
+//! records against a loop over single examples.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const BATCH: usize = 3;
 /// An operator, or several, as a function of a pass and an input, and the shapes of its parameters.
 struct Case<F> {
     params: Vec<Vec<usize>>,
-    /// Of one example.
+    /// Shape of one example's input.
     input: [usize; 2],
     forward: F,
 }

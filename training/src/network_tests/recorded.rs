@@ -17,7 +17,7 @@ use network::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData};
 
 const DEVICE: FlexDevice = FlexDevice;
 
-/// Each objective and the models that it was recorded with.
+/// The objectives, each with the models whose figures were recorded.
 const CASES: [(Objective, &[&str]); 6] = [
     (
         Objective::SequenceClassification,

@@ -1,5 +1,6 @@
-//! Decoders with RMS norms, held against checkpoints that `transformers` wrote (tests/vectors/rms_decoders/make.py). What they
-//! generate is compared in `infer/generate/tests.rs`.
+//! Tests of decoders with RMS norms against checkpoints that `transformers` wrote
+//! (tests/vectors/rms_decoders/make.py). Their generated texts are compared in
+//! `infer/generate/tests.rs`.
 
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Clipping;
@@ -30,7 +31,7 @@ fn texts(case: &Described) -> Vec<Vec<u32>> {
     serde_json::from_value(case.expected["texts"].clone()).unwrap()
 }
 
-/// `describe` says no more than what differs from the family's usual values.
+/// `describe` states only the settings that differ from the family's usual values.
 #[test]
 fn checkpoints_are_described_by_what_is_unusual_of_them() {
     let want = |name: &str| match name {
@@ -88,7 +89,7 @@ fn logits_equal_those_of_transformers() {
     }
 }
 
-/// Each parameter's products with the three vectors of the oracle.
+/// Returns the products of each parameter with the three vectors of the oracle.
 fn products(sum: &[f64], specs: &[ParamSpec]) -> Vec<(String, Vec<f64>)> {
     let mut rest = sum;
     let of_spec = |spec: &ParamSpec| {
@@ -165,7 +166,7 @@ fn a_clipped_step_of_adapters_equals_the_loop_in_torch() {
     }
 }
 
-/// What a plan may not say in `model.config`.
+/// Settings that a plan may not have in `model.config`.
 #[test]
 fn settings_that_a_family_does_not_take_are_refused_by_name() {
     let refusal = |family: &str, config: Value| {

@@ -1,4 +1,4 @@
-//! Models of tasks: labels of texts and of words, and texts that are written.
+//! Tests of models for tasks: labels of texts and of words, and texts to be written.
 
 use plan::{Adaptive, Automatic, Clipping, Objective};
 use serde_json::json;
@@ -275,7 +275,7 @@ fn gradients_with_dropout_are_those_of_the_loss_with_the_same_values_dropped() {
     }
 }
 
-/// How many rates of dropout `transformers` has for a family.
+/// Returns the number of dropout rates that `transformers` has for a family.
 fn dropout_names(family: &str) -> usize {
     match family {
         "gpt2" | "phi" | "gpt_neo" | "modernbert" => 3,
@@ -293,7 +293,7 @@ fn tokens_of_a_conversation_that_are_not_learnt_give_no_gradient_and_each_conver
     let gradient = |example: &Example| single_gradient(&network, &double, example, &DEVICE);
     let input = vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
     let learnt = Example { input, positions: vec![3, 4], targets: vec![5, 6], ..Example::default() };
-    // What is read after the last answer changes nothing, and what is read before it does.
+    // Tokens after the last answer change nothing, and tokens before it do.
     let after = Example { input: vec![1, 2, 3, 4, 5, 20, 21], ..learnt.clone() };
     let before = Example { input: vec![1, 9, 3, 4, 5, 6, 7, 8, 9, 10], ..learnt.clone() };
     assert!(relative_distance(&gradient(&after), &gradient(&learnt)) < 1e-12);

@@ -10,7 +10,7 @@ use crate::RunError;
 use crate::chat::{ChatTemplate, Conversation};
 use network::Example;
 
-/// The template of conversations, and what is learnt of them.
+/// The template of conversations, and the parts of them that are learnt.
 #[derive(Clone, Debug)]
 pub(super) struct Conversations {
     template: Arc<ChatTemplate>,
@@ -20,7 +20,8 @@ pub(super) struct Conversations {
 }
 
 impl Conversations {
-    /// Each token of a conversation that is learnt, predicted from those before it. A conversation was checked when it was read.
+    /// Makes an example that predicts each learnt token of a conversation from those before it. The
+    /// conversation was checked when it was read.
     pub fn example(&self, messages: &str, tokenizer: &Tokenizer, context: usize) -> Example {
         let Ok(Conversation { text, answers }) =
             self.template.conversation_for(messages, self.settings.learn)
@@ -47,10 +48,11 @@ impl Conversations {
         }
     }
 
-    /// Those of a plan.
+    /// Creates the conversations of a plan.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the template writes no token after an answer and the tokenizer has no end-of-text token.
+    /// [`RunError::Refused`] if the template writes no token after an answer and the tokenizer has
+    /// no end-of-text token.
     pub fn new(
         plan: &plan::Plan,
         tokenizer: &Tokenizer,
@@ -72,7 +74,8 @@ impl Conversations {
         self.end
     }
 
-    /// The text of a conversation in which the assistant is to speak next; of plain text, one message of the user.
+    /// Returns the text of a conversation in which the assistant speaks next. Plain text becomes
+    /// one message of the user.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the template refuses it.
@@ -125,7 +128,7 @@ mod tests {
             tokenizer.decode(&example.targets),
             tokenizer.decode(&tokenizer.encode("cd<|im_end|>\ng<|im_end|>\n"))
         );
-        // Each target follows its place; before the first one the prompt ends.
+        // Each target belongs to the place before it. The prompt ends before the first target.
         for (position, target) in example.positions.iter().zip(&example.targets) {
             let next = example.input.get(*position as usize + 1);
             assert!(next.is_none_or(|next| next == target));
@@ -147,7 +150,7 @@ mod tests {
         let left = plan::Chat { truncation_side: plan::Side::Left, ..plan::Chat::default() };
         let (left, _) = chat(left);
         let example = left.example(&conversation(), &tokenizer, 8);
-        // The last token of the conversation is a target at most.
+        // The last token of the conversation can only be a target.
         assert_eq!(example.input, whole[whole.len() - 7 - 1..]);
     }
 }

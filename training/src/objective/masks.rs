@@ -33,7 +33,8 @@ impl MaskedLm {
         if self.next_sentence { 3 } else { 2 }
     }
 
-    /// The window with its special tokens. 15 % of the window's own tokens are predicted.
+    /// Masks the window, which gets its special tokens. 15 % of the window's own tokens are
+    /// predicted.
     pub fn example(&self, text: &[u32], stream: &mut Stream) -> Example {
         if text.is_empty() {
             return Example::default();
@@ -55,7 +56,7 @@ impl MaskedLm {
         example
     }
 
-    /// A text of one sentence with one masked token.
+    /// Makes a text of one sentence with one masked token.
     pub fn question(&self, before: &[u32], after: &[u32]) -> Example {
         Example {
             input: [&[self.classify], before, &[self.mask], after, &[self.separate]].concat(),

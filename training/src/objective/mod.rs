@@ -1,4 +1,4 @@
-//! What a model learns to predict: makes an example of a window of a unit's tokens.
+//! The objectives: each makes an example of a window of a unit's tokens.
 //!
 //! | objective | input | predicts | source |
 //! |---|---|---|---|
@@ -8,8 +8,9 @@
 //! | masked LM | the window with masked places | the tokens at these places | Devlin et al. 2019 |
 //! | a [`Task`] | a record's text | its label, its labels, the tags of its words, or another text | |
 //!
-//! An example is made of one window, so of one privacy unit. The second sentence of a pair is the other half of the
-//! window, never text of another unit. Masks change from step to step.
+//! An example is made of one window, and therefore of one privacy unit. The second sentence of a
+//! pair is the other half of the window, never text of another unit. Masks change from step to
+//! step.
 
 mod conversations;
 mod masks;
@@ -106,7 +107,7 @@ impl Objective {
         }
     }
 
-    /// How a unit's tokens are cut into windows.
+    /// Returns the way in which a unit's tokens are cut into windows.
     pub fn window_spec(&self) -> WindowSpec {
         let Self { eos, context, unit_is_piece, .. } = *self;
         let length = match &self.kind {
@@ -120,7 +121,8 @@ impl Objective {
 
     /// The example of a window. Random choices come from `stream` alone.
     pub fn example(&self, window: &[u32], stream: &mut Stream) -> Example {
-        // The end-of-text token after a record is not predicted: the objectives below add their own.
+        // The end-of-text token after a record is not predicted, because the objectives below add
+        // their own.
         let text = window.strip_suffix(&[self.eos]).unwrap_or(window);
         match &self.kind {
             Kind::CausalLm => Example::causal(window),
@@ -132,11 +134,11 @@ impl Objective {
         }
     }
 
-    /// The examples of a step's windows. Each is masked from the stream of (step, unit), so that the masks of a unit
-    /// depend on no other unit.
+    /// The examples of a step's windows. Each is masked with the stream of (step, unit), so that
+    /// the masks of a unit do not depend on other units.
     ///
-    /// Units 2³² apart share a stream. This is harmless: an example moves the clipped sum by at most the clip norm
-    /// whatever its masks are.
+    /// Units 2³² apart share a stream. This is harmless, because an example moves the clipped sum
+    /// by at most the clip norm for any masks.
     pub fn examples(
         &self,
         windows: &Private<Vec<UnitWindow>>,
@@ -151,7 +153,7 @@ impl Objective {
         Private::new(windows.for_mechanism().iter().map(example).collect())
     }
 
-    /// The examples of public windows, masked alike in every run.
+    /// Returns the examples of public windows, with the same masks in every run.
     pub fn public_examples(&self, windows: &[Vec<u32>]) -> Vec<Example> {
         let rng = TestRng::from_seed(EVALUATION_SEED);
         let example = |(index, window): (u64, &Vec<u32>)| {
@@ -160,8 +162,9 @@ impl Objective {
         (0..).zip(windows).map(example).collect()
     }
 
-    /// The example that asks for the token at `place` of a window alone. The last of its predictions is of that token. What
-    /// follows the token is shown where the model reads text in both directions.
+    /// Returns the example that predicts only the token at `place` of a window. The last of its
+    /// predictions is that of this token. Tokens after it are shown if the model reads text in both
+    /// directions.
     pub fn question(&self, window: &[u32], place: usize) -> Example {
         let (before, after) = (&window[..place], &window[place + 1..]);
         let after = after.strip_suffix(&[self.eos]).unwrap_or(after);
@@ -194,7 +197,7 @@ impl Objective {
         matches!(self.kind, Kind::SpanCorruption(_))
     }
 
-    /// How a model trained for this objective generates text, if it does.
+    /// Returns the way in which a model trained for this objective generates text.
     pub fn generation(&self) -> Generation {
         match self.kind {
             Kind::CausalLm => Generation::Continuation,
@@ -207,30 +210,30 @@ impl Objective {
     }
 }
 
-/// How a model generates text.
+/// The way in which a model generates text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// It continues its input.
+    /// The model continues its input.
     Continuation,
-    /// It answers a text after the end-of-text token.
+    /// The model answers a text after the end-of-text token.
     Answer,
-    /// It takes the assistant's turn in a conversation.
+    /// The model takes the assistant's turn in a conversation.
     Turn {
         /// The token that ends the turn.
         end: u32,
     },
-    /// Its decoder writes an answer to the encoder's input.
+    /// The decoder writes an answer to the encoder's input.
     FromDecoder {
         /// The token that the decoder starts from.
         start: u32,
         /// The first token of each text, if there is one.
         first: Option<u32>,
     },
-    /// It predicts masked tokens and generates no text.
+    /// The model predicts masked tokens and generates no text.
     None,
 }
 
-/// A uniformly random subset of `count` of the places 0..n, in ascending order.
+/// Draws a uniformly random subset of `count` of the places 0..n, in ascending order.
 fn choose(count: usize, n: usize, stream: &mut Stream) -> Vec<usize> {
     let mut wanted = count.min(n);
     let chosen = |place: &usize| {

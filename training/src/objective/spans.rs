@@ -13,14 +13,15 @@ use network::Example;
 /// Span corruption and its special tokens.
 #[derive(Clone, Debug)]
 pub(super) struct SpanCorruption {
-    /// One for each run, in this order.
+    /// The sentinels: one for each run, in this order.
     pub sentinels: Vec<u32>,
     /// The token that the decoder starts from.
     pub start: u32,
 }
 
 impl SpanCorruption {
-    /// The window with each run replaced by its sentinel; targets are the runs, each after its sentinel.
+    /// Replaces each run of the window by its sentinel. The targets are the runs, each after its
+    /// sentinel.
     pub fn example(&self, text: &[u32], eos: u32, stream: &mut Stream) -> Example {
         if text.len() < 2 {
             return Example::default();
@@ -44,17 +45,17 @@ impl SpanCorruption {
     }
 }
 
-/// Where a window is divided into what is read and what is written.
+/// The place at which a window is divided into the part that is read and the part that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Split {
-    /// Anywhere, at random.
+    /// A random place.
     Random,
-    /// After so many tokens of a whole window, and in the same proportion in a shorter one.
+    /// After this many tokens of a whole window, and in the same proportion in a shorter one.
     Fixed { read: usize, written: usize },
 }
 
 impl Split {
-    /// The split of a plan. The end-of-text token takes a place of either part.
+    /// Returns the split of a plan. The end-of-text token takes a place in each part.
     pub fn of(model: &plan::Model) -> Self {
         match model.decoder_context {
             None => Self::Random,
@@ -70,7 +71,7 @@ impl Split {
         }
     }
 
-    /// Number of tokens that are read of `length`, at least 2.
+    /// Returns the number of tokens that are read out of `length`, at least 2.
     fn at(self, length: usize, stream: &mut Stream) -> usize {
         match self {
             Self::Random => 1 + stream.below(length as u64 - 1) as usize,

@@ -13,7 +13,7 @@ pub(super) type Names = [&'static str; 2];
 pub(super) const CLASSIFY: Names = ["[CLS]", "<s>"];
 /// The token after each sentence.
 pub(super) const SEPARATE: Names = ["[SEP]", "</s>"];
-/// The token in place of a hidden one.
+/// Names of the token that replaces a hidden one.
 pub(super) const MASK: Names = ["[MASK]", "<mask>"];
 
 /// Names of the special tokens of this objective, beside padding, end of text and unknown.
@@ -27,7 +27,7 @@ pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<
         plan::Objective::MaskedLm | plan::Objective::MaskedLmNextSentence => {
             [CLASSIFY, SEPARATE, MASK].map(|names| names[0].to_owned()).to_vec()
         }
-        // Decoders do without, but the plan may name any family.
+        // Decoders do not need it, but the plan may name any family.
         plan::Objective::SequenceClassification
         | plan::Objective::MultiLabelClassification
         | plan::Objective::TokenClassification => {
@@ -36,7 +36,8 @@ pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<
     }
 }
 
-/// The tokens that canaries are made of: those of text are all but the special ones.
+/// Returns the tokens of which canaries are made. Those of text are all tokens but the special
+/// ones.
 pub fn canary_tokens(plan: &plan::Plan, tokenizer: &Tokenizer) -> CanaryTokens {
     let names = special_tokens(plan.training().objective, plan.model().context as usize);
     let others = [CLASSIFY, SEPARATE, MASK].map(|names| names[1]);
@@ -61,7 +62,7 @@ pub(super) struct Special<'a> {
 }
 
 impl Special<'_> {
-    /// As many sentinels as a window of this context has runs.
+    /// Returns as many sentinels as a window of this context has runs.
     pub fn sentinels(&self, context: usize) -> Result<Vec<u32>, RunError> {
         (0..corruption_lengths(context).spans).map(|at| self.token(&sentinel(at))).collect()
     }
@@ -77,7 +78,7 @@ impl Special<'_> {
         found.ok_or_else(|| self.lacks(names[0]))
     }
 
-    /// Accepts a tokenizer whose padding token stands where the family needs it.
+    /// Accepts a tokenizer whose padding token has the id that the family needs.
     pub fn check_padding(&self, family: plan::Family) -> Result<(), RunError> {
         let given = self.tokenizer.pad_id();
         if family != plan::Family::Roberta || given == Some(ROBERTA_PADDING) {

@@ -1,6 +1,7 @@
 //! Tasks: examples of records with labels, tags or a text to be written.
 //!
-//! A text longer than the model's context is cut. Of two texts the longer one is cut, token by token, until both fit.
+//! A text longer than the model's context is cut. If there are two texts, the longer one is cut,
+//! token by token, until both fit.
 
 use std::sync::Arc;
 
@@ -23,11 +24,11 @@ pub struct Task {
     context: usize,
     /// Number of labels.
     labels: usize,
-    /// How conversations become text, and what is learnt of them.
+    /// Settings by which conversations become text, and the parts that are learnt.
     chat: Option<Conversations>,
 }
 
-/// How texts become the input of a network.
+/// The layout of texts in the input of a network.
 #[derive(Clone, Copy, Debug)]
 enum InputLayout {
     /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`. RoBERTa has two such tokens between the texts.
@@ -83,7 +84,8 @@ impl Task {
         Ok(Some(Self { kind, layout, context, labels: plan.training().labels().len(), chat }))
     }
 
-    /// The example of a record. Without an answer it has the input alone, and the places of its words.
+    /// Returns the example of a record. Without an answer, it has only the input and the places of
+    /// its words.
     pub(crate) fn example(&self, record: &LabelledRecord, tokenizer: &Tokenizer) -> Example {
         if let Some(chat) = &self.chat {
             return chat.example(&record.text, tokenizer, self.context);
@@ -108,7 +110,7 @@ impl Task {
         }
     }
 
-    /// How many public records are cut to the model's context, if any is.
+    /// Describes how many public records are cut to the model's context, if any is.
     pub(crate) fn cut_note(&self, records: &[LabelledRecord], tokenizer: &Tokenizer) -> Option<String> {
         let whole = self.without_limits();
         let is_cut =
@@ -130,9 +132,9 @@ impl Task {
         })
     }
 
-    /// The same task of a model that reads and writes texts of any length.
+    /// Returns the same task of a model that reads and writes texts of any length.
     fn without_limits(&self) -> Self {
-        // Half of the largest number leaves room for the marks of a text.
+        // Half of the largest number leaves room for the special tokens of a text.
         const ANY: usize = usize::MAX / 2;
         let layout = match self.layout {
             InputLayout::EncoderDecoder { eos, start, first, .. } => {
@@ -228,7 +230,7 @@ impl Task {
         }
     }
 
-    /// How a model trained for this task generates text, if it does.
+    /// Returns the way in which a model trained for this task generates text.
     pub fn generation(&self) -> Generation {
         if let Some(chat) = &self.chat {
             return Generation::Turn { end: chat.end() };
@@ -242,7 +244,8 @@ impl Task {
         }
     }
 
-    /// The text of a conversation in which the assistant is to speak next; of plain text, one message of the user.
+    /// Returns the text of a conversation in which the assistant speaks next. Plain text becomes
+    /// one message of the user.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the template refuses it.
@@ -255,7 +258,8 @@ impl Task {
         self.chat.as_ref().map(Conversations::template)
     }
 
-    /// For each word the number of its prediction among those of the example; `None` for a word beyond the context.
+    /// Returns, for each word, the index of its prediction among those of the example, or `None`
+    /// for a word beyond the context.
     pub(crate) fn predicted_words(&self, words: &[String], tokenizer: &Tokenizer) -> Vec<Option<usize>> {
         let numbered: Vec<u32> = (0..words.len() as u32).collect();
         let targets = self.tagged(words, &numbered, tokenizer).targets;

@@ -43,7 +43,8 @@ fn lengths_of_span_corruption_are_those_of_the_paper() {
     }
 }
 
-/// Putting each run back in place of its sentinel gives the window: nothing is lost, nothing comes from elsewhere.
+/// If each run replaces its sentinel, the result is the window: nothing is lost, and nothing is
+/// added.
 #[test]
 fn the_runs_put_back_give_the_window() {
     let lengths = corruption_lengths(64);
@@ -128,8 +129,8 @@ fn a_fixed_split_divides_whole_windows_at_its_place_and_shorter_ones_in_proporti
     }
 }
 
-/// Oracle: 15 % of 126 tokens are 19; of them 80 % masked, 10 % random, 10 % kept, each within 4.9 standard errors
-/// (α = 1e-6), which also rejects 77 %.
+/// Oracle: 15 % of 126 tokens are 19. Of these, 80 % are masked, 10 % random and 10 % kept, each
+/// within 4.9 standard errors (α = 1e-6), which also rejects 77 %.
 #[test]
 fn masks_have_the_stated_shares() {
     let text: Vec<u32> = (10..136).collect();
@@ -147,7 +148,7 @@ fn masks_have_the_stated_shares() {
     }
     let n = 19.0 * f64::from(draws);
     let off = |count: f64, share: f64| (count / n - share).abs() / (share * (1.0 - share) / n).sqrt();
-    // A random token is the hidden one or the mask itself once in 1000.
+    // A random token equals the hidden one or the mask itself once in 1000 draws.
     assert!(off(hidden, 0.8 + 1e-4) < 4.9 && off(kept, 0.1 + 1e-4) < 4.9, "{hidden} {kept} of {n}");
     assert!(off(hidden, 0.77) > 4.9, "a wrong share must be rejected");
     assert_eq!(predictions(128), 20);
@@ -174,8 +175,8 @@ fn pairs_of_sentences_are_halves_of_one_window() {
     assert!((151..=249).contains(&labels[0]), "{labels:?}");
 }
 
-/// PITFALLS 8: what is masked follows from the key, the step and the unit, so a resumed run masks alike; and what is
-/// masked in a unit does not change when another is removed.
+/// PITFALLS 8: masks follow from the key, the step and the unit, so a resumed run draws the same
+/// masks, and removing a unit does not change the masks of another.
 #[test]
 fn masks_depend_on_step_and_unit_alone() {
     let text: Vec<u32> = (10..60).collect();
@@ -220,7 +221,8 @@ fn a_choice_has_the_wanted_size_and_every_place_is_chosen_equally_often() {
     assert_eq!(choose(5, 3, &mut stream(0)), [0, 1, 2]);
 }
 
-/// The token that is asked for is not shown, the tokens before it are, and those after it where the model reads both ways.
+/// The token in question is not shown. The tokens before it are shown, and those after it if the
+/// model reads in both directions.
 #[test]
 fn a_question_shows_the_context_of_a_token_and_not_the_token() {
     let window: Vec<u32> = (10..24).chain([EOS]).collect();

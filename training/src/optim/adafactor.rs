@@ -6,18 +6,20 @@ use crate::ranks::Shards;
 use network::nn::{Kernels, ParamSpec, Weights};
 use network::tensor::Tensor;
 
-/// Adafactor without a first moment. It keeps the second moment of a matrix as the means of its rows and columns, scales an
-/// update down whose root mean square exceeds the threshold, and makes the step proportional to the root mean square of the
-/// weights. Vectors keep their whole second moment and do not decay.
+/// Adafactor without a first moment. It keeps the second moment of a matrix as the means of its
+/// rows and columns, scales an update down if its root mean square exceeds the threshold, and makes
+/// the step proportional to the root mean square of the weights. Vectors keep their whole second
+/// moment and do not decay.
 ///
 /// # References
 /// Shazeer & Stern 2018, <https://arxiv.org/abs/1804.04235>.
 #[derive(Clone, Debug)]
 pub struct Adafactor<B: Kernels> {
     settings: plan::Adafactor,
-    /// Of each parameter or piece: the means of a matrix's rows, or the second moment of a vector's elements.
+    /// For each parameter or piece, the means of a matrix's rows or the second moment of a vector's
+    /// elements.
     second: Vec<Tensor<B, 1>>,
-    /// Of each matrix among all parameters, a rank's share of the means of its columns.
+    /// For each matrix among all parameters, a rank's share of the means of its columns.
     columns: Vec<Tensor<B, 1>>,
     whole: Whole,
     device: B::Device,
@@ -103,7 +105,8 @@ impl<B: Kernels> Adafactor<B> {
         updates
     }
 
-    /// Averages squares in. Returns the means of the columns of each parameter that is a matrix.
+    /// Updates the averages with squares. Returns the means of the columns of each parameter that
+    /// is a matrix.
     fn average_columns(&mut self, squares: &[Tensor<B, 1>], beta: f64) -> Vec<Option<Tensor<B, 1>>> {
         let sums = self.whole.all_sums(Over::Columns, squares.iter().cloned().map(Some), &self.device);
         let means = sums.into_iter().zip(self.whole.all());
@@ -150,7 +153,8 @@ fn columns(spec: &ParamSpec) -> Option<usize> {
     }
 }
 
-/// Second moments of a matrix's rows, or of a vector's elements.
+/// Returns the number of second moments: one for each row of a matrix, or for each element of a
+/// vector.
 fn second_moments(spec: &ParamSpec) -> usize {
     if columns(spec).is_some() { spec.shape[0] } else { spec.len() }
 }

@@ -22,7 +22,7 @@ use crate::ranks::{Grain, Piece, Shards, share_of};
 use network::nn::{Kernels, ParamSpec, Weights};
 use network::tensor::{FloatDType, Tensor, from_host};
 
-/// What an optimizer takes: a gradient with noise, or that of a run marked as not private.
+/// The gradient that an optimizer takes: one with noise, or that of a run marked as not private.
 pub struct OptimizerGradient<B: Kernels> {
     parts: Vec<Tensor<B, 1>>,
     /// Variance of the noise in each element; 0 in a baseline.
@@ -48,18 +48,18 @@ pub(crate) struct StateSpec {
     /// Name in a checkpoint.
     pub name: String,
     pub shape: Vec<usize>,
-    /// How ranks divide it.
+    /// The way in which ranks divide the tensor.
     pub divided: Divided,
 }
 
-/// How ranks divide a tensor of the state.
+/// The way in which ranks divide a tensor of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Divided {
-    /// A piece of this parameter has the same part of it.
+    /// The tensor is divided in the same way as this parameter.
     WithParam(usize),
-    /// Each rank has one part, as [`crate::ranks::share_of`] says.
+    /// Each rank has one part, as defined by [`crate::ranks::share_of`].
     Evenly,
-    /// All ranks have all of it.
+    /// All ranks have the whole tensor.
     Never,
 }
 
@@ -68,7 +68,7 @@ impl StateSpec {
         Self { name: format!("optimizer.{list}.{}", spec.name), shape, divided }
     }
 
-    /// One of each parameter, of its shape.
+    /// Returns the specification of one tensor for each parameter, of the parameter's shape.
     fn list(list: &str, params: &[ParamSpec]) -> Vec<Self> {
         let numbered = params.iter().enumerate();
         numbered.map(|(at, spec)| Self::new(list, spec, spec.shape.clone(), Divided::WithParam(at))).collect()
@@ -78,7 +78,7 @@ impl StateSpec {
         self.shape.iter().product()
     }
 
-    /// The parts of it that a rank has, in the order of its pieces.
+    /// Returns the parts of the tensor that a rank has, in the order of its pieces.
     pub fn parts(&self, params: &[ParamSpec], shards: &Shards, rank: usize) -> Vec<Range<usize>> {
         match self.divided {
             Divided::Evenly => vec![share_of(self.len(), rank, shards.ranks().count())],
@@ -102,7 +102,7 @@ pub enum Optimizer<B: Kernels> {
     Sgd(Sgd<B>),
     /// Factored second moments.
     Adafactor(Adafactor<B>),
-    /// Adam with steps as long as the weights.
+    /// Adam with steps proportional to the length of the weights.
     Lamb(Lamb<B>),
 }
 
@@ -119,7 +119,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Moves the weights one step against the gradient.
+    /// Moves the weights by one step against the gradient.
     pub fn step(
         &mut self,
         weights: &mut Weights<B>,
@@ -135,7 +135,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Where parameters may be cut among ranks.
+    /// Returns the places at which parameters may be cut among ranks.
     pub(crate) fn grain(&self) -> Grain {
         match self {
             Self::AdamW(_) | Self::Sgd(_) => Grain::Elements,
@@ -144,7 +144,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// An optimizer of the same settings before its first step, for a rank's pieces.
+    /// Creates an optimizer with the same settings, before its first step, for a rank's pieces.
     pub(crate) fn of_pieces(self, shards: &Shards, device: &B::Device) -> Self {
         match self {
             Self::AdamW(adamw) => Self::AdamW(adamw.of_pieces(shards.specs(), device)),
@@ -165,7 +165,8 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// What the state of whole parameters of these specifications consists of. That of pieces has the parts of it in this order.
+    /// Returns the tensors of the state for whole parameters of these specifications. The state of
+    /// pieces has the parts of these tensors in the same order.
     pub(crate) fn layout(&self, specs: &[ParamSpec]) -> Vec<StateSpec> {
         match self {
             Self::AdamW(adamw) => adamw.layout(specs),

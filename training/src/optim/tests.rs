@@ -34,7 +34,8 @@ fn start(vectors: &Value) -> Weights<Flex> {
     weights
 }
 
-/// The largest distance from the reference over all steps. At step `resumed` the state goes through a save.
+/// Returns the largest distance from the reference over all steps. At step `resumed` the state is
+/// saved and loaded.
 fn distance(settings: &plan::Optimizer, name: &str, resumed: usize) -> f64 {
     let vectors = vectors();
     let mut weights = start(&vectors);
@@ -71,7 +72,8 @@ fn adamw_and_momentum_follow_torch() {
     let sgd = parsed(r#"{ "sgd": { "momentum": 0.9 } }"#);
     for resumed in [0, 3] {
         assert!(distance(&adamw, "adamw", resumed) < TOLERANCE);
-        // Momentum carries the gradient of 50 on: a relative error of single precision.
+        // Momentum carries the gradient of 50 forward, so the tolerance is a relative error of
+        // single precision.
         assert!(distance(&sgd, "sgd", resumed) < 10.0 * TOLERANCE);
     }
     assert!(distance(&parsed(r#"{ "adamw": { "weight_decay": 0.5 } }"#), "adamw", 0) > 1e-3);
@@ -90,8 +92,8 @@ fn adafactor_follows_transformers_and_lamb_follows_optax() {
     assert!(distance(&parsed(r#"{ "lamb": { "beta2": 0.95 } }"#), "lamb", 0) > 1e-3);
 }
 
-/// Oracle: a gradient of g and noise of variance Φ have E v = g² + Φ; with Φ taken out the step is the rate itself,
-/// without it the rate times |g|/√(g² + Φ).
+/// Oracle: a gradient g with noise of variance Φ has E v = g² + Φ. With Φ subtracted, the step is
+/// the rate itself; without, it is the rate times |g|/√(g² + Φ).
 #[test]
 fn the_bias_correction_takes_the_noises_variance_out_and_survives_a_save() {
     let specs = [ParamSpec { name: "w".into(), shape: vec![100, 200], initial: Initial::Constant(0.0) }];

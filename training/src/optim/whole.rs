@@ -1,4 +1,4 @@
-//! Sums over whole parameters, which several ranks may have in pieces.
+//! Sums over whole parameters, which may be divided among several ranks.
 
 use std::ops::Range;
 
@@ -8,17 +8,18 @@ use crate::ranks::{FromRank, Shards, block_rows, row_length, share_of};
 use network::nn::{Kernels, ParamSpec};
 use network::tensor::{FloatDType, Tensor, from_host, to_host};
 
-/// The parameters of which an optimizer has all or pieces.
+/// The parameters of an optimizer, whole or in pieces.
 ///
-/// A sum is that of the blocks of a parameter ([`block_rows`]), in their order: it has the same bits for any number of ranks.
+/// A sum adds up the blocks of a parameter ([`block_rows`]) in their order, so it has the same bits
+/// for any number of ranks.
 #[derive(Clone, Debug)]
 pub(super) struct Whole {
-    /// Of each piece, its parameter.
+    /// The parameter of each piece.
     params: Vec<ParamSpec>,
     shards: Option<Shards>,
 }
 
-/// What is added up.
+/// The values that are added up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Over {
     /// The elements of each parameter.
@@ -30,7 +31,7 @@ pub(super) enum Over {
 }
 
 impl Over {
-    /// Values of a block and of its sum. Only those of matrices have rows and columns.
+    /// Returns the number of values in a block and in its sum. Only matrices have rows and columns.
     fn block(self, param: &ParamSpec) -> Option<(usize, usize)> {
         let (rows, length) = (block_rows(param), row_length(param));
         let is_matrix = param.shape.len() == 2;
@@ -43,18 +44,18 @@ impl Over {
 }
 
 impl Whole {
-    /// One process has whole parameters.
+    /// Creates the parameters of a single process, which has all of them whole.
     pub fn params(specs: &[ParamSpec]) -> Self {
         Self { params: specs.to_vec(), shards: None }
     }
 
-    /// This rank's pieces.
+    /// Creates this rank's pieces of the parameters.
     pub fn pieces(shards: &Shards) -> Self {
         let param = |piece: &crate::ranks::Piece| shards.params()[piece.param].clone();
         Self { params: shards.pieces().iter().map(param).collect(), shards: Some(shards.clone()) }
     }
 
-    /// All parameters.
+    /// Returns all parameters, whole.
     pub fn all(&self) -> &[ParamSpec] {
         self.shards.as_ref().map_or(&self.params, Shards::params)
     }
@@ -69,13 +70,13 @@ impl Whole {
         &self.params[piece]
     }
 
-    /// This rank's part of a tensor of this length, if each rank keeps one of it.
+    /// Returns this rank's part of a tensor of `length` elements of which each rank keeps one part.
     pub fn share(&self, length: usize) -> Range<usize> {
         let ranks = self.shards.as_ref().map(Shards::ranks);
         ranks.map_or(0..length, |ranks| share_of(length, ranks.rank(), ranks.count()))
     }
 
-    /// Tensors of these lengths, of which each rank has its [`Self::share`].
+    /// Joins tensors of these lengths, of which each rank has its [`Self::share`].
     pub fn join<B: Kernels>(&self, own: &[Tensor<B, 1>], lengths: &[usize]) -> Vec<Tensor<B, 1>> {
         let (Some(shards), Some(first)) = (&self.shards, own.first()) else { return own.to_vec() };
         let sent: Vec<f32> = own.iter().cloned().flat_map(to_host).collect();
@@ -91,7 +92,8 @@ impl Whole {
         whole.into_iter().map(|values| host(values, &device)).collect()
     }
 
-    /// Of each piece, the sum over its whole parameter: none where there is nothing to add up.
+    /// Returns, for each piece, the sum over its whole parameter, or `None` if there is nothing to
+    /// add up.
     ///
     /// # Shapes
     /// - values: one a piece, `[elements]` or `[rows]`, and none for a vector without rows and columns
@@ -109,7 +111,7 @@ impl Whole {
         }
     }
 
-    /// As [`Self::sums`], one a parameter.
+    /// Returns the sums of [`Self::sums`], one for each parameter.
     pub(crate) fn all_sums<B: Kernels>(
         &self,
         over: Over,
@@ -152,7 +154,7 @@ fn host<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
     from_host(values, [length], FloatDType::F32, device)
 }
 
-/// The sum of each block of values, one block after the other.
+/// Returns the sum of each block of values, one block after the other.
 ///
 /// # Shapes
 /// - values: `[n]`, in rows of `width`

@@ -1,4 +1,4 @@
-//! One process: no message goes anywhere.
+//! The only rank of a single process, which exchanges no messages.
 
 use super::Messages;
 

@@ -1,7 +1,8 @@
 //! The ranks of a run: one process, or several that MPI started.
 //!
-//! The first rank owns the run folder, its ledger and its checkpoint, and it alone shows anything. All ranks draw the same lots
-//! from one key and take their own micro-batches of each. A step:
+//! The first rank owns the run folder, its ledger and its checkpoint, and only this rank shows
+//! anything. All ranks draw the same lots from one key, and each takes its own micro-batches. A
+//! step:
 //!
 //! | step | ranks |
 //! |---|---|
@@ -11,11 +12,12 @@
 //! | add up the sums, add noise, update the weights | each, its own part of the parameters ([`Shards`]) |
 //! | collect the weights | all |
 //!
-//! Integer sums do not depend on how a lot is cut, noise has an address, and a micro-batch is computed as a whole. So the number
-//! of ranks changes no bit of the weights.
+//! Integer sums do not depend on how a lot is cut, noise has an address, and a micro-batch is
+//! computed as a whole. Therefore the weights have the same bits for any number of ranks.
 //!
-//! Every rank makes the same calls in the same order, also where one of them fails: [`Ranks::agree`] spreads a failure before
-//! the next call. A rank that ends without a word is noticed by the program that started the ranks, which ends them all.
+//! Every rank makes the same calls in the same order, even if one of them fails: [`Ranks::agree`]
+//! spreads a failure before the next call. If a rank ends without a message, the program that
+//! started the ranks ends them all.
 
 mod alone;
 #[cfg(feature = "mpi")]
@@ -57,14 +59,14 @@ pub(crate) trait Messages: Send + Sync {
     /// - blocks: `[ranks · n]`, own: `[n]`
     fn sum_scatter(&self, blocks: &[i64], own: &mut [i64]);
 
-    /// Leaves the other ranks in good order. No call may follow.
+    /// Leaves the other ranks after success. No call may follow.
     fn leave(&self);
 
     /// Ends all ranks with an exit code.
     fn abort(&self, code: u8);
 }
 
-/// Where a run is computed, as its ledger and its certificate say it.
+/// The ranks and machines of a run, as its ledger and its certificate state them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// Number of ranks.
@@ -82,8 +84,9 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Which micro-batches of a lot a rank computes: one of each `count` in a row. A micro-batch is computed by one rank as a whole, so
-/// that sums in floating point within it do not depend on the number of ranks.
+/// The micro-batches of a lot that a rank computes: one in every `count`. A micro-batch is computed
+/// by one rank as a whole, so that floating-point sums within it do not depend on the number of
+/// ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Number of this rank, from 0.
@@ -99,13 +102,13 @@ impl Share {
     #[cfg(test)]
     pub const WHOLE: Self = Self { rank: 0, count: 1, physical_batch: 1 };
 
-    /// Of each place of a lot, whether it is in the rank's micro-batches.
+    /// Returns whether the rank computes the example at `place` of a lot.
     pub fn has(self, place: usize) -> bool {
         place / self.physical_batch % self.count == self.rank
     }
 }
 
-/// All ranks, as one of them sees them.
+/// All ranks, as seen by one of them.
 #[derive(Clone)]
 pub struct Ranks {
     messages: Arc<dyn Messages>,
@@ -120,7 +123,7 @@ impl fmt::Debug for Ranks {
 }
 
 impl Ranks {
-    /// One process.
+    /// Creates the only rank of a single process.
     pub fn alone() -> Self {
         Self { messages: Arc::new(alone::Alone), hosts: Arc::new([String::new()]) }
     }
@@ -138,7 +141,10 @@ impl Ranks {
         Ok(Self { hosts, ..ranks })
     }
 
-    /// As above, in a program without MPI.
+    /// Returns the only rank of a program without MPI.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if it was started as one of several ranks.
     #[cfg(not(feature = "mpi"))]
     pub fn join() -> Result<Self, RunError> {
         let started = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().find_map(std::env::var_os);
@@ -169,7 +175,7 @@ impl Ranks {
         self.messages.count()
     }
 
-    /// The ranks and whom they trust, in a program with MPI.
+    /// Describes the ranks and whom they trust, in a program with MPI.
     pub fn listing(&self) -> Option<String> {
         #[cfg(feature = "mpi")]
         let library = Some(mpi::library());
@@ -187,12 +193,12 @@ impl Ranks {
         })
     }
 
-    /// This rank's micro-batches of this many examples.
+    /// Returns this rank's micro-batches of `physical_batch` examples.
     pub fn share(&self, physical_batch: usize) -> Share {
         Share { rank: self.rank(), count: self.count(), physical_batch }
     }
 
-    /// Whether there are others.
+    /// Whether there is more than one rank.
     pub fn are_several(&self) -> bool {
         self.count() > 1
     }
@@ -207,7 +213,7 @@ impl Ranks {
         self.hosts.iter().filter(|host| **host == self.hosts[self.rank()]).count()
     }
 
-    /// Where the ranks are, if there are several.
+    /// Returns the number of ranks and machines, if there are several ranks.
     pub fn placement(&self) -> Option<Placement> {
         let mut hosts: Vec<&String> = self.hosts.iter().collect();
         hosts.sort_unstable();
@@ -215,7 +221,8 @@ impl Ranks {
         self.are_several().then(|| Placement { ranks: self.count() as u64, hosts: hosts.len() as u64 })
     }
 
-    /// Spreads a failure: if a rank failed, all get an error, and that of the first rank says what failed.
+    /// Spreads a failure: if a rank failed, all ranks get an error, and the error of the first rank
+    /// says what failed.
     ///
     /// # Errors
     /// This rank's, or [`RunError::Elsewhere`].
@@ -273,12 +280,13 @@ impl Ranks {
         bytes
     }
 
-    /// Replaces `bytes` by those of the first rank, without a copy in this process. They have the same length everywhere.
+    /// Replaces `bytes` by those of the first rank, without a copy in this process. They have the
+    /// same length on all ranks.
     pub(crate) fn broadcast_in_place(&self, bytes: &mut [u8]) {
         bytes.chunks_mut(LARGEST_MESSAGE).for_each(|piece| self.messages.broadcast(piece));
     }
 
-    /// The first rank's value.
+    /// Returns the first rank's value.
     ///
     /// # Errors
     /// [`RunError::Failed`] if it cannot be read, as between ranks of two versions of this program.
@@ -299,7 +307,7 @@ impl Ranks {
         let lengths: Vec<usize> = lengths.chunks_exact(8).map(|eight| u64_of(eight) as usize).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let mut all: Vec<Vec<u8>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
-        // Every rank sends as many bytes as the one that has most.
+        // Every rank sends as many bytes as the rank that has the most.
         for begin in (0..longest).step_by(LARGEST_MESSAGE) {
             let length = LARGEST_MESSAGE.min(longest - begin);
             let mut piece: Vec<u8> = own.iter().skip(begin).take(length).copied().collect();
@@ -315,7 +323,7 @@ impl Ranks {
         all
     }
 
-    /// Whether any rank says so.
+    /// Returns whether any rank passes `true`.
     pub fn any(&self, own: bool) -> bool {
         if !self.are_several() {
             return own;
@@ -333,7 +341,7 @@ impl Ranks {
         all.chunks_exact(16).map(number).sum()
     }
 
-    /// Whether all ranks have the same.
+    /// Returns whether all ranks pass the same bytes.
     pub(crate) fn have_same(&self, own: &[u8]) -> bool {
         self.exchange(own).iter().all(|other| other == own)
     }
@@ -351,7 +359,7 @@ impl Ranks {
     }
 }
 
-/// Bytes of a message that a 32-bit count holds, with room for those of all ranks.
+/// Largest number of bytes of a message. A 32-bit count holds it, with room for those of all ranks.
 const LARGEST_MESSAGE: usize = 1 << 18;
 
 fn u64_of(bytes: &[u8]) -> u64 {

@@ -16,7 +16,8 @@ use crate::RunError;
 /// Variables that MPI's launchers set: Open MPI, PMIx (Slurm), PMI (MPICH, Intel MPI, Slurm).
 const LAUNCHED: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"];
 
-/// MPI is left by [`Messages::leave`] alone: a rank that leaves after a failure would wait for the others.
+/// The initialized MPI library. Only [`Messages::leave`] finalizes it, because a rank that did so
+/// after a failure would wait for the others.
 static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
 
 /// All ranks that one launcher started.
@@ -26,7 +27,8 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Joins the other ranks, and returns this machine's name too; `None` if no launcher started this process.
+    /// Joins the other ranks, and also returns this machine's name; `None` if no launcher started
+    /// this process.
     ///
     /// # Errors
     /// [`RunError::Refused`] if Slurm started several processes without MPI.
@@ -40,7 +42,7 @@ impl World {
                 _ => Ok(None),
             };
         }
-        // Threads compute, but the main thread alone sends messages.
+        // Several threads compute, but only the main thread sends messages.
         let Some((universe, _)) = mpi::initialize_with_threading(Threading::Funneled) else {
             return Ok(None);
         };
@@ -51,7 +53,7 @@ impl World {
             world.leave();
             return Ok(None);
         }
-        // Otherwise the others would wait for a rank that panicked.
+        // Otherwise the other ranks would wait for a rank that panicked.
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             print(panic);

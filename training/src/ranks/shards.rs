@@ -1,8 +1,9 @@
-//! Each rank's part of a model's parameters, in the manner of ZeRO.
+//! The division of a model's parameters among ranks, in the manner of ZeRO.
 //!
-//! All trained parameters lie one after the other. They are cut into as many stretches as there are ranks, of about one length. A
-//! rank gets the sums of its stretch, adds their noise, and keeps the optimizer's state for it. Where only blocks of rows may be cut
-//! apart, the parameters of each shape are cut by themselves: then ranks have equal shares of elements and of rows.
+//! All trained parameters are concatenated and cut into as many stretches as there are ranks, of
+//! about equal length. A rank gets the sums of its stretch, adds their noise, and keeps the
+//! optimizer's state for it. If only blocks of rows may be cut apart, the parameters of each shape
+//! are cut separately, so that ranks have equal shares of elements and of rows.
 //!
 //! # References
 //! Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training trillion parameter models", stage 1,
@@ -18,7 +19,7 @@ use super::Ranks;
 use network::nn::{Kernels, ParamSpec};
 use network::tensor::Tensor;
 
-/// Numbers that all ranks send together in one message.
+/// Number of values that all ranks send together in one message.
 const MESSAGE: usize = 1 << 22;
 
 /// A stretch of one parameter.
@@ -28,7 +29,7 @@ pub(crate) struct Piece {
     pub range: Range<usize>,
 }
 
-/// Where parameters may be cut.
+/// The places at which parameters may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grain {
     /// Between any two elements.
@@ -37,12 +38,12 @@ pub(crate) enum Grain {
     Blocks,
 }
 
-/// The stretches of all ranks, as one of them sees them.
+/// The stretches of all ranks, as seen by one of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Shards {
     ranks: Ranks,
     params: Arc<[ParamSpec]>,
-    /// Where each parameter begins; one more entry than parameters.
+    /// Beginning of each parameter, and the end of the last one.
     starts: Arc<[usize]>,
     grain: Grain,
     /// The pieces of each rank.
@@ -51,11 +52,11 @@ pub(crate) struct Shards {
     specs: Arc<[ParamSpec]>,
 }
 
-/// What a rank sent, and the specifications of its pieces.
+/// The values that a rank sent, and the specifications of its pieces.
 pub(crate) struct FromRank {
-    /// As [`Shards::specs`].
+    /// See [`Shards::specs`].
     pub specs: Vec<ParamSpec>,
-    /// As [`Shards::pieces`].
+    /// See [`Shards::pieces`].
     pub pieces: Vec<Piece>,
     pub values: Vec<f32>,
 }
@@ -78,7 +79,7 @@ impl Shards {
         Self { ranks, params, starts: starts.into(), grain, pieces_by_rank, pieces, specs }
     }
 
-    /// All ranks.
+    /// Returns the ranks that share the parameters.
     pub fn ranks(&self) -> &Ranks {
         &self.ranks
     }
@@ -93,12 +94,13 @@ impl Shards {
         &self.pieces
     }
 
-    /// As above, of each rank.
+    /// The pieces of each rank, in the parameters' order.
     pub(crate) fn pieces_by_rank(&self) -> &[Vec<Piece>] {
         &self.pieces_by_rank
     }
 
-    /// Specifications of the pieces. Those of a matrix are matrices: of its rows, or of one row where rows are cut.
+    /// Specifications of the pieces. A piece of a matrix is a matrix of its rows, or of a single
+    /// row if rows are cut.
     pub fn specs(&self) -> &Arc<[ParamSpec]> {
         &self.specs
     }
@@ -114,7 +116,8 @@ impl Shards {
         self.pieces.iter().map(piece).collect()
     }
 
-    /// The pieces of the sums over all ranks. Sums wrap; the caller sees to it that none does.
+    /// Returns the pieces of the sums over all ranks. Sums wrap; the caller has to exclude
+    /// overflow.
     pub fn sum(&self, parts: &[Vec<i64>]) -> Vec<Vec<i64>> {
         let mut own = vec![0; self.longest()];
         for chunk in self.chunks() {
@@ -170,7 +173,7 @@ impl Shards {
         sent.map(from).collect()
     }
 
-    /// The part of a rank's pieces in a part of its stretch.
+    /// Returns the part of a rank's pieces that lies in a part of its stretch.
     fn pieces_in(&self, rank: usize, chunk: &Range<usize>) -> impl Iterator<Item = Piece> {
         let Range { start, end } = *chunk;
         let mut next = 0;
@@ -218,7 +221,8 @@ fn pieces(starts: &[usize], places: Range<usize>) -> impl Iterator<Item = Piece>
     })
 }
 
-/// The specification of a piece: of the same name, and a matrix if the parameter is one, since vectors do not decay.
+/// Returns the specification of a piece. It has the parameter's name, and is a matrix if the
+/// parameter is one, because vectors do not decay.
 fn spec_of(piece: &Piece, spec: &ParamSpec, grain: Grain) -> ParamSpec {
     let length = piece.range.len();
     let shape = match (spec.shape.len(), grain) {
@@ -229,13 +233,14 @@ fn spec_of(piece: &Piece, spec: &ParamSpec, grain: Grain) -> ParamSpec {
     ParamSpec { shape, ..spec.clone() }
 }
 
-/// The places that a rank has of so many in a row.
+/// Returns the places of a rank among `length` consecutive ones.
 pub(crate) fn share_of(length: usize, rank: usize, count: usize) -> Range<usize> {
     let each = length.div_ceil(count);
     (rank * each).min(length)..((rank + 1) * each).min(length)
 }
 
-/// The pieces of a rank, in blocks of rows: of the parameters of each shape, near `1/count` of all elements.
+/// Returns the pieces of a rank in blocks of rows: about `1/count` of the elements of all
+/// parameters of each shape.
 fn blocks(params: &[ParamSpec], rank: usize, count: usize) -> Vec<Piece> {
     let mut by_shape: BTreeMap<&[usize], Vec<usize>> = BTreeMap::new();
     for (param, spec) in params.iter().enumerate().filter(|(_, spec)| !spec.is_empty()) {
@@ -261,8 +266,9 @@ fn blocks(params: &[ParamSpec], rank: usize, count: usize) -> Vec<Piece> {
 /// Blocks of a matrix, at most.
 const BLOCKS: usize = 64;
 
-/// Rows of each block of a parameter; the last one may have fewer. It depends on the parameter alone, so that sums over blocks do
-/// not depend on the number of ranks. A vector is one block, and each of its elements a row.
+/// Returns the number of rows of each block of a parameter; the last block may have fewer. It
+/// depends only on the parameter, so that sums over blocks do not depend on the number of ranks. A
+/// vector is one block, and each of its elements is a row.
 pub(crate) fn block_rows(spec: &ParamSpec) -> usize {
     let rows = spec.shape.first().copied().unwrap_or(1);
     let rows = if spec.shape.len() > 1 { rows.div_ceil(BLOCKS) } else { rows };

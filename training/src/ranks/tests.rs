@@ -40,7 +40,7 @@ fn the_first_ranks_outcome_and_values_are_those_of_all() {
     assert_eq!(outcomes, [(1, 5); 3]);
 }
 
-/// Messages are cut, and ranks send different lengths.
+/// Messages are cut into parts, and ranks send different lengths.
 #[test]
 fn bytes_of_any_length_reach_every_rank() {
     let lengths = [0, 1, LARGEST_MESSAGE + 3];
@@ -65,7 +65,7 @@ fn totals_are_exact_and_any_is_a_disjunction() {
     assert_eq!(on_ranks(2, |ranks| ranks.have_same(&[ranks.rank() as u8])), [false; 2]);
 }
 
-/// Parameters of odd lengths, more ranks than elements among them.
+/// Parameters have odd lengths, and there are more ranks than elements of some parameters.
 #[test]
 fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
     for (lengths, count) in [(vec![5, 1, 12], 1), (vec![5, 1, 12], 4), (vec![2, 0, 1], 5), (vec![1000, 3], 3)]
@@ -97,7 +97,8 @@ fn every_element_is_in_one_piece_and_comes_back_to_its_place() {
     }
 }
 
-/// A matrix of 130 rows has blocks of 3 rows; vectors are not cut, and those of one length follow each other. Oracle: the definition of [`block_rows`].
+/// A matrix of 130 rows has blocks of 3 rows; vectors are not cut, and vectors of the same length
+/// follow each other. Oracle: the definition of [`block_rows`].
 #[test]
 fn blocks_of_rows_are_not_cut_and_stretches_differ_by_at_most_a_block() {
     let matrix = ParamSpec { shape: vec![130, 7], ..specs(&[910]).remove(0) };

@@ -11,11 +11,11 @@ struct Thread {
 
 struct Shared {
     barrier: Barrier,
-    /// What each rank sends.
+    /// The message that each rank sends.
     sent: Mutex<Vec<Vec<u8>>>,
 }
 
-/// What `work` returns on each of `count` ranks.
+/// Runs `work` on each of `count` ranks, and returns the results by rank.
 pub(crate) fn on_ranks<T: Send>(count: usize, work: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
     let shared = Arc::new(Shared { barrier: Barrier::new(count), sent: Mutex::new(vec![Vec::new(); count]) });
     std::thread::scope(|scope| {
@@ -29,7 +29,7 @@ pub(crate) fn on_ranks<T: Send>(count: usize, work: impl Fn(&Ranks) -> T + Sync)
 }
 
 impl Thread {
-    /// What all ranks send.
+    /// Returns the messages of all ranks, by rank.
     fn all(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.shared.sent.lock().unwrap()[self.rank] = own.to_vec();
         self.shared.barrier.wait();

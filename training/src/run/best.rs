@@ -1,4 +1,4 @@
-//! Which weights are the best, and whether training goes on, by public evaluation text.
+//! Decides by public evaluation text which weights are the best and whether training goes on.
 
 use crate::RunError;
 use crate::store::RunStore;
@@ -6,7 +6,7 @@ use crate::store::RunStore;
 /// The best evaluation so far.
 #[derive(Debug)]
 pub(super) struct BestSoFar {
-    /// Evaluations without a better one after which training stops.
+    /// Number of consecutive evaluations without improvement after which training stops.
     patience: Option<u64>,
     nll: f64,
     /// Evaluations since the best one.
@@ -14,8 +14,8 @@ pub(super) struct BestSoFar {
 }
 
 impl BestSoFar {
-    /// That of the run's evaluations up to its checkpoint. The best weights may be younger, if a crash lost the steps after
-    /// the checkpoint.
+    /// Reads the best of the run's evaluations up to its checkpoint. The best weights may be newer
+    /// if a crash lost the steps after the checkpoint.
     pub fn read(plan: &plan::Plan, store: &RunStore<'_>) -> Result<Self, RunError> {
         let patience = plan.evaluation().and_then(|evaluation| evaluation.patience);
         let (step, nll) = store.best()?.map_or((0, f64::INFINITY), |best| (best.step, best.nll));

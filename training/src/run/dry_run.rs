@@ -15,7 +15,7 @@ use crate::{RunError, memory};
 use network::device::{OnDevice, on_device};
 use network::nn::Kernels;
 
-/// What carrying out a plan would do.
+/// The result of a dry run: what carrying out the plan would do.
 #[derive(Debug, Serialize)]
 pub struct DryRun {
     /// The run folder.
@@ -35,7 +35,8 @@ pub struct DryRun {
     seconds: f64,
     /// Lower bound on memory: weights, gradients, moments and one micro-batch, in bytes.
     memory: u64,
-    /// A step on several such processors: on the ranks that the program was started with, or else on 8.
+    /// A step on several such processors: on the ranks of the program, or on 8 if it has a single
+    /// rank.
     on_ranks: RankCost,
 }
 

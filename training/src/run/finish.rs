@@ -50,14 +50,15 @@ pub(super) fn finish<B: Kernels>(
     verified(store)
 }
 
-/// Verifies the finished run as anybody can, before what could repair it is removed.
+/// Verifies the finished run as anybody can, before the files that could repair it are removed.
 pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
     let summary = verify_run(store.path())?;
     store.remove_checkpoint()?;
     Ok(summary)
 }
 
-/// The model as `transformers` loads it, marked with what it promises, and its adapters as PEFT does.
+/// Returns the files of the model as `transformers` loads it, marked with its promise, and its
+/// adapters as PEFT loads them.
 pub(super) fn model<'a, B: Kernels>(
     job: &Job,
     run: &'a Prepared<B>,
@@ -87,7 +88,7 @@ pub(super) fn model<'a, B: Kernels>(
     Ok(files)
 }
 
-/// The digests of the model in 16 bits, by which an export is verified.
+/// Returns the digests of the model in 16 bits, by which an export is verified.
 fn rounded<B: Kernels>(
     job: &Job,
     run: &Prepared<B>,
@@ -106,10 +107,10 @@ fn rounded<B: Kernels>(
     Ok(rounded)
 }
 
-/// What `transformers` reads of a model beside its weights.
+/// The configuration that `transformers` reads beside a model's weights.
 struct Configuration {
     model: Value,
-    /// How it generates, if it does.
+    /// Settings of generation, if the model generates text.
     generation: Option<Value>,
 }
 
@@ -139,8 +140,9 @@ impl Configuration {
     }
 }
 
-/// The tokenizer's settings, with the chat template and the tokens that it names if the model learnt conversations. Generation
-/// continues prompts of different lengths, so `transformers` must pad them on the left.
+/// Returns the tokenizer's settings. If the model learnt conversations, they include the chat
+/// template and the tokens that it names. Generation continues prompts of different lengths, so
+/// `transformers` must pad them on the left.
 fn tokenizer_files<B: Kernels>(run: &Prepared<B>) -> Result<Vec<ModelFile<'static>>, RunError> {
     let own = run.tokenizer.to_config_json();
     let Some(template) = run.data.objective.task().and_then(Task::chat_template) else {

@@ -4,7 +4,7 @@ use crate::RunError;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
 
-/// The run folder. The first rank alone has it, and its failures are those of all ranks.
+/// The run folder. Only the first rank has it, and its failures are those of all ranks.
 pub(super) struct Folder<'a> {
     store: Option<RunStore<'a>>,
     ranks: Ranks,

@@ -29,7 +29,7 @@ use crate::{RunError, data, stop, vocabulary};
 use network::device::{self, DeviceError, OnDevice, on_device};
 use network::nn::Kernels;
 
-/// What a source of text says when the user asks to stop while it is read.
+/// The error of a source of text if the user asks to stop while it is read.
 const READING_STOPPED: &str = "reading was stopped";
 
 /// Carries out the plan of a request, or resumes it.
@@ -40,7 +40,8 @@ pub fn run(request: &Request) -> Result<Summary, RunError> {
     of_first(run_on_ranks(request, &Ranks::alone())?)
 }
 
-/// Carries out the plan of a request, or resumes it, on several ranks. Other ranks than the first return nothing.
+/// Carries out the plan of a request, or resumes it, on several ranks. Ranks other than the first
+/// return nothing.
 ///
 /// # Errors
 /// As [`run`], on all ranks together; the error of the first says what failed.
@@ -77,7 +78,7 @@ pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
     job.check_interrupt()
 }
 
-/// A new key of the operating system, the same on all ranks.
+/// Draws a new key from the operating system, the same on all ranks.
 fn os_rng(ranks: &Ranks) -> Result<OsRng, RunError> {
     OsRng::shared(|key| ranks.broadcast_in_place(key)).map_err(|error| RunError::Failed(error.to_string()))
 }
@@ -95,7 +96,7 @@ fn carry_out(job: &Job) -> Result<Option<Summary>, RunError> {
     }
 }
 
-/// The whole run: prepare, train, finish. Other ranks than the first return nothing.
+/// Carries out the whole run: prepare, train, finish. Ranks other than the first return nothing.
 fn run_on<B: Kernels>(
     job: &Job,
     device: B::Device,
@@ -118,8 +119,8 @@ fn run_on<B: Kernels>(
     folder.on_first(|store| finish::finish(job, &mut prepared, evaluation, store))
 }
 
-/// Takes the steps that are left, each charged on the disk before its units are sampled. Returns the last step's
-/// evaluation, if a step was left.
+/// Takes the remaining steps. Each is charged on the disk before its units are sampled. Returns the
+/// last step's evaluation, if any step remained.
 fn train<B: Kernels>(
     job: &Job,
     prepared: &mut Prepared<B>,
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
     use crate::ranks::threads::on_ranks;
 
-    /// With two keys the ranks would draw other lots, and add noise at other places.
+    /// With two keys, the ranks would draw different lots and add noise at different places.
     #[test]
     fn all_ranks_have_the_first_ones_key_and_another_run_has_another() {
         let word = |ranks: &Ranks| os_rng(ranks).unwrap().stream(Purpose::GradientNoise, 0, 0).next_u64();

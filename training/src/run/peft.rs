@@ -13,8 +13,8 @@ use crate::train::Trainer;
 use network::nn::{Kernels, Stored};
 use network::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 
-/// `adapter_config.json`; `None` if the run trains no adapters, or if its model is more than a checkpoint with adapters: one
-/// whose table of tokens grew.
+/// Returns `adapter_config.json`; `None` if the run trains no adapters, or if its table of tokens
+/// grew, since the model is then more than a checkpoint with adapters.
 pub(crate) fn config<B: Kernels>(plan: &plan::Plan, trainer: &Trainer<B>) -> Option<Value> {
     let (Trainable::Lora(lora), Initial::Checkpoint(base)) = (&plan.model().trainable, &plan.model().initial)
     else {

@@ -1,4 +1,4 @@
-//! Everything that training needs, from the plan's files and the run folder.
+//! Prepares everything that training needs, from the plan's files and the run folder.
 
 use dp_tokenizer::identity::Sketch;
 use mechanisms::{PrivacyRng, Purpose};
@@ -80,8 +80,8 @@ impl Inputs {
         }
     }
 
-    /// Refuses ranks that read other files than the first one: they would sample other units, train another model, or compare other
-    /// texts.
+    /// Refuses ranks that read other files than the first rank. They would sample other units,
+    /// train another model, or compare other texts.
     ///
     /// # Errors
     /// [`RunError::Refused`].
@@ -89,7 +89,8 @@ impl Inputs {
         if !job.ranks.are_several() {
             return Ok(());
         }
-        // Keyed by figures of the plan alone, and sent to the ranks that have the text anyway.
+        // The key follows from figures of the plan alone, and the digest goes to ranks that have
+        // the text anyway.
         let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
         let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
@@ -123,7 +124,7 @@ pub(super) struct Prepared<B: Kernels> {
     pub progressed: Progressed,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Progressed {
     /// Steps in the checkpoint.
@@ -134,7 +135,7 @@ pub(super) struct Progressed {
     pub protected: bool,
 }
 
-/// What the first rank finds in the run folder, or makes for it.
+/// The state that the first rank finds in the run folder, or creates for it.
 struct Begun {
     tokenizer: Tokenizer,
     progressed: Progressed,
@@ -157,7 +158,8 @@ impl Begun {
             }
             store.record_initial_weights(&initial.sha256)?;
         }
-        // A release that was charged is finished and saved before an interrupt: it cannot be repeated.
+        // A charged release is finished and saved before an interrupt, because it cannot be
+        // repeated.
         let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
         label_histogram::obtain(&job.plan, &inputs.units, store, rng)?;
         job.check_interrupt()?;
@@ -181,7 +183,7 @@ impl Begun {
         })
     }
 
-    /// That of the first rank, on all of them.
+    /// Sends the first rank's state to all ranks.
     fn share(own: Option<Self>, ranks: &Ranks) -> Result<Self, RunError> {
         if !ranks.are_several() {
             return own.ok_or_else(|| RunError::Failed("a single process is its own first rank".to_owned()));
@@ -280,14 +282,15 @@ impl<B: Kernels> Prepared<B> {
         job.ranks.agree(stepped.map_err(RunError::from))
     }
 
-    /// Figures of the current weights on the held-out text, if there is any. The ranks share the work, and all get the same.
+    /// Returns the figures of the current weights on the held-out text, if there is any. The ranks
+    /// share the work, and all get the same result.
     pub fn evaluate(&self, ranks: &Ranks) -> Result<Option<Evaluation>, RunError> {
         let model = || self.trainer.inference().on_ranks(ranks);
         let own = self.held_out.as_ref().map(|held_out| held_out.evaluate(&model())).transpose();
         ranks.agree(own)
     }
 
-    /// Figures of the finished model on the held-out text, with scores of what it writes.
+    /// Adds scores of the finished model's answers to its figures on the held-out text.
     pub(crate) fn with_scores(&self, figures: Evaluation) -> Result<Evaluation, RunError> {
         match &self.held_out {
             Some(held_out) => held_out.with_scores(figures, &self.trainer.inference(), &self.tokenizer),
@@ -320,7 +323,8 @@ fn training_set(
     Ok(TrainingSet::Windows(Box::new(dataset)))
 }
 
-/// Says that texts are cut to the model's context. How many are is private where the text is.
+/// Notes that texts are cut to the model's context. The number of cut texts is private if the text
+/// is private.
 fn note_cut(plan: &plan::Plan, task: &Task, records: &LabelledRecords, tokenizer: &Tokenizer) {
     let context = plan.model().context;
     let said = match records {

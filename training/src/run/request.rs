@@ -16,7 +16,7 @@ use crate::store::{OpenRun, Resume, RunMode, files};
 use crate::verify::CertifiedText;
 use crate::{RunError, stop};
 
-/// What the user asks for.
+/// The run that the user asks for.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The plan file.
@@ -35,12 +35,12 @@ pub struct Request {
     pub test_key: Option<u64>,
     /// A baseline without clipping and noise.
     pub non_private: bool,
-    /// What is planted in the training text, if this run is an audit.
+    /// Canaries to be planted in the training text, if this run is an audit.
     pub canaries: Option<Planting>,
 }
 
 impl Request {
-    /// A new private run of a plan, with what the plan says.
+    /// Requests a new private run of a plan, with the plan's own settings.
     #[must_use]
     pub fn new(plan: PathBuf) -> Self {
         Self {
@@ -78,7 +78,8 @@ pub(super) struct Job {
     resume: Option<Resume>,
     /// The device, if the user named one.
     given_device: Option<Device>,
-    /// The folder outside of all runs where this computer notes how far their ledgers are.
+    /// The folder, outside of all runs, in which this computer records the positions of their
+    /// ledgers.
     state: Option<PathBuf>,
 }
 
@@ -123,7 +124,7 @@ impl Request {
     }
 }
 
-/// Refuses canaries that the plan's text has no place for.
+/// Refuses canaries for which the plan's text has no place.
 fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError> {
     let refused = |message: &str| Err(RunError::Refused(message.to_owned()));
     if plan.training().objective.reads_fields() {
@@ -154,7 +155,7 @@ fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError
     Ok(())
 }
 
-/// Only the CPU has exact sums.
+/// Refuses exact arithmetic on other devices than the CPU.
 fn check_arithmetic(plan: &CertifiedPlan, device: Device) -> Result<(), RunError> {
     if plan.plan().privacy().arithmetic == Arithmetic::Fast || device == Device::Cpu {
         return Ok(());
@@ -240,18 +241,19 @@ impl Job {
         }
     }
 
-    /// Whether the plan asks for a checkpoint after so many steps.
+    /// Whether the plan requests a checkpoint after this number of steps.
     pub(crate) fn checkpoints_at(&self, steps_done: u64) -> bool {
         steps_done.is_multiple_of(self.plan.plan().performance().checkpoint_every)
     }
 
-    /// Whether the plan asks for a snapshot after so many steps.
+    /// Whether the plan requests a snapshot after this number of steps.
     pub(crate) fn snapshots_at(&self, steps_done: u64) -> bool {
         let every = self.plan.plan().performance().snapshot_every;
         every.is_some_and(|every| steps_done.is_multiple_of(every))
     }
 
-    /// Ends the run here if the user asked to stop. Between two stages everything that was charged is saved.
+    /// Ends the run here if the user asked to stop. Between two stages, everything charged is
+    /// saved.
     pub fn check_interrupt(&self) -> Result<(), RunError> {
         if stop::requested() { Err(self.interrupted()) } else { Ok(()) }
     }
@@ -260,7 +262,7 @@ impl Job {
         RunError::Interrupted { resume: self.resume_command() }
     }
 
-    /// Prints what begins, and a warning if the run is not private.
+    /// Prints the initial settings of the run, and a warning if the run is not private.
     pub fn announce(&self, ledger: &LedgerState, steps_done: u64) -> Result<(), RunError> {
         if self.test_key.is_some() {
             note("NOT PRIVATE: --test-key makes the noise predictable");
@@ -311,7 +313,7 @@ impl Job {
             shell_word(&self.plan_path),
             shell_word(folder)
         );
-        // A process that is stopped while it reads the text has begun no run.
+        // A process that is stopped while it reads the text has not begun a run.
         if self.folder.join(files::LEDGER).exists() {
             command.push_str(" --resume");
         }

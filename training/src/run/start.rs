@@ -1,7 +1,4 @@
-//! Weights to start from: those of the checkpoint that a plan names, if it names one.
-//!
-//! Where the folder says that private text made the checkpoint, the plan must declare how that text relates to its own; see
-//! [`crate::verify`].
+//! Adds rows for the tokens by which released words extend a checkpoint's vocabulary.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -59,8 +56,9 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
 }
 
 impl Start {
-    /// Gives each token that `tokenizer` has beyond the plan's public file a row in every table of tokens: the mean of the rows of
-    /// the tokens that the file makes of its text. That uses released words and public weights alone, and costs no privacy.
+    /// Adds a row to every table of tokens for each token that `tokenizer` has beyond the plan's
+    /// public file: the mean of the rows of the tokens into which the file cuts its text. Only
+    /// released words and public weights are used, so this costs no privacy.
     ///
     /// # Errors
     /// [`RunError`] if the public file cannot be read again.
@@ -93,7 +91,7 @@ impl Start {
     }
 }
 
-/// Names of the parameters with a row a token: those that grow with the vocabulary.
+/// Returns the names of the parameters with one row per token, which grow with the vocabulary.
 fn tables(plan: &plan::Plan, vocab_size: usize) -> Result<BTreeSet<String>, ModelError> {
     let specs = |size| Network::new(plan.model(), plan.training(), size).map(|network| network.specs());
     let (before, after) = (specs(vocab_size)?, specs(vocab_size + 1)?);
@@ -101,7 +99,7 @@ fn tables(plan: &plan::Plan, vocab_size: usize) -> Result<BTreeSet<String>, Mode
     Ok(grows.map(|(before, _)| before.name.clone()).collect())
 }
 
-/// The mean of these rows, or of all rows if there are none.
+/// Returns the mean of these rows, or of all rows if there are none.
 fn mean(table: &[f32], ids: &[u32], width: usize) -> Vec<f32> {
     let mut sum = vec![0.0_f64; width];
     let rows = table.len() / width;

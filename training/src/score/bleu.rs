@@ -1,4 +1,5 @@
-//! BLEU: the geometric mean of the shares of word runs that the reference has, less for texts that are too short.
+//! BLEU: the geometric mean of the precisions of word runs, with a penalty for texts that are too
+//! short.
 
 use super::{Tokenization, VERSION, matches, ngrams};
 
@@ -7,10 +8,10 @@ const ORDERS: usize = 4;
 /// sacreBLEU's logarithm of 0.
 const LOG_OF_ZERO: f64 = -9_999_999_999.0;
 
-/// The BLEU of a corpus, and what it is made of.
+/// The BLEU of a corpus, and its components.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bleu {
-    /// From 0 to 100.
+    /// Score from 0 to 100.
     pub score: f64,
     /// Precision of runs of one to four words, from 0 to 100.
     pub precisions: [f64; ORDERS],
@@ -51,7 +52,8 @@ pub fn bleu<S: AsRef<str>>(hypotheses: &[S], references: &[S], tokenization: Tok
     Bleu { score, precisions, brevity_penalty, hypothesis_length, reference_length, tokenization }
 }
 
-/// The first run length without a match counts as half a match, the second as a quarter, and so on.
+/// Computes the precisions. The first run length without a match counts as half a match, the second
+/// as a quarter, and so on.
 fn precisions(correct: [u64; ORDERS], total: [u64; ORDERS]) -> [f64; ORDERS] {
     let mut precisions = [0.0; ORDERS];
     if correct == [0; ORDERS] {
@@ -79,7 +81,7 @@ impl Bleu {
         format!("nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:{VERSION}", self.tokenization.name())
     }
 
-    /// What the score is made of, as sacreBLEU writes it.
+    /// Returns the parts of the score, as sacreBLEU writes them.
     #[must_use]
     pub fn details(&self) -> String {
         let [one, two, three, four] = self.precisions;

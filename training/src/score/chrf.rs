@@ -6,19 +6,20 @@ use super::{VERSION, is_space, matches, ngrams};
 
 /// The longest runs of characters.
 const CHARACTERS: usize = 6;
-/// How much recall counts against precision.
+/// Weight of recall relative to precision.
 const BETA: f64 = 2.0;
 
 /// The chrF of a corpus.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chrf {
-    /// From 0 to 100.
+    /// Score from 0 to 100.
     pub score: f64,
     /// The longest runs of words: 0 for chrF2, 2 for chrF2++.
     pub words: usize,
 }
 
-/// Runs of one length: how many hypotheses and references have, and how many they share.
+/// Counts of runs of one length: those of hypotheses, those of references, and those that both
+/// share.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     hypothesis: u64,
@@ -44,14 +45,14 @@ pub fn chrf<S: AsRef<str>>(hypotheses: &[S], references: &[S], words: usize) -> 
 fn count<T: Hash + Eq>(counts: &mut [Counts], texts: &[Vec<T>; 2]) {
     for (n, counts) in (1..).zip(counts) {
         let [ours, theirs] = texts.each_ref().map(|items| ngrams(items, n));
-        // Where the reference is too short for any run, the hypothesis's do not count.
+        // If the reference is too short for any run, the hypothesis's runs do not count.
         counts.hypothesis += if theirs.is_empty() { 0 } else { ours.values().sum() };
         counts.reference += theirs.values().sum::<u64>();
         counts.shared += matches(&ours, &theirs);
     }
 }
 
-/// Words, with one punctuation mark at the end or else at the beginning cut off.
+/// Cuts a text into words, with one punctuation mark at the end, or else at the beginning, cut off.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for word in text.split(is_space).filter(|word| !word.is_empty()) {

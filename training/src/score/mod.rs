@@ -33,13 +33,13 @@ pub enum Metric {
 /// A score with its signature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// As sacreBLEU names it.
+    /// Name of the score in sacreBLEU.
     pub name: String,
-    /// From 0 to 100.
+    /// Score from 0 to 100.
     pub score: f64,
     /// The settings, as sacreBLEU writes them.
     pub signature: String,
-    /// What the score is made of.
+    /// Parts of the score.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub details: String,
 }
@@ -90,12 +90,12 @@ impl Metric {
     }
 }
 
-/// White space as Python's `str.split` has it.
+/// Whether a character is white space for Python's `str.split`.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// How often each run of `n` items occurs.
+/// Counts the occurrences of each run of `n` items.
 fn ngrams<T: std::hash::Hash + Eq>(items: &[T], n: usize) -> HashMap<&[T], u64> {
     let mut counts = HashMap::new();
     for run in items.windows(n) {
@@ -104,7 +104,8 @@ fn ngrams<T: std::hash::Hash + Eq>(items: &[T], n: usize) -> HashMap<&[T], u64> 
     counts
 }
 
-/// How many runs two texts share: each as often as in the text that has it less often.
+/// Counts the runs that two texts share. Each run counts as often as it occurs in the text that has
+/// it less often.
 fn matches<T: std::hash::Hash + Eq>(one: &HashMap<&[T], u64>, other: &HashMap<&[T], u64>) -> u64 {
     one.iter().map(|(run, &count)| other.get(run).map_or(0, |&there| count.min(there))).sum()
 }

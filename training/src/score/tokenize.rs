@@ -4,14 +4,14 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use super::is_space;
 
-/// How a text is cut into words.
+/// The way in which a text is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tokenization {
-    /// As mteval-v13a of the WMT shared tasks: the usual one.
+    /// Tokenization of mteval-v13a of the WMT shared tasks: the usual one.
     V13a,
-    /// At punctuation and symbols of every script, as mteval-v14 with `--international`.
+    /// Cuts at punctuation and symbols of every script, as mteval-v14 does with `--international`.
     International,
-    /// At white space alone, for texts that were cut before.
+    /// Cuts at white space alone, for texts that are tokenized already.
     None,
 }
 

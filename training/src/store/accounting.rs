@@ -16,8 +16,8 @@ pub(crate) fn spent(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Option
     if ledger.header().protected { epsilon_of_event(plan, &charged(ledger)).map(Some) } else { Ok(None) }
 }
 
-/// What a run stands for in every sum of ε: the earlier stages on its units with its own charges, or the whole search that
-/// it is a trial of.
+/// Returns the event that a run contributes to a sum of ε: its own charges and the earlier stages
+/// on its units, or the whole search that it is a trial of.
 pub(crate) fn charged(ledger: &LedgerState) -> DpEvent {
     match &ledger.header().search {
         Some(search) => search.event.clone(),
@@ -59,8 +59,8 @@ fn epsilon_of_event(plan: &CertifiedPlan, event: &DpEvent) -> Result<Bounds, Run
         .map_err(|error| RunError::Failed(format!("accountant: {error}")))
 }
 
-/// Whether a run may be charged so much: no more ε than its plan has, and in a trial of a search nothing but the events that
-/// the search was charged for.
+/// Whether a run may have these charges: no more ε than its plan has, and, in a trial of a search,
+/// only events that the search was charged for.
 ///
 /// # Errors
 /// As [`epsilon_of`].
@@ -77,7 +77,7 @@ fn covers(plan: &CertifiedPlan, charges: &Charges) -> bool {
     plan.covers(charges.iter().map(|charge| (&charge.event, charge.count)))
 }
 
-/// Refuses a ledger whose header or events are not the plan's.
+/// Refuses a ledger whose header or events differ from the plan's.
 pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<(), RunError> {
     let header = ledger.header();
     let differs =
@@ -126,7 +126,8 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
     Ok(())
 }
 
-/// The step to end before: the plan's last, or an earlier one if crashes burned more steps than the plan has spare.
+/// Returns the step before which to end: the plan's last one, or an earlier one if crashes burned
+/// more steps than the plan has spare.
 pub(super) fn affordable_end(
     plan: &CertifiedPlan,
     ledger: &LedgerState,

@@ -9,7 +9,8 @@ use super::{covered, files};
 use crate::RunError;
 use crate::data::{Canaries, Planting};
 
-/// The canaries of a run for which `wanted` were asked: those it began with, or new ones if it `may_begin`.
+/// Returns the canaries of a run that requests `wanted`: those that it began with, or new ones if
+/// it `may_begin`.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the run began with other canaries, or with none.

@@ -1,13 +1,14 @@
-//! The event that each step's ledger line carries.
+//! Determines the event that each step's ledger line carries.
 //!
-//! Where each step samples on its own, each attempt of a step is charged its own event. Where a pass over the data is cut
-//! into batches, the steps of a pass are charged one event together, since each unit takes part in one of them. A process
-//! that resumes in the middle of a pass draws the rest in a new order (a private run has a new key), so a unit may take
-//! part again, and the pass is charged again. The first line of a pass in each process therefore carries the pass's
-//! event, and the others an empty one.
+//! If each step samples independently, each attempt of a step is charged its own event. If a pass
+//! over the data is cut into batches, the steps of a pass are charged one event together, because
+//! each unit takes part in one of them. A process that resumes in the middle of a pass draws the
+//! rest in a new order (a private run has a new key), so a unit may take part again, and the pass
+//! is charged again. The first line of a pass in each process therefore carries the pass's event,
+//! and the others an empty one.
 //!
-//! After a torn line nothing counts as paid: neither what the previous process charged, nor what the torn line would have
-//! reserved.
+//! After a torn line nothing counts as paid: neither the charges of the previous process, nor the
+//! step that the torn line would have reserved.
 
 use accountant::DpEvent;
 use plan::CertifiedPlan;
@@ -19,7 +20,8 @@ use super::ledger::{Entry, LedgerState};
 pub(crate) struct ChargeSchedule {
     /// The pass that this process has charged.
     charged_pass: Option<u64>,
-    /// The last line of the previous process was torn. The next step's line may be charged for it, so it pays for no other.
+    /// Whether the last line of the previous process was torn. The next step's line may be charged
+    /// for the torn one, so it pays for no other step.
     torn: bool,
 }
 
@@ -43,7 +45,8 @@ impl ChargeSchedule {
     pub fn note(&mut self, plan: &CertifiedPlan, entry: &Entry) {
         match entry {
             Entry::Step { step, .. } => self.note_step(plan, *step),
-            // This process draws under a new key: nothing that an earlier one charged pays for its steps.
+            // This process draws with a new key, so nothing that an earlier process charged pays
+            // for its steps.
             Entry::Resume { torn_bytes, .. } => *self = Self { charged_pass: None, torn: *torn_bytes > 0 },
             Entry::Release { .. }
             | Entry::Tokenizer { .. }

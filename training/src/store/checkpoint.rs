@@ -31,7 +31,7 @@ impl Checkpoint {
         self.write_as(folder, files::CHECKPOINT)
     }
 
-    /// As [`Self::write`], to a file of this name.
+    /// Writes the checkpoint to a file of this name in `folder`.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -56,7 +56,7 @@ impl Checkpoint {
         Self::read_as(folder, files::CHECKPOINT)
     }
 
-    /// As [`Self::read`], of a file of this name.
+    /// Reads the checkpoint from a file of this name in `folder`.
     ///
     /// # Errors
     /// As [`Self::read`].

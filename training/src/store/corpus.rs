@@ -1,7 +1,8 @@
-//! Whether a resumed run still has its training text, and its ledger.
+//! Checks that a resumed run still has its training text and its ledger.
 //!
-//! A digest of private text confirms a guess of that text. So it is keyed, stays in the run folder while the run lasts, readable
-//! by its owner alone, and is removed with the checkpoint. Neither the ledger nor the certificate has it.
+//! A digest of private text confirms a guess of that text. It is therefore keyed, stays in the run
+//! folder only while the run lasts, is readable by its owner alone, and is removed with the
+//! checkpoint. Neither the ledger nor the certificate contains it.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +15,15 @@ use crate::RunError;
 use crate::data::Units;
 use durable::FileIdentity;
 
-/// What a run folder knows while the run lasts.
+/// The record of a run's text and ledger that the folder keeps while the run lasts.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Recorded {
-    /// Random, and known to this file alone. The mirror of the ledger is named after it too.
+    /// Random key, which only this file contains. The mirror of the ledger is also named after it.
     pub key: String,
     /// Keyed digest of the text.
     sha256: String,
-    /// The ledger's own file, so that a copy of it is noticed. It tells when the run began, so the ledger does not have it.
+    /// Identity of the ledger's own file, by which a copy is noticed. It reveals when the run
+    /// began, so the ledger does not contain it.
     pub ledger: FileIdentity,
 }
 
@@ -66,7 +68,7 @@ impl Recorded {
         })
     }
 
-    /// Writes it, durably.
+    /// Writes the record durably.
     ///
     /// # Errors
     /// [`RunError::Storage`] if the file cannot be written.
@@ -94,7 +96,7 @@ impl Recorded {
 /// Removes the digest, which must not be published with its key.
 ///
 /// # Errors
-/// [`RunError::Storage`] if it is there and stays.
+/// [`RunError::Storage`] if it exists and cannot be removed.
 pub(crate) fn forget(folder: &Path) -> Result<(), RunError> {
     let path = folder.join(files::CORPUS_DIGEST);
     match fs::remove_file(&path) {

@@ -1,6 +1,7 @@
 //! Files of a finished run that its ledger names with their digests.
 //!
-//! A folder may hold anything beside them. No command takes a file for the run's unless its digest is on the ledger.
+//! A folder may hold other files too. No command takes a file for the run's unless its digest is in
+//! the ledger.
 
 use std::path::Path;
 
@@ -8,7 +9,8 @@ use super::ledger::{FileDigest, LedgerState, RoundedModel};
 use super::{digest, files};
 use crate::RunError;
 
-/// The files from which a model is loaded. A file of such a name that the run did not write would change what the model says.
+/// The files from which a model is loaded. A file with such a name that the run did not write would
+/// change the model's output.
 const OF_MODEL: [&str; 8] = [
     files::MODEL,
     files::CONFIG,
@@ -20,7 +22,7 @@ const OF_MODEL: [&str; 8] = [
     files::ADAPTER_CONFIG,
 ];
 
-/// An index of parts, which would be loaded before the run's own weights.
+/// An index of parts. If it existed, the parts would be loaded before the run's own weights.
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Reads a file of a finished run; [`None`] if the run wrote no such file, whatever the folder holds.
@@ -33,10 +35,12 @@ pub fn read(folder: &Path, written: &[FileDigest], name: &str) -> Result<Option<
     if durable::sha256_hex(&bytes) == file.sha256 { Ok(Some(bytes)) } else { Err(altered(folder, name)) }
 }
 
-/// Refuses a finished run whose model, tokenizer or plan is not what the run wrote. Its weights may be those of an export in 16 bits.
+/// Refuses a finished run whose model, tokenizer or plan differs from what the run wrote. Its
+/// weights may be those of an export in 16 bits.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the run is not finished, [`RunError::Verification`] if a file was changed or added.
+/// [`RunError::Refused`] if the run is not finished, [`RunError::Verification`] if a file was
+/// changed or added.
 pub(crate) fn check_model(folder: &Path) -> Result<(), RunError> {
     files::require_finished(folder)?;
     let ledger = LedgerState::read(folder)?;
@@ -63,7 +67,8 @@ pub(crate) fn check_model(folder: &Path) -> Result<(), RunError> {
 /// The files that an export in 16 bits changes.
 pub(crate) const ROUNDED: [&str; 2] = [files::CONFIG, files::MODEL];
 
-/// The number format of the weights that a folder holds, if they are the run's in 16 bits, with their configuration.
+/// Returns the number format of the weights in a folder, if they are the run's weights in 16 bits,
+/// with their configuration.
 ///
 /// # Errors
 /// [`RunError::Storage`] if they cannot be read.
@@ -74,7 +79,7 @@ pub(crate) fn rounded(folder: &Path, ledger: &LedgerState) -> Result<Option<Stri
     Ok(ledger.rounded().iter().find(is_here).map(|rounded| rounded.dtype.clone()))
 }
 
-/// Refuses a folder with a file from which a model would be loaded, but which the run did not write.
+/// Refuses a folder with a file that the run did not write and from which a model would be loaded.
 ///
 /// # Errors
 /// [`RunError::Verification`].

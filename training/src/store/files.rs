@@ -1,4 +1,4 @@
-//! Names of the files in a run folder, and what a folder must hold to be used.
+//! Names of the files in a run folder, and checks that a folder can be used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use crate::RunError;
 
 /// The plan, byte for byte as the user gave it.
 pub const PLAN: &str = "plan.json";
-/// What was spent.
+/// The ledger: what was spent.
 pub const LEDGER: &str = "ledger.jsonl";
 /// State of a run between two steps.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 /// The best weights so far by public evaluation text, during the run.
 pub(crate) const BEST: &str = "best.safetensors";
-/// Models after some of the steps, each in a folder named after its number of steps.
+/// Models after selected steps, each in a folder named after its number of steps.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// The tokenizer.
 pub const TOKENIZER: &str = "tokenizer.json";
@@ -25,17 +25,17 @@ pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
 pub const MODEL: &str = "model.safetensors";
 /// Configuration of a model, here and in a checkpoint of `transformers`.
 pub const CONFIG: &str = "config.json";
-/// How `transformers` generates with a model, if it generates.
+/// Settings with which `transformers` generates text, if the model generates any.
 pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
 /// Low-rank adapters as PEFT loads them.
 pub(crate) const ADAPTER: &str = "adapter/adapter_model.safetensors";
-/// Their configuration.
+/// Configuration of the low-rank adapters.
 pub(crate) const ADAPTER_CONFIG: &str = "adapter/adapter_config.json";
 /// The released counts of labels.
 pub const LABELS: &str = "labels.json";
 /// Public figures of training, one line an evaluation.
 pub const METRICS: &str = "metrics.jsonl";
-/// The same for TensorBoard, which looks for `tfevents`.
+/// Public figures of training for TensorBoard, which looks for `tfevents`.
 pub(crate) const TENSORBOARD: &str = "events.out.tfevents.run";
 /// Figures of the finished model on the public evaluation text.
 pub(crate) const EVALUATION: &str = "evaluation.json";
@@ -43,7 +43,7 @@ pub(crate) const EVALUATION: &str = "evaluation.json";
 pub(crate) const CANARIES: &str = "canaries.json";
 /// Findings of an audit.
 pub const AUDIT: &str = "audit.json";
-/// A keyed digest of the training text, private and only there during the run.
+/// A keyed digest of the training text, which is private and exists only during the run.
 pub(crate) const CORPUS_DIGEST: &str = ".corpus-digest";
 /// The certificate for programs.
 pub const CERTIFICATE_JSON: &str = "certificate.json";
@@ -51,13 +51,13 @@ pub const CERTIFICATE_JSON: &str = "certificate.json";
 pub const CERTIFICATE_MARKDOWN: &str = "certificate.md";
 /// A sweep as the user wrote it.
 pub(crate) const SWEEP: &str = "sweep.json";
-/// What a sweep is charged, written before its first trial begins.
+/// The charge of a sweep, written before its first trial begins.
 pub(crate) const CHARGE: &str = "charge.json";
 /// Proofs of the stages that a run builds on, a folder each.
 pub const PARENTS: &str = "parents";
 /// Model and tokenizer for llama.cpp, in an export.
 pub const GGUF: &str = "model.gguf";
-/// What `dp-tokenizer train` says of a vocabulary.
+/// The statement of `dp-tokenizer train` about a vocabulary.
 pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub const REPORT: &str = "report.html";
@@ -98,14 +98,15 @@ pub(crate) fn earlier_statements(folder: &Path) -> Result<Vec<PathBuf>, RunError
     Ok(found)
 }
 
-/// The folder with the proof of the run whose model wrote a text, beside the text.
+/// Returns the folder, beside a text, with the proof of the run whose model wrote the text.
 pub fn proof_of_text(text: &Path) -> PathBuf {
     let is_compressed = text.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
     let text = if is_compressed { text.with_extension("") } else { text.to_owned() };
     text.with_extension("proof")
 }
 
-/// Those of several texts that exist, each once, also where a name is a link to the text.
+/// Returns the proofs of those texts that have one, each once. If a text is a link, its target's
+/// proof is included.
 pub(crate) fn proofs_of_texts(texts: &[PathBuf]) -> Vec<PathBuf> {
     let targets = texts.iter().filter_map(|text| text.canonicalize().ok());
     let mut proofs: Vec<PathBuf> = texts
@@ -137,7 +138,7 @@ pub(super) fn unfinished(folder: &Path) -> RunError {
     ))
 }
 
-/// Refuses to write over a file of a run, or over any other file unless under `overwrite`.
+/// Refuses to overwrite a file of a run, or any other file without `overwrite`.
 ///
 /// # Errors
 /// [`RunError::Refused`], with what to give instead.
@@ -155,8 +156,9 @@ pub fn check_new(path: &Path, overwrite: bool) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Refuses a folder with files that nobody left who was killed before the ledger began: a stray `tokenizer.json` must never be
-/// taken for that of `owner`, a run or a sweep. `left` names what it may have left.
+/// Refuses a folder with files other than `left`, which an `owner` (a run or a sweep) may leave if
+/// it is killed before its ledger begins. A stray `tokenizer.json` must never be taken for the
+/// owner's.
 pub(crate) fn require_empty(folder: &Path, owner: &str, left: &[&str]) -> Result<(), RunError> {
     let Ok(listing) = fs::read_dir(folder) else { return Ok(()) };
     for entry in listing.flatten() {

@@ -1,4 +1,5 @@
-//! Weights that a run keeps beside its checkpoint: the best so far, and snapshots. All are releases that the ledger pays for.
+//! Weights that a run keeps beside its checkpoint: the best ones so far, and snapshots. The ledger
+//! pays for all of these releases.
 
 use super::checkpoint::Checkpoint;
 use super::metrics::{Metric, read_metrics};
@@ -12,11 +13,12 @@ pub(crate) struct BestWeights {
     pub step: u64,
     /// Mean negative log-likelihood on the text.
     pub nll: f64,
-    /// The trained ones, under Hugging Face names.
+    /// The trained weights, under Hugging Face names.
     pub weights: Vec<NamedTensor>,
 }
 
-/// Name of their evaluation: the bits of a double in exact parts of 16 bits.
+/// Name of the evaluation's tensor: the bits of a double, in parts of 16 bits, which f32 holds
+/// exactly.
 const NLL: &str = "evaluation.nll";
 
 impl RunStore<'_> {
@@ -58,7 +60,7 @@ impl RunStore<'_> {
         read_metrics(&self.path.join(files::METRICS))
     }
 
-    /// Writes the model after so many steps to a folder of its own, with the tokenizer.
+    /// Writes the model after `steps_done` steps to a separate folder, with the tokenizer.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written.
@@ -70,7 +72,8 @@ impl RunStore<'_> {
         Ok(())
     }
 
-    /// Names of the files of all snapshots up to so many steps. `model` are the files of a model.
+    /// Returns the names of the files of all snapshots of the first `steps_done` steps. `model` are
+    /// the files of a model.
     pub(super) fn snapshots(&self, steps_done: u64, model: &[ModelFile<'_>]) -> Vec<String> {
         let names = || model.iter().map(|file| file.name).chain([files::TOKENIZER]);
         let Some(every) = self.plan.plan().performance().snapshot_every.filter(|every| *every > 0) else {
@@ -82,8 +85,8 @@ impl RunStore<'_> {
         steps.flat_map(of_snapshot).filter(|name| self.path.join(name).is_file()).collect()
     }
 
-    /// Charges the steps that an early stop leaves out. When a run stops depends on its released weights, so what it may claim is
-    /// the ε of all the steps that it could have taken.
+    /// Charges the steps that an early stop leaves out. The time of the stop depends on released
+    /// weights, so the run can only claim the ε of all the steps that it could have taken.
     ///
     /// # Errors
     /// As [`RunStore::reserve_step`].

@@ -1,4 +1,4 @@
-//! What a run builds on, and the files in `parents/` that prove it.
+//! The stages that a run builds on, and the files in `parents/` that prove them.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ impl Lineage {
         &self.parents
     }
 
-    /// The stages that called their text public, however far back.
+    /// Returns all earlier stages that called their text public.
     pub(crate) fn public_stages(&self) -> &[PublicStage] {
         &self.public_stages
     }
@@ -46,7 +46,7 @@ impl Lineage {
         self.public_stages.extend(new);
     }
 
-    /// What was spent on the units of the run's text.
+    /// Returns the events that were spent on the units of the run's text.
     pub fn events(&self) -> Vec<DpEvent> {
         events_on_same_units(&self.parents)
     }
@@ -54,7 +54,7 @@ impl Lineage {
     /// Adds a stage.
     ///
     /// # Errors
-    /// A sentence if it is there already with another relation.
+    /// A sentence, if the stage is already present with another relation.
     pub fn insert(&mut self, parent: Parent) -> Result<(), String> {
         match self.parents.iter().find(|known| known.sha256 == parent.sha256) {
             None => self.parents.push(parent),

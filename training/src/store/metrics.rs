@@ -1,4 +1,4 @@
-//! `metrics.jsonl` and the same figures for TensorBoard: released values only.
+//! `metrics.jsonl`, and the same figures for TensorBoard. Both contain only released values.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -10,7 +10,7 @@ use super::{files, tensorboard};
 use crate::RunError;
 use crate::disclosure::Released;
 
-/// One line of `metrics.jsonl`.
+/// A line of `metrics.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
@@ -28,7 +28,7 @@ pub struct Metric {
     pub evaluation_nll: Released<Option<f64>>,
 }
 
-/// Both metrics files of a run, open for appending.
+/// The two metrics files of a run, open for appending.
 #[derive(Debug)]
 pub(super) struct Metrics {
     lines: AppendFile,
@@ -36,7 +36,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Opens the files of `folder` and drops the lines after `step`: a resumed run writes them again.
+    /// Opens the files of `folder` and drops the lines after `step`, which a resumed run writes
+    /// again.
     ///
     /// # Errors
     /// [`RunError::Storage`] if a file cannot be written.
@@ -96,7 +97,7 @@ impl AppendFile {
     }
 }
 
-/// The whole lines of a metrics file; none if there is no such file.
+/// Returns the whole lines of a metrics file. Empty if there is no such file.
 #[must_use]
 pub(crate) fn read_metrics(path: &Path) -> Vec<Metric> {
     parse_metrics(&durable::read(path).unwrap_or_default())

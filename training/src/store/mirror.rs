@@ -1,13 +1,15 @@
-//! What this computer remembers of a ledger, outside the run folder.
+//! Records of a ledger that this computer keeps outside the run folder.
 //!
-//! A ledger cannot tell that an older state of its own file was put back: `cp` over a file keeps its number and the time of its
-//! creation. So the number of its lines and the digest of the last are also kept in the user's state folder, on the disk before
-//! the computation that the line announces begins. A ledger that does not continue what was noted is refused. A sweep notes the
-//! trials that began, so that none begins again.
+//! A ledger cannot tell that an older state of its own file was put back: `cp` over a file keeps
+//! its number and the time of its creation. The number of its lines and the digest of the last line
+//! are therefore also kept in the user's state folder. They are durable before the computation that
+//! the line announces begins. A ledger that does not continue the recorded one is refused. A sweep
+//! records the trials that began, so that no trial begins twice.
 //!
-//! The file has a random name, which the run folder knows while the run lasts, and its contents are released values. It stays
-//! when the run ends, so that an older state is not finished a second time. Without a state folder that can be written, and on
-//! another computer, nothing is noticed; the certificate says so.
+//! The file has a random name, which the run folder knows while the run lasts, and its contents are
+//! released values. It stays when the run ends, so that an older state is not finished a second
+//! time. Without a writable state folder, or on another computer, an older state goes unnoticed;
+//! the certificate says so.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,7 +19,8 @@ use super::ledger::LedgerPosition;
 use crate::RunError;
 use crate::progress::note;
 
-/// The folder of this program in the user's state folder, as the XDG Base Directory Specification has it.
+/// Returns the folder of this program in the user's state folder, as the XDG Base Directory
+/// Specification defines it.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = folder("XDG_STATE_HOME")
@@ -26,7 +29,7 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     Some(base.join("trainer-native"))
 }
 
-/// Lines that are noted one after another, each on the disk when it was noted.
+/// Lines that are appended one after another. Each is durable before the next.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
@@ -34,7 +37,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// The journal of what `key` names; `None` if there is no state folder that can be written, which is said.
+    /// Opens the journal that `key` names. Without a writable state folder, it says so and returns
+    /// `None`.
     pub fn open(state: Option<&Path>, key: &str) -> Option<Self> {
         let Some(state) = state else {
             note(
@@ -60,7 +64,7 @@ impl Journal {
             .ok()
     }
 
-    /// The whole lines that were noted. What a crash left of another is removed.
+    /// Returns the whole lines of the journal, and removes the remains of a line that a crash left.
     pub fn lines(&self) -> Result<Vec<String>, RunError> {
         let bytes = durable::read(&self.path)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -78,13 +82,13 @@ impl Journal {
         let written =
             self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            // What does not stand on the ledger must not stand here.
+            // A line that is not in the ledger must not be here.
             let _ = self.file.set_len(before).and_then(|()| self.file.sync_all());
             RunError::storage("write", &self.path, &error)
         })
     }
 
-    /// Leaves one line alone.
+    /// Replaces the journal by a single line.
     fn keep(&mut self, line: &str) -> Result<(), RunError> {
         durable::write_atomic(&self.path, format!("{line}\n").as_bytes())?;
         let opened = durable::private_file().append(true).open(&self.path);
@@ -93,7 +97,7 @@ impl Journal {
     }
 }
 
-/// The place of a journal. The name tells nothing of its key.
+/// Returns the path of a journal. Its name does not reveal the key.
 fn path_of(state: &Path, key: &str) -> PathBuf {
     let name = durable::sha256_hex(format!("trainer-native journal {key}").as_bytes());
     state.join(&name[..32])
@@ -104,10 +108,12 @@ fn path_of(state: &Path, key: &str) -> PathBuf {
 pub(crate) struct Mirror(Journal);
 
 impl Mirror {
-    /// The mirror of the ledger whose run has this key, at its position. A new run has none yet.
+    /// Opens the mirror of the ledger whose run has this key, and records its position. A new run
+    /// has no mirror yet.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the ledger does not continue what was noted, or [`RunError::Storage`].
+    /// [`RunError::Refused`] if the ledger does not continue the recorded position, or
+    /// [`RunError::Storage`].
     pub fn open(
         state: Option<&Path>,
         key: &str,
@@ -145,7 +151,7 @@ fn parse(line: &str) -> Option<LedgerPosition> {
     Some(LedgerPosition { lines: lines.parse().ok()?, sha256: sha256.to_owned() })
 }
 
-/// The runs of a sweep that began, as this computer saw it. `sweep` names the sweep.
+/// The runs of a sweep that began, as recorded on this computer. `sweep` names the sweep.
 #[derive(Debug)]
 pub(super) struct BegunRuns(Option<Journal>);
 
@@ -154,7 +160,8 @@ impl BegunRuns {
         Self(Journal::open(state, sweep))
     }
 
-    /// Refuses to begin a run in a folder in which one began before: its ledger is lost, and the sweep pays for one run.
+    /// Refuses to begin a run in a folder in which a run began before. Its ledger is lost, and the
+    /// sweep pays for a single run.
     ///
     /// # Errors
     /// [`RunError::Refused`].

@@ -66,7 +66,7 @@ pub(crate) struct RunStore<'a> {
     steps_done: u64,
     saved_state: Option<Vec<NamedTensor>>,
     metrics: Option<Metrics>,
-    /// The tokenizer's file while a release is being made, with space for its result.
+    /// The tokenizer's file while a release is in progress, with space for its result.
     unsaved_tokenizer: Option<UnsavedTokenizer>,
     _lock: FolderLock,
 }
@@ -76,9 +76,9 @@ type Write<'a> = dyn Fn(&Path) -> Result<(), RunError> + 'a;
 
 /// A file of a finished model, beside its tokenizer.
 pub(crate) struct ModelFile<'a> {
-    /// Its name in the folder.
+    /// Name of the file in the folder.
     pub name: &'static str,
-    /// Writes it.
+    /// Writes the file to a path.
     pub write: Box<Write<'a>>,
 }
 
@@ -200,7 +200,7 @@ impl RunStore<'_> {
         self.append(Entry::Step { step, attempt, event })
     }
 
-    /// Appends a line to the ledger, and notes it as everyone will who reads the ledger.
+    /// Appends a line to the ledger, and updates the schedule as any reader of the ledger would.
     fn append(&mut self, entry: Entry) -> Result<(), RunError> {
         self.ledger.append(entry.clone())?;
         self.schedule.note(self.plan, &entry);
@@ -250,7 +250,8 @@ impl RunStore<'_> {
         Ok(write(files::CERTIFICATE_MARKDOWN, certificate.to_markdown())?)
     }
 
-    /// Removes what only a resumed run needs, once the finished run is verified, and prepares the folder to be published.
+    /// Removes the files that only a resumed run needs, once the finished run is verified, and
+    /// prepares the folder for publication.
     ///
     /// # Errors
     /// [`RunError::Storage`] if the digest of the text stays.

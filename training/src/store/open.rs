@@ -1,4 +1,4 @@
-//! Beginning a run in a folder, or resuming the run that the folder holds.
+//! Begins a run in a folder, or resumes the run that the folder holds.
 
 use std::path::Path;
 
@@ -22,14 +22,14 @@ use crate::data::{Planting, Units};
 use crate::ranks::Placement;
 use durable::{FolderLock, sha256_hex};
 
-/// What the ledger's header says of a run beside its plan.
+/// The facts about a run that the ledger's header states beside its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunMode {
     pub randomness: Randomness,
     /// Whether steps clip and add noise, unless the plan declares the training text public.
     pub protected: bool,
     pub device: plan::Device,
-    /// Where the process computes, if it is one of several ranks.
+    /// The ranks and machines of the process, if there are several ranks.
     pub placement: Option<Placement>,
 }
 
@@ -39,29 +39,30 @@ pub(crate) struct OpenRun<'plan, 'a> {
     pub plan: &'plan CertifiedPlan,
     /// The plan file, byte for byte.
     pub plan_file: &'a [u8],
-    /// What the plan builds on.
+    /// The stages that the plan builds on.
     pub lineage: &'a Lineage,
     pub mode: RunMode,
     /// The training text.
     pub units: &'a Units,
-    /// Its sketch, if it is public.
+    /// A sketch of the training text, if it is public.
     pub public_text: Option<&'a Sketch>,
-    /// What is planted in the text, if the run is an audit.
+    /// Canaries to be planted in the text, if the run is an audit.
     pub canaries: Option<&'a Planting>,
     /// The search that the run is a trial of, if it is one.
     pub search: Option<&'a Search>,
     /// Whether to resume the run that the folder holds, or to begin one.
     pub resume: Option<Resume>,
-    /// The folder outside of all runs where this computer notes how far their ledgers are, if there is one.
+    /// The folder, outside of all runs, in which this computer records the positions of their
+    /// ledgers, if there is one.
     pub state: Option<&'a Path>,
 }
 
-/// Which folder a run is resumed in.
+/// The folders in which a run may be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// The one where it began.
+    /// The folder where the run began.
     Original,
-    /// Also a copy of it.
+    /// The folder where the run began, or a copy of it.
     Copy,
 }
 
@@ -259,7 +260,8 @@ impl OpenRun<'_, '_> {
         )))
     }
 
-    /// Whether the ledger is a copy, which cannot tell whether the original, or another copy, went on.
+    /// Whether the ledger is a copy. A copy does not show whether the original, or another copy,
+    /// was continued.
     fn is_copy(&self, ledger: &Ledger, recorded: &Recorded, from: Resume) -> Result<bool, RunError> {
         match from {
             _ if recorded.ledger == ledger.identity() => Ok(false),
@@ -273,16 +275,16 @@ impl OpenRun<'_, '_> {
         }
     }
 
-    /// The runs of the sweep that this one is a trial of. Under a known key a sweep is the same wherever it runs, and gives the
-    /// same results again.
+    /// Returns the runs of the sweep that this run is a trial of. With a known key, a sweep gives
+    /// the same results wherever it runs, so no runs are recorded.
     fn begun_in_sweep(&self) -> Option<BegunRuns> {
         let is_secret = self.mode.randomness == Randomness::OperatingSystem;
         let search = self.search.filter(|_| is_secret);
         search.map(|search| BegunRuns::of_sweep(self.state, &search.sweep_sha256))
     }
 
-    /// The mirror of the ledger, which must continue what this computer noted. A torn line may have been noted, where a disk
-    /// reported unfinished writes as done; it is charged.
+    /// Opens the mirror of the ledger, which must continue the recorded position. If a disk
+    /// reported unfinished writes as done, a torn line may have been recorded; it is charged.
     fn mirror(
         &self,
         ledger: &Ledger,
@@ -297,7 +299,7 @@ impl OpenRun<'_, '_> {
     }
 }
 
-/// The refusal where the counts of labels were charged and are lost.
+/// The refusal if the counts of labels were charged and are lost.
 pub(super) fn labels_lost() -> RunError {
     RunError::Refused(
         "the release of the label counts was interrupted: its privacy is spent and its result is lost, and the plan pays for one \
@@ -306,7 +308,7 @@ pub(super) fn labels_lost() -> RunError {
     )
 }
 
-/// The refusal where a vocabulary release was charged and its result is lost.
+/// The refusal if a vocabulary release was charged and its result is lost.
 pub(super) fn release_lost() -> RunError {
     RunError::Refused(
         "the vocabulary release was interrupted: its privacy is spent and its result is lost, and the plan pays for one \

@@ -1,7 +1,7 @@
 //! The metrics as a TensorBoard event file: length-prefixed records of the `Event` protocol buffer.
 //!
-//! It is a function of the metrics alone. TensorBoard's wall time is the step number in seconds, so that no clock enters
-//! and a run with a test key writes the same bytes again.
+//! The file depends only on the metrics. TensorBoard's wall time is the step number in seconds, so
+//! that the file does not depend on a clock and a run with a test key writes the same bytes again.
 
 use crc::{CRC_32_ISCSI, Crc};
 
@@ -71,7 +71,7 @@ fn record(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A checksum of data that itself holds checksums is weak; the format rotates and shifts it.
+/// A checksum of data that contains checksums is weak, so the format rotates and shifts it.
 fn masked(data: &[u8]) -> [u8; 4] {
     CASTAGNOLI.checksum(data).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
@@ -81,7 +81,8 @@ mod tests {
     use super::*;
     use crate::disclosure::Released;
 
-    /// Oracle: what TensorBoard 2.21's own `RecordWriter` and `Event` write for the same values.
+    /// Oracle: the bytes that TensorBoard 2.21's own `RecordWriter` and `Event` write for the same
+    /// values.
     #[test]
     fn records_are_those_of_tensorboards_own_writer() {
         let hex = |bytes: &[u8]| durable::hex(bytes);

@@ -125,8 +125,9 @@ fn tear(run: &Path) {
     fs::write(path, text + "{\"sequence\":").unwrap();
 }
 
-/// TRUST 5. Both passes that the plan has left are charged, and then a line is torn. The next process draws under a new key:
-/// the rest of the pass that its checkpoint is in is not paid for, so it takes no step.
+/// TRUST 5. Both remaining passes of the plan are charged, and then a line is torn. The next
+/// process draws with a new key. The rest of its checkpoint's pass is not paid for, so it takes no
+/// step.
 #[test]
 fn after_a_torn_line_that_no_longer_fits_no_step_is_free() {
     let bench = Bench::new();
@@ -143,7 +144,7 @@ fn after_a_torn_line_that_no_longer_fits_no_step_is_free() {
     assert!(store.spent().unwrap().unwrap().upper <= bench.plan.epsilon().upper);
 }
 
-/// The torn line is charged as a whole pass of its own, and the step after it as another.
+/// The torn line is charged as a whole pass, and the next step as another.
 #[test]
 fn after_a_torn_line_neither_it_nor_what_came_before_pays_for_the_next_step() {
     let bench = Bench::new();
@@ -158,7 +159,8 @@ fn after_a_torn_line_neither_it_nor_what_came_before_pays_for_the_next_step() {
     assert_eq!(passes, three, "the first process, the torn line, the second process");
 }
 
-/// The torn line was the tokenizer's: no step was taken before it, so the pass is charged once.
+/// The torn line belonged to the tokenizer. No step was taken before it, so the pass is charged
+/// once.
 #[test]
 fn a_torn_line_of_the_tokenizer_leaves_a_ledger_that_is_the_plans() {
     let bench = Bench::new();
@@ -173,7 +175,8 @@ fn a_torn_line_of_the_tokenizer_leaves_a_ledger_that_is_the_plans() {
     assert_eq!(store.ledger().charges(), one);
 }
 
-/// The ε of a trial is that of its search, however many steps its ledger has. So the steps are counted.
+/// A trial has the ε of its search, however many steps its ledger has. Its steps are therefore
+/// counted.
 #[test]
 fn a_trial_that_charges_more_than_its_search_paid_for_is_refused() {
     let bench = Bench::new();
@@ -274,7 +277,8 @@ fn a_changed_plan_file_or_training_text_is_not_resumed() {
     drop(bench.resumed());
 }
 
-/// The digest confirms a guess of the text, so nobody else can read it, and two runs on one text have different ones.
+/// The digest confirms a guess of the text, so nobody else can read it, and two runs on one text
+/// have different digests.
 #[cfg(unix)]
 #[test]
 fn the_digest_of_the_text_is_its_owners_alone_and_goes_with_the_checkpoint() {
@@ -289,7 +293,8 @@ fn the_digest_of_the_text_is_its_owners_alone_and_goes_with_the_checkpoint() {
     assert!(!path.exists());
 }
 
-/// TRUST 11. Neither a copy of the folder nor an older copy put back in its place is taken for the run.
+/// TRUST 11. Neither a copy of the folder nor an older copy that replaces it is accepted as the
+/// run.
 #[test]
 fn a_copied_folder_resumes_only_when_the_user_says_so_and_the_ledger_keeps_it() {
     let bench = Bench::new();
@@ -329,7 +334,8 @@ fn a_copied_folder_resumes_only_when_the_user_says_so_and_the_ledger_keeps_it() 
     assert_eq!(bench.resumed().ledger().copies(), 1);
 }
 
-/// A tokenizer whose digest the ledger has, but whose file still has its temporary name, is the run's. Any other file is not.
+/// The tokenizer whose digest the ledger contains is accepted even under its temporary name. Other
+/// files are not.
 #[test]
 fn only_the_file_that_the_ledger_names_is_taken_for_the_tokenizer() {
     let bench = Bench::new();

@@ -1,8 +1,8 @@
 //! The tokenizer's file, saved so that the result of a charged release is not lost.
 //!
-//! The contents are on the disk under a temporary name before the ledger names their digest, and get their own name after it.
-//! So no file but the one that the ledger names is ever taken for the tokenizer. Before a release is charged, the temporary
-//! file takes the space that the result will need.
+//! The contents are on the disk under a temporary name before the ledger names their digest, and
+//! are renamed after it. Therefore only the file that the ledger names is ever taken for the
+//! tokenizer. Before a release is charged, the temporary file reserves the space for its result.
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};
@@ -18,7 +18,7 @@ use crate::progress::note;
 use crate::{RunError, stop};
 use durable::sha256_hex;
 
-/// How long the result of a charged release waits for a disk that does not take it.
+/// Time for which the result of a charged release waits for a disk that cannot be written.
 const WAIT_FOR_DISK: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -30,7 +30,7 @@ impl RunStore<'_> {
         let is_named = |path: &Path| durable::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == sha256);
         let temporary = durable::temporary(&path);
         if !is_named(&path) && is_named(&temporary) {
-            // An earlier process ended between the ledger's line and this.
+            // An earlier process ended between the ledger's line and this point.
             fs::rename(&temporary, &path).map_err(|error| RunError::storage("write", &path, &error))?;
             durable::sync_parent(&path)?;
         }
@@ -106,7 +106,8 @@ impl UnsavedTokenizer {
         let storage = |error: std::io::Error| RunError::storage("write", path, &error);
         let file = durable::create_private(&durable::temporary(path)).map_err(storage)?;
         let mut unsaved = Self { file, path: path.to_owned(), published: false };
-        // Zeros that were written are there to be overwritten; a length that was only set is not.
+        // Zeros that were written occupy disk space that can be overwritten. A length that was only
+        // set does not.
         std::io::copy(&mut std::io::Read::take(std::io::repeat(0), space), &mut unsaved.file)
             .and_then(|_| unsaved.file.sync_all())
             .map_err(storage)?;
@@ -122,7 +123,7 @@ impl UnsavedTokenizer {
             .map_err(|error| RunError::storage("write", &self.path, &error))
     }
 
-    /// Gives the file its name. The ledger names its digest already, so a crash before this loses nothing.
+    /// Renames the file. The ledger already names its digest, so a crash before this loses nothing.
     fn publish(mut self) -> Result<(), RunError> {
         self.published = true;
         fs::rename(durable::temporary(&self.path), &self.path)
@@ -139,7 +140,7 @@ impl Drop for UnsavedTokenizer {
     }
 }
 
-/// Repeats what a full or failing disk refuses for as long as `wait`.
+/// Repeats an operation that a full or failing disk refuses, for at most `wait`.
 fn retry(wait: Duration, mut attempt: impl FnMut() -> Result<(), RunError>) -> Result<(), RunError> {
     let begun = Instant::now();
     let mut told = false;

@@ -1,4 +1,4 @@
-//! What the unfinished last line of a ledger may have announced.
+//! Determines what the unfinished last line of a ledger may have announced.
 
 use accountant::DpEvent;
 use plan::CertifiedPlan;
@@ -20,9 +20,9 @@ pub(super) fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Res
     }
 }
 
-/// What an unfinished line may have announced.
+/// An announcement that an unfinished line may have made.
 enum TornLine {
-    /// Nothing that costs privacy and is not charged already.
+    /// Nothing that costs privacy beyond the charges so far.
     Nothing,
     /// The release of the vocabulary.
     Release(DpEvent),
@@ -62,8 +62,8 @@ fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunE
     };
     let mut charges = state.charges();
     charges.add(&event, 1);
-    // A step is never reserved beyond what the plan pays for. Where one more does not fit, the torn line was the
-    // completion's.
+    // A step is never reserved beyond what the plan pays for. If another step does not fit, the
+    // torn line was that of completion.
     if accounting::affords(plan, state, &charges)? {
         Ok(TornLine::Step(Box::new(Entry::Step { step, attempt, event })))
     } else {
@@ -71,7 +71,8 @@ fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunE
     }
 }
 
-/// What a run that stopped has spent: its ledger, and what an unfinished last line may have announced.
+/// Returns the charges of a run that stopped: those in its ledger, and that of what an unfinished
+/// last line may have announced.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.

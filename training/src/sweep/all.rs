@@ -1,4 +1,4 @@
-//! A sweep of which every trial is published.
+//! A sweep whose trials are all published.
 
 use plan::AllTrials;
 use serde_json::{Map, Value};
@@ -11,12 +11,12 @@ use crate::store::files;
 /// The folder of a sweep that holds its runs.
 const TRIALS: &str = "trials";
 
-/// The place of a published run: setting and repetition, both from 0.
+/// Returns the folder of a published run, by setting and repetition, both from 0.
 pub(super) fn run_folder(setting: usize, seed: u64) -> String {
     format!("{TRIALS}/{}-{}", setting + 1, seed + 1)
 }
 
-/// Runs every setting as often as asked; finished runs are left alone.
+/// Runs every setting as often as requested. Finished runs are not repeated.
 pub(super) fn run(sweep: &OpenSweep, trials: AllTrials) -> Result<(), RunError> {
     let settings = &sweep.certified.settings;
     for (place, setting) in settings.iter().enumerate() {

@@ -1,10 +1,11 @@
 //! A sweep of which only the best trial is published: private selection.
 //!
-//! The number of trials is drawn before the text is read. It stays in the private folder, as do all trials until the last one
-//! is done. Trials that lose are removed at once, and the draw at the end. Nothing shows how many trials there were: no name,
-//! no message, no progress.
+//! The number of trials is drawn before the text is read. It stays in the private folder, and so do
+//! all trials until the last one is done. Losing trials are removed at once, and the draw at the
+//! end. No name, message or progress shows how many trials there were.
 //!
-//! The order of trials is total and depends on what they release alone: perplexity on public text, then the model's digest.
+//! The order of trials is total and depends on what they release alone: perplexity on public text,
+//! then the model's digest.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -33,7 +34,7 @@ const PROGRESS: &str = "progress.json";
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Draw {
-    /// Random, so that the draw's digest says nothing of it.
+    /// Random salt, so that the draw's digest reveals nothing about it.
     salt: String,
     /// The trials in order.
     trials: Vec<DrawnTrial>,
@@ -45,7 +46,7 @@ pub(super) struct Draw {
 struct DrawnTrial {
     /// Index of its setting.
     setting: usize,
-    /// Its folder, a random name: a number would say how many came before.
+    /// The trial's folder, with a random name: a number would tell how many trials came before.
     folder: String,
 }
 
@@ -53,7 +54,7 @@ struct DrawnTrial {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Done {
-    /// How many.
+    /// Number of trials.
     trials: usize,
     /// The folder of the best of them.
     best: Option<String>,
@@ -86,7 +87,8 @@ impl Draw {
         Ok(sha256_hex(&text))
     }
 
-    /// Reads the draw that a sweep began with. It is never drawn again: a second draw would be a second search.
+    /// Reads the draw with which a sweep began. It is never repeated, because a second draw would
+    /// be a second search.
     fn read(sweep: &OpenSweep) -> Result<Self, RunError> {
         let path = sweep.folder.join(PRIVATE).join(DRAW);
         let bytes = durable::read(&path).map_err(|_| lost(&path, "is lost"))?;
@@ -184,8 +186,8 @@ impl Done {
     }
 }
 
-/// Whether one trial comes before another: by perplexity, where a model without a finite one is last, then by the digest of the
-/// model.
+/// Whether one trial is better than another: by perplexity, where a model without a finite one is
+/// last, and then by the digest of the model.
 fn better(one: &Path, other: &Path) -> Result<bool, RunError> {
     let order = perplexity(one)?.for_mechanism().total_cmp(perplexity(other)?.for_mechanism());
     Ok(match order {

@@ -1,4 +1,5 @@
-//! What a sweep promises and found: a function of its files alone, which [`super::verify`] rebuilds byte for byte.
+//! The certificate of a sweep: its promise and its findings. It is a function of the sweep's files
+//! alone, which [`super::verify`] rebuilds byte for byte.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,21 +36,21 @@ pub(super) struct SweepCertificate {
     pub epsilon_limit: f64,
     /// Failure probability.
     pub delta: f64,
-    /// What one person's data is.
+    /// The privacy unit.
     pub unit: PrivacyUnit,
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     pub relation: NeighboringRelation,
-    /// What is published, and how it was found.
+    /// Description of what is published, and of how it was found.
     pub search: String,
     /// The noise multipliers of the vocabulary and of every trial.
     pub noise_multipliers: NoiseMultipliers,
-    /// What the whole sweep costs.
+    /// Event of the whole sweep.
     pub event: DpEvent,
-    /// What was found.
+    /// Results of the sweep.
     pub findings: Findings,
-    /// The accountant that computed ε.
+    /// Version of the accountant that computed ε.
     pub accountant_version: String,
-    /// Its method.
+    /// Method of the accountant.
     pub accountant_method: String,
     /// SHA-256 of `sweep.json`.
     pub sweep_sha256: String,
@@ -62,7 +63,7 @@ pub(super) struct SweepCertificate {
     pub vocabulary_sha256: Option<String>,
 }
 
-/// What a sweep found.
+/// Results of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Findings {
@@ -82,18 +83,18 @@ pub enum Findings {
 pub(super) struct SettingFindings {
     /// The fields that vary.
     pub values: Map<String, Value>,
-    /// Its runs.
+    /// Runs of the setting.
     pub runs: Vec<RunFindings>,
     /// Mean perplexity per token or label on the public evaluation text; absent if a run has none.
     pub mean: Option<f64>,
-    /// Sample standard deviation of it; absent for a single run.
+    /// Sample standard deviation of the mean perplexity's values; absent for a single run.
     pub standard_deviation: Option<f64>,
 }
 
 /// A published run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct RunFindings {
-    /// Its folder inside that of the sweep.
+    /// The run's folder inside that of the sweep.
     pub folder: String,
     /// Perplexity per token on the public evaluation text, if it has a finite one.
     pub perplexity: Option<f64>,
@@ -104,7 +105,7 @@ pub(super) struct RunFindings {
 /// The published trial of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct BestTrial {
-    /// Its setting.
+    /// Setting of the trial.
     pub values: Map<String, Value>,
     /// The run.
     pub run: RunFindings,
@@ -125,7 +126,7 @@ impl SettingFindings {
 }
 
 impl SweepCertificate {
-    /// The certificate of a charge and of what its trials found.
+    /// Creates the certificate of a charge and of its trials' results.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a figure has no JSON form.
@@ -178,7 +179,7 @@ impl SweepCertificate {
     }
 }
 
-/// What is published, and how it was found.
+/// Describes what is published, and how it was found.
 fn search_in_words(certified: &CertifiedSweep) -> String {
     let settings = certified.settings.len();
     match certified.trials {
@@ -224,7 +225,7 @@ pub struct SweepSummary {
     pub epsilon: Bounds,
     /// Failure probability.
     pub delta: f64,
-    /// Files of the folder that no digest covers, where it was verified.
+    /// Files of the folder for which there is no digest, if the folder was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_covered: Option<Vec<String>>,
     findings: Findings,
@@ -242,7 +243,7 @@ impl SweepSummary {
         }
     }
 
-    /// Every setting with its mean perplexity, or the best trial's alone.
+    /// Returns every setting with its mean perplexity, or only the best trial's.
     #[must_use]
     pub fn scores(&self) -> Vec<(String, Option<f64>)> {
         match &self.findings {

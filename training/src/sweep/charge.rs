@@ -1,4 +1,4 @@
-//! What a sweep is charged: everything, before its first trial begins.
+//! The charge of a sweep: everything, before its first trial begins.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::store::files;
 use crate::store::ledger::{Randomness, Search};
 use durable::{FolderLock, sha256_hex};
 
-/// The charge of a sweep. Its digest stands in the ledger of every trial.
+/// The charge of a sweep. The ledger of every trial contains its digest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
@@ -35,14 +35,15 @@ pub struct Charge {
     pub relation: NeighboringRelation,
     /// Failure probability.
     pub delta: f64,
-    /// Where the random figures come from.
+    /// Source of the random numbers.
     pub randomness: Randomness,
     /// The noise multipliers of the vocabulary and of every trial.
     pub noise_multipliers: NoiseMultipliers,
-    /// SHA-256 of the secret draw, which has a random part of its own; absent where all trials are published.
+    /// SHA-256 of the secret draw, which contains a random salt; absent if all trials are
+    /// published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw_sha256: Option<String>,
-    /// What the whole sweep costs.
+    /// Event of the whole sweep.
     pub event: DpEvent,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct OpenSweep {
     pub input: SweepInput,
     pub certified: CertifiedSweep,
     pub charge: Charge,
-    /// What every trial's ledger names.
+    /// The search that every trial's ledger names.
     pub search: Search,
     /// The tokenizer that the sweep released for its trials, once it did.
     pub vocabulary: Option<PathBuf>,
@@ -83,7 +84,7 @@ impl OpenSweep {
         }
         durable::create_folder(&folder)?;
         let lock = FolderLock::take(&folder)?;
-        // Another process may have begun one before it let the folder go.
+        // Another process may have begun one before it released the folder.
         check_begun(super::is_sweep(&folder), request.resume, &folder)?;
         let charge = match charge {
             Some(charge) if charge.event == certified.event => charge,
@@ -113,7 +114,7 @@ fn check_begun(found: bool, resume: bool, folder: &Path) -> Result<(), RunError>
     }
 }
 
-/// Draws what is secret and writes the charge last: a folder with a charge is whole.
+/// Makes the secret draw, and writes the charge last, so that a folder with a charge is complete.
 fn begin(
     input: &SweepInput,
     certified: &CertifiedSweep,
@@ -130,7 +131,7 @@ fn begin(
         }
     }?;
     durable::write_atomic(&folder.join(files::CHARGE), charge.to_json()?.as_bytes())?;
-    // The folder's own name must outlast a power failure too.
+    // The name of the folder itself must be durable too.
     durable::sync_parent(folder)?;
     Ok(charge)
 }
@@ -188,7 +189,7 @@ impl Charge {
         Ok(text)
     }
 
-    /// What every trial's ledger names.
+    /// Returns the search that every trial's ledger names.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a figure has no JSON form.

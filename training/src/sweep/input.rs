@@ -1,4 +1,4 @@
-//! Sweep file and plan file, as the user gave them or as a sweep's folder keeps them.
+//! The sweep file and the plan file, as the user gave them or as a sweep's folder keeps them.
 
 use std::path::{Path, PathBuf};
 

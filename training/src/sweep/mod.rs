@@ -42,7 +42,7 @@ use mechanisms::{PrivacyRng, Purpose, TestRng};
 /// The folder of the vocabulary's release.
 const VOCABULARY: &str = "vocabulary";
 
-/// What the user asks for.
+/// The sweep that the user asks for.
 #[derive(Clone, Debug)]
 pub struct SweepRequest {
     /// The sweep file.
@@ -74,7 +74,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
     stop::listen()?;
     let mut sweep = OpenSweep::open(input, request, folder)?;
     if sweep.folder.join(files::CERTIFICATE_JSON).exists() {
-        // A process may have been killed between the certificate and this.
+        // A process may have been killed between the certificate and this point.
         best::remove_secrets(&sweep.folder)?;
         crate::store::settle(&sweep.folder);
         return verify_sweep(&sweep.folder);
@@ -96,7 +96,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
 }
 
 impl OpenSweep {
-    /// One trial, run to its end.
+    /// Runs one trial to its end.
     fn run_trial(&self, setting: usize, folder: &Path, index: u64) -> Result<(), RunError> {
         let key = self.test_key.map(|key| key_of_trial(key, index));
         let trial = self.trial(&self.certified.settings[setting], folder, key)?;
@@ -114,7 +114,7 @@ impl OpenSweep {
             let trial = self.trial(setting, &folder, self.test_key)?;
             crate::run::release_vocabulary(trial)?;
         }
-        // The folder is published, and no process resumes it.
+        // The folder is published, and no process resumes its run.
         forget_corpus(&folder)?;
         self.search.vocabulary_sha256 = verify::vocabulary(&self.folder, &self.certified, &self.search)?;
         self.vocabulary = Some(folder.join(files::TOKENIZER));
@@ -167,7 +167,8 @@ impl OpenSweep {
     }
 }
 
-/// Every trial under a test key has a key of its own, so that no two share noise.
+/// Returns the key of a trial of a sweep with a test key. Every trial has its own key, so that no
+/// two share noise.
 fn key_of_trial(key: u64, index: u64) -> u64 {
     // 53 bits, so that every JSON reader keeps it.
     TestRng::from_seed(key).stream(Purpose::Trials, 1 + index, 0).below(1 << 53)

@@ -53,7 +53,8 @@ pub fn verify_sweep(folder: &Path) -> Result<SweepSummary, RunError> {
     Ok(summary)
 }
 
-/// What the sweep in a folder promises, be it finished or not: whether it is private, the upper bound on ε, and δ.
+/// Returns the promise of the sweep in a folder, finished or not: whether it is private, the upper
+/// bound on ε, and δ.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the sweep wrote it.
@@ -62,7 +63,8 @@ pub fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
     Ok((charge.randomness == Randomness::OperatingSystem, certified.epsilon.upper, charge.delta))
 }
 
-/// What the sweep in a folder spent, and whether it is finished; `None` if its text is public.
+/// Returns the charges of the sweep in a folder, and whether it is finished; `None` if its text is
+/// public.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the sweep wrote it.
@@ -87,7 +89,7 @@ pub(crate) fn stage(folder: &Path) -> Result<Option<(Parent, bool)>, RunError> {
     Ok(Some((stage, folder.join(files::CERTIFICATE_JSON).exists())))
 }
 
-/// A sweep and its charge: a function of the files that it was begun with.
+/// A sweep and its charge, which follow from the files that it began with.
 pub(super) struct Promise {
     pub charge: Charge,
     pub input: SweepInput,
@@ -162,7 +164,7 @@ pub(super) fn vocabulary(
 /// Verifies every published run and collects the scores, and the files that were verified.
 ///
 /// # Errors
-/// [`RunError::Verification`] if a run is missing, altered, or none of this sweep.
+/// [`RunError::Verification`] if a run is missing, altered, or not a run of this sweep.
 pub(super) fn findings(
     folder: &Path,
     certified: &CertifiedSweep,
@@ -199,7 +201,7 @@ pub(super) fn findings(
     Ok((found, coverage))
 }
 
-/// A run that was verified and is a trial of this sweep, and the digest of its plan.
+/// Verifies a run and that it is a trial of this sweep, and returns it with the digest of its plan.
 fn verified(
     folder: &Path,
     name: &str,

@@ -8,7 +8,7 @@ use network::model::ModelError;
 use network::nn::SelectionError;
 use network::tensor_file::TensorError;
 
-/// Why a model cannot be built, trained or measured.
+/// The reasons why a model cannot be built, trained or measured.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TrainError {
@@ -47,7 +47,7 @@ pub enum TrainError {
 }
 
 impl From<TrainError> for RunError {
-    /// For errors during training. Errors while a model is built are [`RunError::Refused`].
+    /// Converts errors during training. Errors while a model is built are [`RunError::Refused`].
     fn from(error: TrainError) -> Self {
         Self::Failed(error.to_string())
     }

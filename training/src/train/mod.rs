@@ -46,7 +46,7 @@ pub struct Trainer<B: Kernels> {
     weights: Weights<B>,
     optimizer: Optimizer<B>,
     summation: Summation,
-    /// The clip norm of the next step, where clipping is adaptive and a step was taken.
+    /// The clip norm of the next step, if clipping is adaptive and a step was taken.
     adapted_clip_norm: Option<f64>,
     /// Estimate of the last private step.
     gradient_to_noise: Option<f64>,
@@ -73,7 +73,8 @@ impl<B: Kernels> Trainer<B> {
         Self::starting_from(Vec::new(), model, training, vocab_size, init, physical_batch, device)
     }
 
-    /// As [`Trainer::new`], with the weights of a checkpoint in place of drawn ones of the same names.
+    /// Builds a trainer as [`Trainer::new`] does, with the weights of a checkpoint in place of
+    /// drawn ones of the same names.
     ///
     /// # Errors
     /// As [`Trainer::new`].
@@ -113,7 +114,7 @@ impl<B: Kernels> Trainer<B> {
         })
     }
 
-    /// Divides steps and the optimizer's state among ranks. The optimizer begins anew.
+    /// Divides steps and the optimizer's state among ranks. The optimizer starts afresh.
     #[must_use]
     pub(crate) fn on_ranks(self, ranks: &Ranks) -> Self {
         if !ranks.are_several() {
@@ -167,7 +168,7 @@ impl<B: Kernels> Trainer<B> {
         self.dp_step(lot, DpStep { step, noise, l2_clip_norm, expected_batch_size, learning_rate }, rng)
     }
 
-    /// Takes one private step on a sampled lot. On an empty lot it is a step of noise alone.
+    /// Takes one private step on a sampled lot. A step on an empty lot consists of noise alone.
     ///
     /// # Errors
     /// For figures out of range and examples that do not fit the model; the weights are then unchanged.
@@ -190,7 +191,8 @@ impl<B: Kernels> Trainer<B> {
         Ok(device::check::<B>(&self.device)?)
     }
 
-    /// Moves the weights. Each rank moves its own pieces, and then collects those of all.
+    /// Moves the weights. Each rank moves its own pieces, and then collects the pieces of all
+    /// ranks.
     fn update(&mut self, gradient: OptimizerGradient<B>, learning_rate: f64) {
         let Some(shards) = &self.shards else {
             return self.optimizer.step(&mut self.weights, gradient, learning_rate);
@@ -219,7 +221,8 @@ impl<B: Kernels> Trainer<B> {
         self.gradient_to_noise
     }
 
-    /// The clip norm of the next private step, where clipping is adaptive and a step was taken: post-processing.
+    /// Returns the clip norm of the next private step, if clipping is adaptive and a step was
+    /// taken. It is post-processing.
     #[must_use]
     pub(crate) fn adapted_clip_norm(&self) -> Option<f64> {
         self.adapted_clip_norm
@@ -268,12 +271,12 @@ impl<B: Kernels> Trainer<B> {
         digest.map(Some).map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))
     }
 
-    /// The modules that have adapters, by name, and how their matrices are stored.
+    /// Returns the names of the modules that have adapters, and the storage of their matrices.
     pub(crate) fn adapted(&self) -> Vec<(&str, Stored)> {
         self.weights.adapted()
     }
 
-    /// Names of the parameters that are trained as they are.
+    /// Returns the names of the parameters that are trained themselves, without adapters.
     pub(crate) fn trained_whole(&self) -> Vec<&str> {
         let places = (0..self.specs().len()).map(ParamId);
         places.filter(|at| self.weights.trained(*at).is_some()).map(|at| &*self.specs()[at.0].name).collect()
@@ -341,7 +344,7 @@ fn first_values<B: Kernels>(
     }
 }
 
-/// A parameter of a model, brought to the host when it is written.
+/// A parameter of a model that is copied to the host when it is written.
 struct DeviceTensor<'a, B: Kernels> {
     weights: &'a Weights<B>,
     param: ParamId,

@@ -49,7 +49,8 @@ fn settings(optimizer: Value, clipping: Value) -> Value {
     })
 }
 
-/// Oracle: one process. The state is also that of a run that goes on with another number of ranks.
+/// Oracle: one process. The same state results from a run that continues with another number of
+/// ranks.
 #[test]
 fn weights_state_and_figures_do_not_depend_on_the_number_of_ranks() {
     let adaptive = json!({ "adaptive": { "count_noise": 1.0 } });
@@ -77,10 +78,11 @@ fn a_rank_keeps_its_share_of_the_optimizers_state() {
     for (optimizer, slack) in [
         (json!({ "adamw": {} }), 2),
         (json!({ "sgd": {} }), 1),
-        // Half a block of the parameters of each of ten shapes at either end: a row of a matrix, or a vector of up to 48
-        // elements; two moments of it.
+        // Slack: half a block of the parameters of each of ten shapes at either end, where a block
+        // is a row of a matrix or a vector of up to 48 elements, and there are two moments of each.
         (json!({ "lamb": {} }), 2 * (48 + 32 + 16 + 4 * 48)),
-        // The same of vectors, half a row, and an element of the columns of each of seven matrices.
+        // Slack: the same for vectors, half a row, and an element of the columns of each of seven
+        // matrices.
         (json!({ "adafactor": {} }), 48 + 32 + 16 + 4 + 7),
     ] {
         let training = settings(optimizer.clone(), json!("flat"));
@@ -94,7 +96,8 @@ fn a_rank_keeps_its_share_of_the_optimizers_state() {
     }
 }
 
-/// Without columns that ranks have twice and with parameters of each shape cut by themselves, a rank of GPT-2 has 1/P.
+/// The parameters of each shape are cut separately, and no two ranks hold the same columns, so each
+/// of P ranks holds 1/P of the state of GPT-2.
 #[test]
 fn adafactors_state_of_gpt2_small_falls_as_one_over_the_number_of_ranks() {
     let spec = |shape: &[usize]| ParamSpec {

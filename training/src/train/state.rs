@@ -6,15 +6,16 @@ use network::nn::{Kernels, ParamSpec};
 use network::tensor::{Tensor, to_host};
 use network::tensor_file::{NamedTensor, TensorMap, named_tensors};
 
-/// Name of the optimizer's step counter: two exact halves of 20 bits, as f32 holds 24.
+/// Name of the optimizer's step counter: two halves of 20 bits, because f32 holds 24 bits exactly.
 const COUNTER: &str = "optimizer.steps";
 
 /// Name of an adaptive clip norm; 0 before the first step.
 const CLIP_NORM: &str = "clipping.l2_clip_norm";
 
 impl<B: Kernels> Trainer<B> {
-    /// All that a resumed run needs beside its initial weights: trained weights, the optimizer's tensors and step counter,
-    /// and the adaptive clip norm. It does not depend on the number of ranks, and every rank gets all of it.
+    /// Returns everything that a resumed run needs beside its initial weights: trained weights, the
+    /// optimizer's tensors and step counter, and the adaptive clip norm. The state does not depend
+    /// on the number of ranks, and every rank gets all of it.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
         let mut state = self.trained();
@@ -51,7 +52,8 @@ impl<B: Kernels> Trainer<B> {
         Ok(())
     }
 
-    /// The trained weights: those of adapters, or of the model where it is trained itself.
+    /// Returns the trained weights: those of adapters, or those of the model if it is trained
+    /// itself.
     #[must_use]
     pub fn trained(&self) -> Vec<NamedTensor> {
         named_tensors(self.weights.specs(), self.weights.values())
@@ -93,7 +95,8 @@ impl<B: Kernels> Trainer<B> {
         layout.map(joined).collect()
     }
 
-    /// This rank's part of a saved state, in the order of [`crate::optim::Optimizer::layout`].
+    /// Returns this rank's part of a saved state, in the order of
+    /// [`crate::optim::Optimizer::layout`].
     fn take_optimizer_state(
         &self,
         state: &mut TensorMap,

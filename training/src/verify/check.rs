@@ -1,4 +1,4 @@
-//! A finished run's ledger against the proofs that its folder carries.
+//! Compares a finished run's ledger with the proofs in its folder.
 
 use std::path::Path;
 
@@ -10,11 +10,12 @@ use super::proof::Proof;
 use crate::RunError;
 use crate::store::ledger::{LedgerState, Parent};
 
-/// Verifies every stage that a ledger names, from its proof in `parents`, and what the plan declares of them. Returns the files
-/// of the proofs.
+/// Verifies every stage that a ledger names, from its proof in `parents`, and the plan's
+/// declarations about them. Returns the files of the proofs.
 ///
 /// # Errors
-/// [`RunError::Verification`] for a proof that is missing, or a stage that is not as the ledger and the plan state it.
+/// [`RunError::Verification`] for a proof that is missing, or a stage that is not as the ledger and
+/// the plan state it.
 pub(crate) fn check(plan: &Plan, ledger: &LedgerState, parents: &Path) -> Result<Coverage, RunError> {
     let (proofs, coverage) = check_stages(plan, ledger, parents)?;
     check_declared(plan, ledger, &proofs)?;
@@ -25,7 +26,7 @@ fn failed(name: &str, what: &str) -> RunError {
     RunError::Verification(format!("the stage {name} before this run: {what}"))
 }
 
-/// The proofs of a ledger's stages, each with how the plan relates its text to its own.
+/// The proofs of a ledger's stages, each with the declared relation of its text to the plan's.
 type Stages = Vec<(MadeFrom, Proof)>;
 
 /// Verifies every stage that a ledger names, and returns the proofs and the files that they cover.
@@ -68,7 +69,7 @@ pub(super) fn check_stages(
     Ok((proofs, coverage))
 }
 
-/// Holds the files that a finished run began with against the proofs.
+/// Compares the files that a finished run began with against the proofs.
 fn check_declared(plan: &Plan, ledger: &LedgerState, proofs: &[(MadeFrom, Proof)]) -> Result<(), RunError> {
     let named = |declared: MadeFrom, is_it: &dyn Fn(&Proof) -> bool| {
         declared == MadeFrom::PublicText

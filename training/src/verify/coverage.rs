@@ -1,4 +1,4 @@
-//! The files of a folder that a verification covers, and those that it does not.
+//! The files of a folder that a verification covers, and those that it does not cover.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ impl Coverage {
         self.0.insert(name.into());
     }
 
-    /// Adds what covers a folder below this one.
+    /// Adds the covered files of a folder below this one.
     pub(crate) fn add_below(&mut self, folder: &str, below: &Self) {
         self.0.extend(below.0.iter().map(|name| format!("{folder}/{name}")));
     }
 
-    /// All other files below the folder, in order. A link to a folder counts as a file, and what it leads to is not covered. The
-    /// empty file that keeps other processes out is left out.
+    /// Returns all other files below the folder, in order. A link to a folder counts as a file, and
+    /// its target is not covered. The empty lock file is left out.
     ///
     /// # Errors
     /// [`RunError::Storage`] if a folder cannot be read.
@@ -41,7 +41,7 @@ impl Coverage {
                 let parts: Vec<_> = place.iter().map(|part| part.to_string_lossy()).collect();
                 let name = parts.join("/");
                 let is_lock = found.is_file() && found.len() == 0 && entry.file_name() == ".lock";
-                // A name that is not UTF-8 is none of a run, whatever it looks like.
+                // No file of a run has a name that is not UTF-8.
                 if !is_lock && (place.to_str().is_none() || !self.0.contains(&name)) {
                     others.insert(name);
                 }
@@ -51,7 +51,8 @@ impl Coverage {
     }
 }
 
-/// Files that no digest covers, for readers: at most as many as they will read, on one line each.
+/// Lists files for which there is no digest, for readers: as many as they are likely to read, each
+/// on one line.
 pub(crate) fn listing(not_covered: &[String]) -> String {
     const MOST: usize = 40;
     let line = |name: &String| format!("\n- not covered by any digest: {}", name.escape_debug());

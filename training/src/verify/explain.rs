@@ -1,4 +1,4 @@
-//! What a verification checked, in words.
+//! Explains in words what a verification checked.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{VerifiedRun, listing};
 use crate::RunError;
 use crate::summary::Summary;
 
-/// A run folder that was verified, with what this means and what it cannot mean.
+/// A verified run folder, with an explanation of what this means and does not mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
     #[serde(flatten)]
@@ -17,11 +17,11 @@ pub struct Verification {
     weights: String,
     checked: Vec<String>,
     not_checked: Vec<String>,
-    /// Files of the folder that no digest covers. No command takes them for the run's.
+    /// Files of the folder for which there is no digest. No command takes them for the run's.
     not_covered: Vec<String>,
 }
 
-/// Verifies a run folder as [`super::verify_run`] does, and says in words what was checked.
+/// Verifies a run folder as [`super::verify_run`] does, and explains what was checked.
 ///
 /// # Errors
 /// As [`super::verify_run`].

@@ -24,14 +24,14 @@ struct Reference {
     tokenizer: Option<PathBuf>,
 }
 
-/// A tokenizer to extend is public: there is nothing to declare.
+/// The plan's field of a tokenizer to extend, which is always public.
 const EXTENDED: &str = "tokenizer.extend.path";
 
 /// The stages behind the plan's checkpoint and tokenizer, whose paths start at `base`.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the plan does not declare what they were made from, or declares what cannot be;
-/// [`RunError::Verification`] if a stage is not what it claims.
+/// [`RunError::Refused`] if the plan does not declare what they were made from, or declares it
+/// wrongly; [`RunError::Verification`] if a stage is not what it claims to be.
 pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
     let mut lineage = Lineage::default();
     if let Initial::Checkpoint(path) = &plan.model().initial {
@@ -67,8 +67,8 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
     Ok(lineage)
 }
 
-/// Refuses text that the model of a private run wrote, where nothing could say what that run cost. `option` of the command line names
-/// the text.
+/// Refuses text that the model of a private run wrote, if the caller cannot account for the cost of
+/// that run. `option` of the command line names the text.
 ///
 /// # Errors
 /// [`RunError::Refused`]; [`RunError::Verification`] if the run is not what it claims.
@@ -95,7 +95,8 @@ struct WrittenText {
 }
 
 impl WrittenText {
-    /// Adds the runs whose models wrote files of the text, by the proofs that `synthesize` left beside them.
+    /// Adds the runs whose models wrote files of the text, by the proofs that `synthesize` left
+    /// beside these files.
     fn add_writers(self, plan: &Plan, lineage: &mut Lineage) -> Result<(), RunError> {
         let Self { field, declared, source } = self;
         let files = match source {
@@ -146,7 +147,7 @@ impl Reference {
         Ok(())
     }
 
-    /// The stage that made the file, if its folder names one.
+    /// Returns the proof of the stage that made the file, if its folder names one.
     fn proof(&self) -> Result<Option<Proof>, RunError> {
         let Some(proof) = Proof::find(&self.folder)? else {
             self.tokenizer.as_deref().map_or(Ok(()), |path| self.check_unmarked(path))?;
@@ -164,8 +165,8 @@ impl Reference {
         if proof.tokenizer.is_none() || proof.tokenizer == Some(sha256_hex(&durable::read(tokenizer)?)) {
             return Ok(Some(proof));
         }
-        // Another tokenizer may lie beside a run's, but not beside the statement of a private vocabulary: it may be that one in
-        // another format.
+        // A run's folder may hold another tokenizer. The folder with the statement of a private
+        // vocabulary may not, because it could be that vocabulary in another format.
         if proof.ledger.is_none() && !proof.is_public {
             return Err(RunError::Refused(format!(
                 "{}: {}: the {} beside it is of private text and names another file; allowed: the tokenizer.json that it names, \
@@ -178,9 +179,10 @@ impl Reference {
         self.check_unmarked(tokenizer).map(|()| None)
     }
 
-    /// Refuses a tokenizer that says that a private stage made it, where nothing beside it proves what that stage cost.
+    /// Refuses a tokenizer whose mark says that a private stage made it, if no file beside it
+    /// proves the cost of that stage.
     fn check_unmarked(&self, tokenizer: &Path) -> Result<(), RunError> {
-        // A file that cannot be read is refused where it is used.
+        // A file that cannot be read is refused when it is used.
         let Ok(read) = vocabulary::read_file(tokenizer) else { return Ok(()) };
         let Some(mark) = read.mark() else { return Ok(()) };
         let id = mark.id().unwrap_or("without id");
@@ -193,7 +195,8 @@ impl Reference {
         )))
     }
 
-    /// Whether the stage joins the lineage: a public one does not, and a private one must be declared.
+    /// Whether the stage joins the lineage. A public stage does not, and a private one must be
+    /// declared.
     fn counts(&self, proof: &Proof) -> Result<bool, String> {
         let is_private = match &self.tokenizer {
             Some(_) => proof.has_private_tokenizer,
@@ -201,7 +204,8 @@ impl Reference {
         };
         match (is_private, self.declared) {
             (false, MadeFrom::PublicText) => Ok(false),
-            // The stage is private, though its tokenizer is not: the declaration is one of the stage.
+            // The stage is private, though its tokenizer is not, so the declaration is about the
+            // stage.
             (false, _) if !proof.is_public => Ok(true),
             (false, declared) => Err(format!(
                 "declared \"{}\", but it was made from public text; allowed: \"public_text\"; fix: remove the declaration",
@@ -251,7 +255,8 @@ impl Proof {
     }
 }
 
-/// The ε of two stages adds up only for the same unit and relation.
+/// Refuses a stage that is not private, or that has another unit or relation than the plan. The ε
+/// of such stages cannot be added up.
 pub(super) fn check_same_units(plan: &Plan, parent: &Parent) -> Result<(), String> {
     let name = &parent.name;
     if let Some(reason) = parent.not_private_because.first() {

@@ -1,10 +1,11 @@
-//! Recomputes everything that a run claims, from its plan and its ledger alone.
+//! Recomputes all claims of a run from its plan and its ledger alone.
 //!
-//! A run may build on others: its checkpoint or its tokenizer was made by an earlier run, or by `dp-tokenizer train`. The
-//! folder that a plan takes such a file from says what the file was made from: a run by its plan, ledger and certificate, a
-//! vocabulary by its `privacy.json`. These are verified, never trusted, and the plan must declare how their text relates to
-//! its own. What was spent on the same units joins the run's ledger, so that ε covers all stages together. The run folder
-//! carries the proofs of all earlier stages in `parents/`.
+//! A run may build on others: its checkpoint or its tokenizer was made by an earlier run, or by
+//! `dp-tokenizer train`. The folder that a plan takes such a file from says what the file was made
+//! from: a run by its plan, ledger and certificate, a vocabulary by its `privacy.json`. These are
+//! verified, never trusted, and the plan must declare how their text relates to its own. Charges on
+//! the same units are added to the run's ledger, so that ε covers all stages together. The run
+//! folder carries the proofs of all earlier stages in `parents/`.
 //!
 //! | module | what |
 //! |---|---|
@@ -46,7 +47,7 @@ use crate::store::{covered, files};
 use crate::summary::{Summary, read_evaluation};
 use durable::sha256_hex;
 
-/// A certified plan, what it builds on, and the file that it was read from.
+/// A certified plan, the stages that it builds on, and the file from which it was read.
 pub struct CertifiedText {
     /// The plan.
     pub plan: CertifiedPlan,
@@ -68,7 +69,8 @@ impl CertifiedText {
         Ok(Self { plan: text.certify(path, lineage.events())?, lineage, bytes })
     }
 
-    /// A plan that is certified already, with what it builds on. Its paths start at `base`.
+    /// Returns a plan that is already certified, with the stages that it builds on. Its paths start
+    /// at `base`.
     ///
     /// # Errors
     /// As [`find::lineage`].
@@ -81,7 +83,7 @@ impl CertifiedText {
 /// The promise of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanSummary {
-    /// Its name.
+    /// Name of the plan.
     pub name: String,
     /// Certified bounds on the ε of the whole pipeline; absent where the training text is public.
     pub epsilon: Option<Bounds>,
@@ -129,7 +131,7 @@ pub struct VerifiedRun {
 /// Verifies a finished run folder: plan, ledger, every file's digest, ε, and the certificate byte for byte.
 ///
 /// # Errors
-/// [`RunError::Verification`] with the first difference, be it a single bit.
+/// [`RunError::Verification`] with the first difference, even if it is a single bit.
 pub fn verify_run(folder: &Path) -> Result<Summary, RunError> {
     Summary::of(folder, &VerifiedRun::read(folder)?.certificate)
 }
@@ -147,7 +149,8 @@ impl VerifiedRun {
         Ok(run)
     }
 
-    /// Every file that the ledger names, and only these. Of an export in 16 bits, the ledger names the rounded model too.
+    /// Checks every file that the ledger names, and no other. For an export in 16 bits, the ledger
+    /// also names the rounded model.
     fn check_files(&mut self, folder: &Path) -> Result<(), RunError> {
         let mut changed = Vec::new();
         for FileDigest { name, sha256 } in self.ledger.files() {
@@ -169,7 +172,7 @@ impl VerifiedRun {
         Ok(())
     }
 
-    /// Names of the files of the folder that no digest covers.
+    /// Returns the names of the files in the folder for which there is no digest.
     ///
     /// # Errors
     /// As [`Coverage::others`].
@@ -204,7 +207,8 @@ impl VerifiedRun {
     }
 }
 
-/// The certificate that follows from plan and ledger. The folder must hold it byte for byte.
+/// Checks the certificate: the folder must hold, byte for byte, the one that follows from plan and
+/// ledger.
 fn check_certificate(
     folder: &Path,
     plan: &CertifiedPlan,
@@ -224,7 +228,7 @@ fn altered<T>(name: &str) -> Result<T, RunError> {
     Err(RunError::Verification(format!("{name} is not the file that the run wrote")))
 }
 
-/// Refuses what another version of the accountant certified.
+/// Refuses a certificate of another version of the accountant.
 pub(crate) fn check_accountant(certified_version: &str, certified_method: &str) -> Result<(), RunError> {
     let (version, method) = (accountant::VERSION, accountant::METHOD);
     if certified_version == version && certified_method == method {
@@ -236,7 +240,7 @@ pub(crate) fn check_accountant(certified_version: &str, certified_method: &str) 
     )))
 }
 
-/// The ε spent must be within what the plan allows.
+/// Checks that the ε spent is within the ε that the plan allows.
 fn check_budget(certificate: &Certificate) -> Result<(), RunError> {
     let guarantee = &certificate.guarantee;
     let (Some(spent), Some(planned)) = (guarantee.epsilon, guarantee.planned_epsilon) else { return Ok(()) };
@@ -250,7 +254,7 @@ fn check_budget(certificate: &Certificate) -> Result<(), RunError> {
     }
 }
 
-/// The tokenizer that encoded the text must be the one the run leaves behind.
+/// Checks that the tokenizer in the folder is the one that encoded the text.
 fn check_tokenizer(ledger: &LedgerState, certificate: &Certificate) -> Result<(), RunError> {
     let left = certificate.hashes.files.iter().find(|file| file.name == files::TOKENIZER);
     if left.map(|file| file.sha256.as_str()) == ledger.tokenizer() {

@@ -17,13 +17,13 @@ use crate::store::{covered, files};
 use durable::sha256_hex;
 use network::tensor_file::PrivacyMark;
 
-/// What one stage proves about itself.
+/// The facts that a stage proves about itself.
 pub(crate) struct Proof {
-    /// The stage itself. Its relation to another text is that text's to declare.
+    /// The stage itself. Its relation to another text is declared by the plan of that text.
     pub stage: Parent,
     /// Whether its own text is public.
     pub is_public: bool,
-    /// Whether it is a release that was paid for and wrote no tokenizer.
+    /// Whether it is a release that was charged and wrote no tokenizer.
     pub is_only_spent: bool,
     /// Whether its tokenizer comes from private text.
     pub has_private_tokenizer: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Proof {
     pub weights: Vec<String>,
     /// The stages up to this one that called their text public.
     pub public_stages: Vec<PublicStage>,
-    /// What it builds on, related to its own text.
+    /// The stages that it builds on, with their relation to its own text.
     pub parents: Vec<Parent>,
     /// The files that prove this.
     pub files: Vec<ProofFile>,
@@ -43,17 +43,19 @@ pub(crate) struct Proof {
     pub ledger: Option<LedgerState>,
 }
 
-/// Those of the files that a folder holds.
+/// Reads the files in a folder. Leaves out those that do not exist.
 fn read_files(folder: &Path, names: &[&'static str]) -> Result<Vec<ProofFile>, RunError> {
     let existing = names.iter().filter(|name| folder.join(name).exists());
     existing.map(|name| Ok(ProofFile { name, bytes: durable::read(&folder.join(name))? })).collect()
 }
 
 impl Proof {
-    /// The stage that made the files of a folder, verified; [`None`] if nothing there says that there was one.
+    /// Returns the verified stage that made the files of a folder, or [`None`] if nothing in the
+    /// folder names one.
     ///
     /// # Errors
-    /// [`RunError::Refused`] for a folder that bears a mark of a run without its ledger; as [`VerifiedRun::read_proof`].
+    /// [`RunError::Refused`] for a folder that bears a mark of a run without its ledger; as
+    /// [`VerifiedRun::read_proof`].
     pub fn find(folder: &Path) -> Result<Option<Self>, RunError> {
         if folder.join(files::LEDGER).exists() || folder.join(files::PRIVACY).exists() {
             let proof = Self::read(folder, &folder.join(files::PARENTS))?;
@@ -96,7 +98,7 @@ impl Proof {
         Ok(Self { weights, files, ..Self::of_ledger(&plan, ledger, charges) })
     }
 
-    /// What the plan and the ledger of a run prove, where the run spent `charges`.
+    /// Returns the proof that follows from the plan and the ledger of a run that spent `charges`.
     pub(super) fn of_ledger(plan: &CertifiedPlan, ledger: LedgerState, charges: Charges) -> Self {
         let is_public = plan.plan().is_public();
         let parents = ledger.parents().to_vec();
@@ -148,7 +150,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// What the statement of a vocabulary's release says of it.
+    /// Reads the proof that follows from the statement of a vocabulary's release.
     ///
     /// # Errors
     /// [`RunError::Refused`] for a statement that this version does not understand.
@@ -171,7 +173,7 @@ impl Proof {
             _ if is_public => (Charges::default(), PrivacyUnit::Record, NeighboringRelation::AddOrRemoveOne),
             _ => return Err(refused("it states no event; train the vocabulary again")),
         };
-        // A release that ended before its tokenizer was written is paid for.
+        // A release that ended before its tokenizer was written is charged.
         let is_only_spent = statement.tokenizer_sha256.is_none() && !is_public;
         if statement.id.is_none() && !is_public {
             return Err(refused(
@@ -212,7 +214,7 @@ impl Proof {
         })
     }
 
-    /// The files of the folder must be those that the proof names.
+    /// Checks that the files of the folder are those that the proof names.
     fn check_files(&self, folder: &Path) -> Result<(), RunError> {
         let altered = |name: &str| {
             Err(RunError::Verification(format!(
@@ -242,13 +244,14 @@ impl Proof {
     }
 }
 
-/// The digest of a checkpoint, as [`network::pretrained::Checkpoint`] makes it of its files' digests.
+/// Returns the digest of a checkpoint, computed from its files' digests as
+/// [`crate::pretrained::Checkpoint`] does.
 fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
     let [Some(config), Some(model)] = digests else { return None };
     Some(sha256_hex(format!("{config}{model}").as_bytes()))
 }
 
-/// What `dp-tokenizer train` writes beside a tokenizer, as far as it matters here.
+/// The statement that `dp-tokenizer train` writes beside a tokenizer, as far as it is needed here.
 #[derive(Deserialize)]
 struct Statement {
     id: Option<String>,
@@ -269,7 +272,7 @@ struct Accountant {
     method: String,
 }
 
-/// What says that a private run wrote a folder that has no ledger.
+/// Describes the mark of a private run in a folder that has no ledger.
 fn mark(folder: &Path) -> Option<String> {
     let read = |name: &str| serde_json::from_slice::<Value>(&durable::read(&folder.join(name)).ok()?).ok();
     let of_config = read(files::CONFIG).as_ref().and_then(PrivacyMark::of_json);

@@ -24,7 +24,7 @@ fn finish(folder: &Path, plan: &Value, out: &str) {
     run(&Request { out: Some(folder.join(out)), ..Request::new(path) }).unwrap();
 }
 
-/// Writes ledger and certificate anew, with other earlier stages.
+/// Rewrites ledger and certificate with other earlier stages.
 fn forge(run: &Path, forged: impl Fn(&Parent) -> Option<Parent>) {
     let state = LedgerState::read(run).unwrap();
     let parents: Vec<Parent> = state.parents().iter().filter_map(forged).collect();
@@ -40,7 +40,8 @@ fn forge(run: &Path, forged: impl Fn(&Parent) -> Option<Parent>) {
     fs::write(run.join(files::CERTIFICATE_MARKDOWN), certificate.to_markdown()).unwrap();
 }
 
-/// Whoever writes a ledger anew with consistent digests is still held against the proofs of the earlier stages.
+/// A ledger that was rewritten with consistent digests is still compared with the proofs of the
+/// earlier stages.
 #[test]
 fn a_ledger_that_states_earlier_stages_otherwise_than_their_proofs_does_not_verify() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +62,7 @@ fn a_ledger_that_states_earlier_stages_otherwise_than_their_proofs_does_not_veri
     forge(&run, renamed);
     assert!(refusal().contains("is not what the ledger says"), "{}", refusal());
     fs::write(run.join(files::LEDGER), ledger).unwrap();
-    // With less spent before, the plan's noise would be another, and so would every event.
+    // With less spent earlier, the plan's noise would differ, and so would every event.
     let free = |parent: &Parent| Some(Parent { charges: Default::default(), ..parent.clone() });
     forge(&run, free);
     verify_run(&run).unwrap_err();

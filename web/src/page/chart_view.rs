@@ -13,9 +13,9 @@ use crate::numbers::{rounded_down, rounded_up};
 /// The safe side of a chart's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// For upper bounds and noise.
+    /// Rounding of upper bounds and noise.
     Up,
-    /// For lower bounds.
+    /// Rounding of lower bounds.
     Down,
 }
 
@@ -28,15 +28,15 @@ impl Rounding {
     }
 }
 
-/// What is fixed about a chart.
+/// The fixed properties of a chart.
 #[derive(Clone, Copy)]
 pub(crate) struct ChartView {
     /// Unique on the page, and the name of its downloads.
     pub(crate) id: &'static str,
-    /// What the chart shows.
+    /// Description of the chart.
     pub(crate) caption: &'static str,
     pub(crate) rounding: Rounding,
-    /// What a click or Enter on a point does with its x value.
+    /// Effect of a click or Enter on a point, given its x value.
     pub(crate) choose: Option<fn(PlannerState, f64)>,
 }
 

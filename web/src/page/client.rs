@@ -19,9 +19,10 @@ use crate::worker::READY;
 /// Starts the page's own module in a worker.
 const SCRIPT: &str = "./worker.js";
 
-/// How long an answer may take, in milliseconds. Then the page replaces the worker.
+/// Time within which an answer must arrive, in milliseconds. After it, the page replaces the
+/// worker.
 const DEADLINE: f64 = 30_000.0;
-/// How often the page looks for late answers.
+/// Interval at which the page looks for late answers.
 const DEADLINE_CHECK: Duration = Duration::from_millis(500);
 
 /// Called with each answer to a follow-up task.
@@ -43,7 +44,7 @@ enum Channel {
 struct Connection {
     worker: Worker,
     ready: bool,
-    /// When the open request was sent.
+    /// Time at which the open request was sent, in milliseconds.
     sent: f64,
     last_id: u64,
     pending: Option<(u64, Pending)>,
@@ -54,7 +55,7 @@ struct Connection {
     followups: VecDeque<Task>,
 }
 
-/// What to do with the response to the open request.
+/// The use of the response to the open request.
 enum Pending {
     Plan,
     Parse,

@@ -1,7 +1,7 @@
 //! Builds DOM elements that follow Leptos's signals.
 //!
-//! A Leptos view has its markup as its type, and so its own machine code at every place of the page. That code was most of
-//! the download. Here a few functions build every element.
+//! The type of a Leptos view is its markup, so that every place of the page has its own machine
+//! code. That code was most of the download. Here a few functions build every element.
 
 use std::borrow::Cow;
 
@@ -79,7 +79,8 @@ pub(crate) fn listen(target: &EventTarget, event: &str, handler: Box<dyn FnMut(E
     let _ = target.add_event_listener_with_callback(event, handler.unchecked_ref());
 }
 
-/// Runs `update` now, and again whenever a signal that it read changes, until its owner on the page is removed.
+/// Runs `update` now, and again whenever a signal that it read changes, until its owner is removed
+/// from the page.
 fn run_on_change(mut update: Box<dyn FnMut()>) {
     StoredValue::new_local(RenderEffect::new(move |_: Option<()>| update()));
 }

@@ -96,7 +96,7 @@ fn batch_sizes(state: PlannerState) -> Vec<Task> {
         integers(geomspace(1.0_f64.max(batch / BATCH_SPAN), max.min(batch * BATCH_SPAN), SEARCHED_POINTS));
     let vary = |parameter, value| Task::Vary(Variation { plan: text.clone(), parameter, value });
     let own = coarse_first(batches.clone()).into_iter().map(|value| vary(Parameter::BatchSize, value));
-    // The other curves are for comparison: half of the points will do.
+    // The other curves are for comparison, so half of the points suffice.
     let few: Vec<f64> = batches.into_iter().step_by(2).collect();
     let usual = (0..USUAL_EPSILONS.len()).map(Parameter::BatchSizeAt);
     own.chain(
@@ -178,7 +178,7 @@ fn integers(values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Every fourth value first, then every second, then the rest.
+/// Orders values: every fourth first, then every second, then the rest.
 fn coarse_first<T: Copy>(values: Vec<T>) -> Vec<T> {
     [4, 2, 1]
         .into_iter()

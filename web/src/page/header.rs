@@ -21,7 +21,7 @@ pub(crate) fn header(state: PlannerState, title: &'static str, more: El) -> El {
         .dynamic(move || reason(state))
 }
 
-/// Why the plan is refused, where the missing ε is looked for.
+/// Shows at the place of the missing ε why the plan is refused.
 fn reason(state: PlannerState) -> Option<El> {
     let refusal = state.refusal.get()?;
     let text = explanation(name_of(&refusal.path), &refusal.given, &refusal.allowed, "");

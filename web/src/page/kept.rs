@@ -1,4 +1,5 @@
-//! What the page keeps in this browser tab, so that a reload loses no work: the browser's session storage.
+//! Keeps the page's state in the browser's session storage, so that a reload of the tab loses no
+//! work.
 
 use leptos::prelude::window;
 use web_sys::Storage;
@@ -29,7 +30,7 @@ pub(crate) fn read(name: &str) -> Option<String> {
     storage()?.get_item(name).ok().flatten()
 }
 
-/// Keeps a value. A browser that refuses only loses it at a reload.
+/// Keeps a value. If the browser refuses, the value is lost at a reload.
 pub(crate) fn write(name: &str, value: &str) {
     if let Some(storage) = storage() {
         let _ = storage.set_item(name, value);

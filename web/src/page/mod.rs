@@ -42,15 +42,15 @@ use state::PlannerState;
 
 use crate::protocol::Task;
 
-/// How long a certified plan must stay unchanged before follow-ups are requested. While a slider moves, only ε is
-/// recomputed.
+/// Time for which a certified plan must stay unchanged before follow-ups are requested. While a
+/// slider moves, only ε is recomputed.
 const FOLLOWUP_DELAY: Duration = Duration::from_millis(150);
-/// How long no announcement must come before screen readers get the last one.
+/// Time without announcements after which screen readers get the last one.
 const ANNOUNCEMENT_DELAY: Duration = Duration::from_millis(500);
 
 /// The module of the expert view.
 const EXPERT_SCRIPT: &str = "./expert_loader.js";
-/// How long an edited plan must stay unchanged before it is kept for a reload.
+/// Time for which an edited plan must stay unchanged before it is kept for a reload.
 const KEEP_DELAY: Duration = Duration::from_millis(200);
 
 /// Starts the page with the view that was open last, or, in a worker, serves its requests.
@@ -95,7 +95,7 @@ fn start_page() {
     let state = PlannerState::new();
     let wish = Wish::new();
     connect(state, move || state.plan.with(|plan| wish.task(plan)), followups::request_odds);
-    // A plan that was opened is not replaced by a proposal: the expert view shows it as it is.
+    // A plan that was opened is not replaced by a proposal. The expert view shows it unchanged.
     Effect::new(move |_| {
         if state.opened.get() > 0 {
             kept::write(kept::PLAN, &state.plan.with_untracked(PlanFile::text));
@@ -149,7 +149,8 @@ fn expert_page() {
         .child(live_region(state));
 }
 
-/// Connects the plan to the workers: `task` asks for the plan's figures, `followups` for what follows from them.
+/// Connects the plan to the workers: `task` requests the plan's figures, and `followups` the
+/// results that depend on them.
 fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, followups: fn(PlannerState)) {
     client::connect(state, followups::record);
     plan_io::open_link();

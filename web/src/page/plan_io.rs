@@ -46,10 +46,11 @@ pub(crate) fn open_file(state: PlannerState, input: &HtmlInputElement) {
     });
 }
 
-/// How long the button says what has become of the link.
+/// Time for which the button says what happened to the link.
 const LABEL_TIME: Duration = Duration::from_secs(3);
 
-/// Copies a link to the plan, without file names. A browser that refuses gets it into the address bar.
+/// Copies a link to the plan, without file names. If the browser refuses, the link appears in the
+/// address bar.
 pub(crate) fn copy_link(state: PlannerState, label: RwSignal<&'static str>) {
     let mut plan = state.plan.get_untracked();
     remove_file_names(&mut plan);
@@ -92,7 +93,7 @@ pub(crate) fn open_link() {
     if let Ok(text) = decode_uri_component(encoded) {
         client::open(text.into());
     }
-    // A reload keeps what the person makes of the plan.
+    // A reload keeps the person's changes to the plan.
     let address = window().location().href().unwrap_or_default();
     replace_address(address.split('#').next().unwrap_or_default());
 }

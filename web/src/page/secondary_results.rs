@@ -28,7 +28,7 @@ pub(crate) struct SecondaryResults {
     pub(crate) noise_by_batch: RwSignal<Points>,
     /// Noise multiplier divided by the batch size, by batch size.
     pub(crate) ratio_by_batch: RwSignal<Points>,
-    /// The same at each of the usual targets.
+    /// The ratio at each of the usual targets.
     pub(crate) ratio_at_usual: [RwSignal<Points>; USUAL_EPSILONS.len()],
     /// False negative rate of the best attack, by its false positive rate, for each of the stages.
     pub(crate) false_negative_rates: [RwSignal<Points>; 3],

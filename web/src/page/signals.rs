@@ -5,7 +5,7 @@ use std::time::Duration;
 use leptos::leptos_dom::helpers::debounce;
 use leptos::prelude::*;
 
-/// How long a condition must hold before [`sustained`] reports it.
+/// Time for which a condition must hold before [`sustained`] reports it.
 const DELAY: Duration = Duration::from_millis(100);
 
 /// Sets a signal only if its value changes, so that nothing that reads it runs needlessly.

@@ -17,7 +17,7 @@ use crate::presets::PRESETS;
 use crate::protocol::{AdviceRequest, Task};
 use crate::typed::{Kind, typed};
 
-/// What a person asks for besides the plan's own settings.
+/// The wishes of the user besides the plan's own settings.
 #[derive(Clone, Copy)]
 pub(super) struct Wish {
     /// Hours that training may take, as typed.

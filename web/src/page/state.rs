@@ -33,9 +33,9 @@ pub(crate) struct PlannerState {
     pub(crate) plan: RwSignal<PlanFile>,
     /// The last certified plan, with its figures.
     pub(crate) certified: RwSignal<Option<(PlanFile, Certified)>>,
-    /// Why the current plan cannot be certified.
+    /// Reason why the current plan cannot be certified.
     pub(crate) refusal: RwSignal<Option<Refusal>>,
-    /// Why a file or link was not opened. The plan is unchanged then.
+    /// Reason why a file or link was not opened. The plan is unchanged then.
     pub(crate) rejected: RwSignal<Option<Refusal>>,
     /// Whether the figures belong to an earlier plan.
     pub(crate) stale: RwSignal<bool>,
@@ -47,7 +47,7 @@ pub(crate) struct PlannerState {
     pub(crate) solve_for: RwSignal<SolveFor>,
     /// Results beyond the plan's figures.
     pub(crate) secondary_results: SecondaryResults,
-    /// What speaks for and against the plan, if it was proposed.
+    /// Advantages and disadvantages of the plan, if it was proposed.
     pub(crate) advice: RwSignal<AdviceFigures>,
     /// Counts plans that a person opened.
     pub(crate) opened: RwSignal<u32>,

@@ -21,9 +21,9 @@ const CHUNK_BYTES: usize = 4 << 20;
 pub(crate) struct PreviewRequest {
     /// Copied into every message about this preview.
     pub(crate) id: u64,
-    /// How to split the text into units and release its words.
+    /// Settings for splitting the text into units and releasing its words.
     pub(crate) settings: Settings,
-    /// What kind of table the file is. `None` for lines of text or of JSON.
+    /// The kind of table of the file. `None` for lines of text or of JSON.
     pub(crate) table: Option<Table>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum PreviewStatus {
     Training,
     /// The result.
     Done(Box<Preview>),
-    /// Why there is no preview.
+    /// Reason why there is no preview.
     Failed(String),
 }
 

@@ -1,8 +1,8 @@
-//! No cycles among the top-level modules of a crate.
+//! Forbids cycles among the top-level modules of a crate.
 //!
-//! A module depends on each top-level module that its shipped code names by `crate::` or by a `super::` path that ends at
-//! the crate's root. Names that the root re-exports count as the root, which is no module. Parents and children of one
-//! top-level module are not compared.
+//! A module depends on each top-level module that its shipped code names by `crate::` or by a
+//! `super::` path that ends at the crate's root. Names that the root re-exports count as the root,
+//! which is no module. Parents and children of one top-level module are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// What code at this depth names directly below the crate's root.
+/// Returns the names directly below the crate's root that code at this depth uses.
 fn names(code: &str, depth: usize) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let supers = "super::".repeat(depth);

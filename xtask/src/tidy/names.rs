@@ -1,4 +1,4 @@
-//! Names are the terms of the field, or plain words.
+//! Checks that names are the terms of the field, or plain words.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ const RENAMED: [Renamed; 24] = [
     renamed("training", "heed", "check_interrupt"),
 ];
 
-/// Names defined in a file are not those that have been replaced.
+/// Finds definitions whose names have been replaced.
 pub fn replaced(file: &Path, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     for Definition { line, name, .. } in definitions(source) {
@@ -83,7 +83,7 @@ fn definitions(source: &Source) -> Vec<Definition<'_>> {
     definitions
 }
 
-/// Names defined in a file describe what they name.
+/// Finds names that do not describe what they name.
 pub fn empty(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     for Definition { line, before, name } in definitions(source) {
@@ -99,7 +99,7 @@ pub fn empty(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a name in snake or camel case.
+/// Describes the fault of a name in snake or camel case.
 pub fn fault(name: &str) -> Option<String> {
     let words = words(name);
     if let Some(word) = words.iter().find(|word| EMPTY_WORDS.contains(&word.as_str())) {

@@ -1,4 +1,5 @@
-//! Arithmetic: certified figures are the same on every platform, and the page computes none of them.
+//! Checks that certified figures are the same on every platform, and that the page computes none of
+//! them.
 
 use super::Finding;
 use super::source::{Source, is_word, tokens};
@@ -9,7 +10,7 @@ const PLATFORM_MATH: [&str; 25] = [
     "sin_cos", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "cbrt", "hypot", "mul_add", "gamma",
 ];
 
-/// Certified numerics call transcendental functions of `libm` only.
+/// Finds transcendental functions other than those of `libm` in certified numerics.
 pub fn platform_math(source: &Source) -> Vec<Finding> {
     let shipped = source.shipped_code();
     let all = tokens(&shipped);
@@ -28,7 +29,7 @@ pub fn platform_math(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// The page computes no ε, δ or σ: their names are not operands of arithmetic.
+/// Finds arithmetic of the page on names of ε, δ or σ.
 pub fn privacy_arithmetic(source: &Source) -> Vec<Finding> {
     let shipped = source.shipped_code();
     let all = tokens(&shipped);

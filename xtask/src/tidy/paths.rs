@@ -1,4 +1,4 @@
-//! Paths in documentation lead to files that exist.
+//! Checks that paths in documentation lead to files that exist.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -8,8 +8,9 @@ use super::File;
 /// Files whose paths are history.
 const HISTORY: &str = "CHANGELOG.md";
 
-/// Every relative link of a Markdown file, and every path in backticks that starts with a folder of the workspace. A path in
-/// backticks may be relative to the root, to the folder of the file, or to a folder between them.
+/// Checks every relative link of a Markdown file, and every path in backticks that starts with a
+/// folder of the workspace. A path in backticks may be relative to the root, to the folder of the
+/// file, or to a folder between them.
 pub fn check(files: &[File]) -> Vec<String> {
     let mut known: BTreeSet<PathBuf> = BTreeSet::new();
     for file in files {

@@ -1,5 +1,5 @@
-//! `tests/privacy_index.json` names the code and the tests behind each row of the table in PRIVACY.md, and the tests behind each
-//! sentence of a certificate.
+//! Checks `tests/privacy_index.json`, which names the code and the tests for each row of the table
+//! in PRIVACY.md, and the tests for each sentence of a certificate.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ const TABLE: &str = "PRIVACY.md";
 const INDEX: &str = "tests/privacy_index.json";
 const SENTENCES: &str = "training/src/store/certificate/wording.rs";
 
-/// Every row of the table has code and tests in the index, and all of these exist.
+/// Checks that every row of the table has code and tests in the index, and that all of these exist.
 pub fn check(files: &[File]) -> Vec<String> {
     let text =
         |path: &str| files.iter().find(|file| file.path == Path::new(path)).map(|file| file.text.as_str());
@@ -47,7 +47,7 @@ fn sentences(wording: &str) -> Vec<&str> {
     wording.lines().filter_map(|line| Some(line.trim().strip_prefix("pub ")?.split_once(": ")?.0)).collect()
 }
 
-/// Each sentence has tests, and the index names no other sentence.
+/// Checks that each sentence has tests, and that the index names no other sentence.
 fn faults_of_sentences(sentences: &[&str], index: &Value, is_test: impl Fn(&str) -> bool) -> Vec<String> {
     let entries = || index.as_array().into_iter().flatten();
     let listed: Vec<&str> = entries().filter_map(|entry| entry["sentence"].as_str()).collect();
@@ -157,7 +157,7 @@ mod tests {
     fn a_missing_test_is_named() {
         let missing = found(&index(&["second_held"]));
         assert_eq!(missing, [format!("{INDEX}: row 2: there is no test `second_held`")]);
-        // A function without a test attribute holds nothing.
+        // A function without a test attribute is not a test.
         assert_eq!(found(&index(&["plain"])).len(), 1);
         assert_eq!(found(&index(&[])), [format!("{INDEX}: row 2 names no test")]);
     }

@@ -3,7 +3,8 @@
 use super::Finding;
 use super::source::{Source, is_word, tokens};
 
-/// No function takes several values as one tuple, as in `fn f((a, b): (A, B))`. Closures may.
+/// Finds functions that take several values as one tuple, as in `fn f((a, b): (A, B))`. Closures
+/// may do so.
 pub fn tuple_parameters(source: &Source) -> Vec<Finding> {
     let all = tokens(&source.code);
     let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! A limit on the length of files. Clippy limits functions.
+//! Limits the length of files. Clippy limits that of functions.
 
 use super::Finding;
 

@@ -1,6 +1,7 @@
-//! A lexical view of one Rust file: code, comments and literals told apart, lines kept.
+//! A lexical view of a Rust file, which separates code, comments and literals and keeps the lines.
 
-/// Rust text split by what a character belongs to; each view has the length and the lines of the original.
+/// Rust text, split by the kind of each character. Each view has the length and the lines of the
+/// original.
 pub struct Source {
     /// Code alone: comments, strings and characters are blanks.
     pub code: String,
@@ -8,7 +9,7 @@ pub struct Source {
     pub comments: String,
 }
 
-/// What the lexer stands in.
+/// The kind of text in which the lexer is.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Code,
@@ -58,7 +59,8 @@ impl Source {
     }
 }
 
-/// How many characters to take at `at`, what they belong to, and what follows.
+/// Returns the number of characters to take at `at`, the kind of text to which they belong, and the
+/// kind that follows.
 fn lex(chars: &[char], at: usize, place: Place) -> (usize, Place, Place) {
     let pair = (chars[at], chars.get(at + 1).copied());
     match place {

@@ -1,4 +1,4 @@
-//! Each rule accepts correct text and names the fault of incorrect text.
+//! Tests that each rule accepts correct text and names the fault of incorrect text.
 
 use std::path::Path;
 

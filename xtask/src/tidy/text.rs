@@ -1,9 +1,10 @@
-//! Text that does not belong in the tree: reminders, unfinished code, paths of one machine.
+//! Finds text that does not belong in the tree: reminders, unfinished code, and paths of one
+//! machine.
 
 use super::Finding;
 use super::source::{Source, is_word};
 
-/// No reminders, no unfinished code, no skipped tests.
+/// Finds reminders, unfinished code and skipped tests.
 pub fn leftovers(source: &Source) -> Vec<Finding> {
     let mut findings = reminders(&source.comments);
     let unfinished =
@@ -12,7 +13,7 @@ pub fn leftovers(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// No reminders in prose or comments.
+/// Finds reminders in prose or comments.
 pub fn reminders(text: &str) -> Vec<Finding> {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
     in_lines(text, &words, |line, word| {
@@ -23,7 +24,7 @@ pub fn reminders(text: &str) -> Vec<Finding> {
     })
 }
 
-/// No paths of one machine and no addresses of package hosts, so that the project works anywhere.
+/// Finds paths of one machine and addresses of package hosts, which do not work everywhere.
 pub fn machine_paths(text: &str) -> Vec<Finding> {
     let marks = [
         concat!("/wo", "rk/"),

@@ -12,7 +12,7 @@ use crate::process::{Job, note, on_path};
 pub struct Browser {
     /// The browser.
     pub chromium: PathBuf,
-    /// Its WebDriver.
+    /// The browser's WebDriver.
     pub driver: PathBuf,
 }
 

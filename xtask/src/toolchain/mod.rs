@@ -1,5 +1,5 @@
-//! The tools that the checks need besides Rust: found, else installed where that is allowed, else named with the command
-//! that installs them.
+//! Finds the tools that the checks need besides Rust. Otherwise it installs them if that is
+//! allowed, or names the command that installs them.
 
 pub mod browser;
 pub mod mpi;

@@ -28,12 +28,12 @@ const SMALLER: [(&str, &str); 5] = [
     ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-Zlocation-detail=none"),
 ];
 
-/// Where the standard library of the target comes from.
+/// The origin of the target's standard library.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mode {
-    /// It is installed with the current compiler.
+    /// The standard library is installed with the current compiler.
     Plain,
-    /// It is built from the sources of another compiler.
+    /// The standard library is built from the sources of another compiler.
     BuildStd {
         /// Folder with the `rustc` and `cargo` of that compiler.
         bin: PathBuf,
@@ -113,7 +113,7 @@ pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job
     Ok(job.env("PATH", path))
 }
 
-/// As [`job`], for code that a browser downloads.
+/// Creates a job as [`job`] does, for code that a browser downloads.
 pub fn small_job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job> {
     let job = job(program, folder, root, mode)?;
     Ok(match mode {

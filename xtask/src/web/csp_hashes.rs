@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
-/// What the source of the page allows, because the inline scripts of `trunk serve` change with every build.
+/// Source expression that allows all inline scripts. The source of the page has it because the
+/// inline scripts of `trunk serve` change with every build.
 const UNSAFE_INLINE: &str = "'unsafe-inline'";
 
 /// Replaces [`UNSAFE_INLINE`] in the page's policy by the hashes of its inline scripts.

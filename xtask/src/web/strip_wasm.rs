@@ -1,4 +1,4 @@
-//! Removes debugging sections from WASM modules. The names of functions are most of a module's size.
+//! Removes debugging sections from WASM modules. Function names make up most of a module's size.
 
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::answer::rounded_up;
 use crate::cli::Command;
 
-/// Bounds on ε that are at least this close count as meeting.
+/// Relative width at which bounds on ε count as equal.
 const MEETING: f64 = 2e-3;
 
 /// A table with the best mechanism of each family at each ε.

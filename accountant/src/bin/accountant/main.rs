@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     };
     match answer_in_time(arguments) {
         Ok(text) => {
-            // A closed pipe is the reader's choice, not an error.
+            // If the reader closes the pipe, that is not an error.
             let _ = writeln!(std::io::stdout(), "{text}");
             ExitCode::SUCCESS
         }

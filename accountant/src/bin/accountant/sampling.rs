@@ -1,4 +1,4 @@
-//! How batches are drawn: arguments in, events out.
+//! Turns the arguments of a sampling scheme into events.
 
 use accountant::{Delta, DpEvent, NeighboringRelation};
 use clap::{Args, ValueEnum};
@@ -44,7 +44,7 @@ fn whole(name: &str, value: f64) -> Result<u64, String> {
 }
 
 impl SamplingArgs {
-    /// The failure probability, which must be below 1 / dataset size where that is known.
+    /// Returns the failure probability, which must be below 1 / dataset size if that is known.
     pub(crate) fn delta(&self, delta: f64) -> Result<Delta, String> {
         let delta = Delta::new(delta).map_err(|error| error.to_string())?;
         match self.dataset_size {
@@ -84,7 +84,7 @@ impl SamplingArgs {
         self.with(probability)
     }
 
-    /// The scheme of a batch that is to be found, and the number of units.
+    /// Returns the scheme of a batch that is searched for, and the number of units.
     pub(crate) fn without_batch(&self) -> Result<(Scheme, u64), String> {
         if self.batch_size.is_some() || self.sampling_probability.is_some() {
             return Err(
@@ -124,7 +124,7 @@ impl SamplingArgs {
 }
 
 impl Scheme {
-    /// The same for an expected batch of `batch` out of `units`.
+    /// Returns the scheme with an expected batch of `batch` out of `units`.
     pub(crate) fn with_batch(self, batch: u64, units: u64) -> Self {
         Self { probability: batch as f64 / units as f64, units: Some(units), ..self }
     }

@@ -97,7 +97,7 @@ fn ratio(sampling: &SamplingArgs, compute: Compute, slack: f64, goal: &Goal) -> 
     Ok((text, found(json, goal)))
 }
 
-/// What was found, with the target it meets.
+/// Adds the target to the JSON of a result.
 fn found(mut json: Value, goal: &Goal) -> Value {
     json["epsilon"] = json!(goal.epsilon);
     json["delta"] = json!(goal.delta);

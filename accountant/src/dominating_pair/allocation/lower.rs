@@ -48,7 +48,7 @@ impl LowerLaw {
         both.filter(|(mass, moment)| *mass > 0.0 && *moment > 0.0)
     }
 
-    /// The same with its ends of mass or moment at most [`TAIL`] merged.
+    /// Merges the ends whose mass or moment is at most [`TAIL`].
     fn trimmed(mut self) -> Self {
         let (mut low, mut beyond) = (0, 0.0);
         while low + 1 < self.masses.len() && beyond + self.masses[low] <= TAIL {

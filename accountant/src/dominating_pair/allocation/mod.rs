@@ -29,7 +29,7 @@ use upper::UpperLaw;
 
 const EVENT: &str = "balls_in_bins_gaussian";
 
-/// Beyond this many bins rounding could show.
+/// Largest number of bins. Beyond it, rounding could show.
 const MOST_BINS: u64 = 1 << 30;
 
 /// P-mass or Q-mass that a law may leave out at either end.
@@ -38,7 +38,7 @@ const TAIL: f64 = 1e-24;
 /// Points of the longest grid. A longer one is not refined further, which costs tightness only.
 const LONGEST: usize = 8192;
 
-/// The first grid's step: at most so many standard deviations of L, and at most `WIDEST_STEP`.
+/// The first grid's step: at most this many standard deviations of L, and at most `WIDEST_STEP`.
 const STEP_PER_DEVIATION: f64 = 0.025;
 const WIDEST_STEP: f64 = 0.05;
 
@@ -57,7 +57,7 @@ struct OneWay {
     infinite: f64,
 }
 
-/// An epoch: how much noise, and into how many bins a unit may fall.
+/// An epoch: its noise, and the number of bins into which a unit may fall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BallsInBins {
     pub(super) noise_multiplier: f64,
@@ -142,7 +142,7 @@ fn push(pair: &mut DominatingPair, epoch: OneWay, count: u64) {
     pair.push_failure(epoch.infinite, count);
 }
 
-/// Where a float holds every factor.
+/// Smallest noise multiplier for which a float holds every factor.
 const LEAST_NOISE: f64 = 0.05;
 const MOST_NOISE: f64 = 1e6;
 
@@ -194,8 +194,9 @@ struct Weights {
 
 /// The law of a mean of independent factors.
 trait MeanLaw: Sized + Clone {
-    /// The weighted mean with `other`, on a grid `refine` times as fine; both on the same grid. `twice` says that `other` is an
-    /// independent copy of the law, so that each pair of points stands for two.
+    /// The weighted mean with `other`, on a grid `refine` times as fine; both on the same grid. If
+    /// `twice` is set, `other` is an independent copy of the law, and each pair of points is
+    /// counted twice.
     fn combined(&self, other: &Self, weights: Weights, refine: usize, twice: bool) -> Self;
 
     /// The weighted mean with another law.
@@ -208,7 +209,7 @@ trait MeanLaw: Sized + Clone {
         self.combined(self, Weights { one: 0.5, other: 0.5 }, refine, true)
     }
 
-    /// The same law on a grid `times` as fine.
+    /// Returns the same law on a grid `times` as fine.
     fn refined(&self, times: usize) -> Self;
     /// Points of the grid.
     fn length(&self) -> usize;
@@ -270,7 +271,7 @@ mod tests {
         for (sigma, bins) in [(1.0, 2), (1.0, 37), (0.6, 100), (2.5, 1000)] {
             let (above, below) = (upper_epoch(sigma, bins), lower_epoch(sigma, bins));
             assert!(above.remove.infinite < 1e-20 && above.add.infinite < 1e-20);
-            // Far beyond, a moment sees the tail that went to infinity.
+            // Far beyond the grid, a moment depends on the tail that went to infinity.
             for order in [2, 3, 5].into_iter().filter(|order| *order as f64 <= 5.0 * sigma) {
                 let exact = log_moment(sigma, bins, order);
                 let power = (order - 1) as f64;

@@ -7,7 +7,8 @@ use crate::numeric::{legendre, normal};
 use super::strided_sums::{StridedSums, overlap};
 use super::{MeanLaw, TAIL, Weights};
 
-/// Masses at e^{step·(lowest + k)} and at 0, and what the mean has at infinity, where there is no mass.
+/// Masses at e^{step·(lowest + k)} and at 0, and the part of the mean that lies at infinity, where
+/// there is no mass.
 #[derive(Clone, Debug)]
 pub(super) struct UpperLaw {
     step: f64,
@@ -73,7 +74,7 @@ impl UpperLaw {
         }
     }
 
-    /// The same without its ends of mass at most [`TAIL`].
+    /// Removes the ends whose mass is at most [`TAIL`].
     fn trimmed(mut self) -> Self {
         let value = |cells: usize| libm::exp(-(cells as f64) * self.step);
         let (mut low, mut beyond) = (0, 0.0);

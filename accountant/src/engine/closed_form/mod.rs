@@ -1,4 +1,4 @@
-//! What needs no composition: closed forms, and two bounds that follow from them.
+//! Bounds that need no composition: closed forms, and two bounds that follow from them.
 
 mod one_use;
 
@@ -7,7 +7,7 @@ use crate::dominating_pair::{Composition, DiscretePair};
 use crate::normal;
 use crate::{AccountantError, Bounds, Result};
 
-/// A Gaussian mechanism, or one use of another pair.
+/// Closed forms of a Gaussian mechanism, and of a single use of another pair.
 pub(super) struct ClosedForm;
 
 /// Relative error of the Gaussian's closed form, of ε and of δ.

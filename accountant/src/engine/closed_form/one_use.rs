@@ -1,4 +1,4 @@
-//! One use of a mixture: a single integral.
+//! A single use of a mixture: one integral.
 
 use core::f64::consts::PI;
 
@@ -34,7 +34,8 @@ pub(super) fn log_delta(pair: &MixturePair, epsilon: f64) -> f64 {
             sum += weight * libm::exp(log_at(x) - scale) * -libm::expm1((epsilon - pair.loss(x)).min(0.0));
         });
         at = next;
-        // Past every component the density falls by the square: what is left is below the last bit.
+        // Beyond all components, the log density falls with the square of x, so the rest of the
+        // integral is below the last bit.
         if at > p && log_at(at) < scale - 50.0 {
             break;
         }

@@ -25,13 +25,13 @@ use super::vertical_line::VerticalLine;
 const LOG_ALIAS: f64 = -21.0;
 /// log of the part of δ that the sum beyond the last frequency may amount to.
 const LOG_BEYOND: f64 = -12.0;
-/// Most evaluations of nodes: more would take longer than the PLD engines.
+/// Largest number of node evaluations. More would take longer than the PLD engines.
 const BUDGET: f64 = 4e6;
 
 const DECLINED: AccountantError =
     AccountantError::NotConverged { what: "the transform does not fall fast enough along a straight line" };
 
-/// The trapezoid sum along one line, for every ε near the one it was prepared for.
+/// The trapezoid sum along one line, for every ε near the one for which it was prepared.
 struct TrapezoidSum {
     abscissa: f64,
     spacing: f64,
@@ -128,7 +128,7 @@ impl TrapezoidSum {
         (sum * self.spacing / PI, error * self.spacing / PI)
     }
 
-    /// Bounds on ε at `delta`, by secants on log δ that are checked, not trusted.
+    /// Returns bounds on ε at `delta`, by secants on log δ whose results are checked.
     fn epsilon(&self, delta: f64, start: f64) -> Result<Bounds> {
         let upper = self.crossing(delta, start, true)?;
         let lower = self.crossing(delta, upper, false)?;
@@ -209,7 +209,8 @@ struct Tail<'a> {
 }
 
 impl Tail<'_> {
-    /// How many terms to sum so that the rest is at most e^`allowed`, and the log of its bound.
+    /// Returns the number of terms after which the rest is at most e^`allowed`, and the log of its
+    /// bound.
     fn truncation(&self, allowed: f64) -> Option<(usize, f64)> {
         const RATIO: f64 = 1.25;
         let mut from = 4.0 * self.spacing;
@@ -257,7 +258,7 @@ fn shortest(pieces: &[(f64, f64)], from: f64, rest: f64, allowed: f64) -> (f64, 
     chosen
 }
 
-/// Where the line runs and how often it is sampled.
+/// The place of the line, and the rate at which it is sampled.
 struct Plan {
     abscissa: f64,
     /// K at the abscissa.
@@ -267,7 +268,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Of lines right of the saddle point, the one with the shortest period and bounded cancellation.
+    /// Chooses, among lines right of the saddle point, the one with the shortest period and bounded
+    /// cancellation.
     fn new(pair: &DominatingPair, near: ChernoffBound) -> Result<Self> {
         let ChernoffBound { epsilon, log_delta, order } = near;
         let orders: Vec<(f64, f64)> = [0.7, 0.85, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]

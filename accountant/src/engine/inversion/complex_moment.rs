@@ -12,10 +12,11 @@ use crate::normal;
 use crate::numeric::fft::Complex;
 use crate::numeric::legendre;
 
-/// How far beyond the outermost peak the integrand is followed, in σ.
+/// Distance from the outermost peak up to which the integrand is followed, in σ.
 const FOLLOWED: f64 = 9.5;
 
-/// How far the phase may turn in a panel, in radians: its 16 points take polynomials of degree 31 exactly.
+/// Largest change of the phase in a panel, in radians. The panel's 16 points integrate polynomials
+/// of degree 31 exactly.
 const LARGEST_TURN: f64 = 12.0;
 
 /// Panels a single value may take.
@@ -36,7 +37,7 @@ struct RealLine {
     points: Vec<Point>,
 }
 
-/// A point of the real line: what does not depend on s.
+/// A point of the real line, with the values that do not depend on s.
 struct Point {
     weight: f64,
     loss: f64,

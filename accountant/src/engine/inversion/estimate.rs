@@ -1,10 +1,11 @@
 //! ε to nine digits, by inversion on two bent contours that check each other.
 //!
-//! δ(ε) = (1/2πi) ∫ e^{K(t) − tε}/(t(t+1)) dt (Alghamdi et al. 2023, Theorem 3.1, <https://arxiv.org/abs/2208.09595>). The
-//! contour t = c + β(√(ω² + w²) − w) + iω bends to the right. On it the integrand falls geometrically also where jumps are rare
-//! and a straight line would need ten thousand nodes, and the trapezoid sum converges geometrically (Trefethen & Weideman
-//! 2014). Nothing is proved here: two contours of different bend and spacing must agree, and the figure is reported only
-//! inside certified bounds.
+//! δ(ε) = (1/2πi) ∫ e^{K(t) − tε}/(t(t+1)) dt (Alghamdi et al. 2023, Theorem 3.1,
+//! <https://arxiv.org/abs/2208.09595>). The contour t = c + β(√(ω² + w²) − w) + iω bends to the
+//! right. On it the integrand falls geometrically also where jumps are rare and a straight line
+//! would need ten thousand nodes, and the trapezoid sum converges geometrically (Trefethen &
+//! Weideman 2014). The figure is not proved. Two contours of different bend and spacing must agree,
+//! and the figure is reported only inside certified bounds.
 
 use core::f64::consts::PI;
 
@@ -24,7 +25,7 @@ const AGREED: f64 = 1e-9;
 
 const MOST_NODES: usize = 700;
 
-/// How far terms may exceed their sum, as a logarithm: little if possible.
+/// Logarithms of the ratio by which terms may exceed their sum, the smaller one tried first.
 const CANCELLED: [f64; 2] = [9.0, 14.0];
 
 /// Pairs of bends β, tried in turn. A strong bend needs the fewest nodes; a weak one keeps the digits of A where few steps make
@@ -49,14 +50,14 @@ pub(crate) fn epsilon(pair: &DominatingPair, delta: f64, bounds: &Bounds) -> Opt
     })
 }
 
-/// Where the answer is expected.
+/// The expected answer.
 struct Near {
     epsilon: f64,
     log_delta: f64,
     saddle: f64,
 }
 
-/// Where contours cross the real line, and the period of a straight one.
+/// The point at which contours cross the real line, and the period of a straight one.
 struct Plan {
     abscissa: f64,
     period: f64,
@@ -97,7 +98,7 @@ impl Plan {
     }
 }
 
-/// One bent contour: t and e^{K(t) − t·near − exponent}/(t(t+1))·dt/(i·dω) at its nodes.
+/// A bent contour: t and e^{K(t) − t·near − exponent}/(t(t+1))·dt/(i·dω) at its nodes.
 struct Contour {
     nodes: Vec<(Complex, Complex)>,
     spacing: f64,

@@ -1,4 +1,4 @@
-//! How fast |A(s + iω)| falls, proved for every ω, so that a sum over frequencies may be truncated.
+//! Proves how fast |A(s + iω)| falls, for every ω, so that a sum over frequencies may be truncated.
 //!
 //! # Proof note
 //! Let φ(ω) = A(s + iω)/A(s), s ≥ 1, the characteristic function of the loss ℓ under the tilted law, and D the
@@ -18,7 +18,8 @@
 //!   [0, d] of mean e have a variance of at most e·(d − e), hence |ℓ″|/ℓ′ is at most the larger of d/σ² − (log p)′(a), d that
 //!   of P, and d/σ² + (log q)′(b), d that of Q.
 //!
-//! Left of the first cell G′ ≥ |x|/σ², so that the mass there is at most g·σ²/|x|. Right of the last one f falls.
+//! Left of the first cell G′ ≥ |x|/σ², so that the mass there is at most g·σ²/|x|. Right of the
+//! last one f falls.
 
 use core::f64::consts::PI;
 
@@ -67,7 +68,8 @@ struct Cell {
 }
 
 impl FrequencyDecay {
-    /// For the law of the loss of `pair` tilted by (P/Q)^s, `s` ≥ 1, used `uses` times.
+    /// Creates the bounds for the law of the loss of `pair` tilted by (P/Q)^s, `s` ≥ 1, used `uses`
+    /// times.
     pub(super) fn new(pair: &MixturePair, s: f64, uses: f64) -> Self {
         let (p, q) = pair.largest_shifts();
         let (sigma, far) = (pair.sigma(), p.max(q));
@@ -143,7 +145,7 @@ impl FrequencyDecay {
     }
 }
 
-/// For every fourth cell: the mass left of it, and f + V from its left end on.
+/// Returns, for every fourth cell, the mass left of it, and f + V from its left end on.
 fn splits(cells: &[Cell], edges: &[Point], variance: f64) -> Vec<(f64, f64)> {
     let first = edges[0];
     let mut left = vec![first.density * variance / libm::fabs(first.x)];

@@ -14,7 +14,8 @@ pub(super) struct VerticalLine {
     pub(super) errors: Vec<f64>,
 }
 
-/// One quadrature node: weight, e^{sℓ} − 1 at the current imaginary part, and how it turns.
+/// A quadrature node: its weight, e^{sℓ} − 1 at the current imaginary part, and the factor from one
+/// imaginary part to the next.
 struct Node {
     weight: f64,
     value: Complex,
@@ -26,11 +27,11 @@ struct Node {
 
 /// Sums over all nodes that bound the rounding of a value.
 struct Sizes {
-    /// Of the sizes of the terms.
+    /// Sum of the terms' absolute values.
     magnitude: f64,
-    /// Of the sizes of the compensating terms.
+    /// Sum of the compensating terms' absolute values.
     linear: f64,
-    /// What lies beyond the nodes.
+    /// Bound on the contribution beyond the nodes.
     edge: f64,
 }
 
@@ -59,7 +60,8 @@ impl Node {
 }
 
 impl VerticalLine {
-    /// `count` values; none where they would take more than `budget` node evaluations.
+    /// Computes `count` values. Returns `None` if they would take more than `budget` node
+    /// evaluations.
     ///
     /// # Proof note
     /// An imaginary part ω raises the trapezoid error (see `moment`) by e^{|ω|θ}. In addition the sum leaves out the tails

@@ -3,14 +3,14 @@
 /// A unit in the last place of 1.
 const ULP: f64 = 2.220_446_049_250_313e-16;
 
-/// Which way a figure is rounded.
+/// The direction in which a figure is rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rounding {
     Up,
     Down,
 }
 
-/// Where a law has its mass.
+/// The place of a law's mass.
 pub(super) struct Bulk {
     pub(super) center: f64,
     pub(super) spread: f64,
@@ -85,7 +85,8 @@ impl Atoms {
         sum * if rounding == Rounding::Up { 1.0 + slack } else { 1.0 - slack }
     }
 
-    /// The least ε from 0 with δ(ε) ≤ `delta` above, the greatest with δ(ε) > `delta` below.
+    /// From above, the least ε from 0 with δ(ε) ≤ `delta`; from below, the greatest with δ(ε) >
+    /// `delta`.
     pub(super) fn epsilon(&self, delta: f64, rounding: Rounding) -> f64 {
         let met = |epsilon: f64| self.delta(epsilon, rounding) <= delta;
         if met(0.0) {
@@ -112,7 +113,8 @@ impl Atoms {
     }
 }
 
-/// P-masses in the cells of a grid; index 0 lies below the first edge, the last above the last.
+/// P-masses in the cells of a grid. Index 0 lies below the first edge, and the last index above the
+/// last edge.
 pub(super) struct Cells {
     mass: Vec<f64>,
     /// P − e^g·Q = Σ mass·(1 − e^{−u}) from below, u the loss above the cell's lower edge g.
@@ -122,7 +124,7 @@ pub(super) struct Cells {
     slack: f64,
 }
 
-/// Up to here 1 − e^{−u} is its polynomial.
+/// Argument up to which 1 − e^{−u} is computed as its polynomial.
 const NARROW: f64 = 0.25;
 
 /// 1 − e^{−u} from below for u ≥ 0; short of it by at most u⁵/120 up to [`NARROW`], by rounding beyond.
@@ -133,8 +135,8 @@ fn rise(u: f64) -> f64 {
     u * (1.0 - u * (0.5 - u * (1.0 / 6.0 - u * (1.0 / 24.0))))
 }
 
-/// The law of the sum of two independent losses, cell by cell. Rows whose end weighs at most `dropped` together
-/// are cut there: that mass counts as infinite.
+/// Returns the law of the sum of two independent losses, cell by cell. Omits the ends of rows,
+/// whose total mass is at most `dropped` and counts as an infinite loss.
 pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) -> Cells {
     let count = edges.len();
     let (mut mass, mut excess) = (vec![0.0; count + 1], vec![0.0; count + 1]);
@@ -147,7 +149,7 @@ pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) 
     let mut infinite = one.infinite + other.infinite;
     let mut end = other.losses.len();
     for (i, (loss, weight)) in one.losses.iter().zip(&one.masses).enumerate() {
-        // Half of a square's pairs stand for the other half.
+        // Half of the pairs of a square represent the other half.
         let (start, factor) = if square { (i, 2.0 * weight) } else { (0, *weight) };
         while end > start && factor * rest[end - 1] <= allowed {
             end -= 1;
@@ -160,12 +162,13 @@ pub(super) fn convolve(one: &Atoms, other: &Atoms, edges: &[f64], dropped: f64) 
         let row = Row { loss: *loss, losses: &other.losses[start..stop], masses: &other.masses[start..stop] };
         row.add(edges, factor, square, &mut mass, &mut excess);
     }
-    // A product is added to its row's sum for a cell, and that to the cell's: so many additions at most.
+    // Each product is added to the sum of its row in a cell, and that sum to the cell's. This is
+    // the largest number of additions.
     let additions = (one.losses.len() + other.losses.len()) as f64;
     Cells { mass, excess, infinite, slack: (additions + 64.0) * ULP }
 }
 
-/// One atom's sums with all of another law's.
+/// The sums of one atom with all atoms of another law.
 struct Row<'a> {
     loss: f64,
     losses: &'a [f64],

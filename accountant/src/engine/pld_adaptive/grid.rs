@@ -1,9 +1,9 @@
-//! Where the grid's points lie. These choices affect time and tightness, never validity.
+//! Chooses the points of the grid. The choice affects time and tightness, never validity.
 
 use super::Fineness;
 use super::atoms::Atoms;
 
-/// What all grids of one computation have in common.
+/// The properties shared by all grids of a computation.
 #[derive(Clone, Debug)]
 pub(super) struct GridShape {
     fineness: Fineness,
@@ -14,11 +14,11 @@ pub(super) struct GridShape {
     offsets: Vec<f64>,
 }
 
-/// Most points of a grid.
+/// Largest number of points of a grid.
 const MOST: usize = 5000;
 
 impl GridShape {
-    /// For losses near `epsilon` in a law whose saddle point is `order`.
+    /// Creates the shape for losses near `epsilon` in a law whose saddle point is `order`.
     pub(super) fn new(epsilon: f64, order: f64, fineness: Fineness) -> Self {
         let ratio = fineness.ratio;
         let near = epsilon.max(1e-290);

@@ -25,23 +25,25 @@ use crate::{Bounds, Result};
 use atoms::{Atoms, Rounding};
 use grid::{GridShape, Leaving};
 
-/// Growth of neighbouring distances from the bulk where it matters most: at first, at the finest, and if that is not enough.
+/// Growth of neighbouring distances from the bulk near the answer: at first, on the finest grid,
+/// and if that grid does not suffice.
 const RATIO: f64 = 0.08;
 pub(super) const FINE: f64 = 0.005;
 const LAST: f64 = 0.0025;
 
-/// A gap that is this many times too wide is left as it is at the finest grid.
+/// Factor by which a gap may be too wide and still be accepted on the finest grid.
 const NEARLY: f64 = 1.2;
 
 /// The finest grid of a first look.
 pub(super) const COARSE: f64 = 0.03;
 
-/// How many times wider than elsewhere cells of the bulk are. Their width is small against the bulk, which is small against ε
-/// where this engine is needed. Elsewhere the finest grid is built again with finer ones.
+/// Width of the cells of the bulk, relative to other cells. It is small compared with the bulk,
+/// which is small compared with ε in the cases that need this engine. In other cases the finest
+/// grid is built again with narrower cells.
 const BULK: f64 = 4.0;
 const FINE_BULK: f64 = 1.5;
 
-/// Both composed laws.
+/// The upper and the lower composed law.
 struct Composed {
     upper: Atoms,
     lower: Atoms,
@@ -53,7 +55,7 @@ pub(super) struct PldAdaptive {
 }
 
 impl Engine for PldAdaptive {
-    /// Answers for the whole pair: it handles rare outcomes itself, as infinite losses.
+    /// Answers for the whole pair, because it handles rare outcomes itself, as infinite losses.
     fn bounds(&self, problem: &Problem<'_>, tightness: f64) -> Result<Bounds> {
         let (pair, target) = (problem.whole, problem.target);
         let mut order = problem.chernoff().order;
@@ -106,12 +108,13 @@ impl Composed {
                 (self.upper.delta(epsilon, Rounding::Up), self.lower.delta(epsilon, Rounding::Down))
             }
         };
-        // Both curves are rounded outward, each by itself: `best` is checked instead of each pair.
+        // Each curve is rounded outward, so `best` is checked instead of each pair.
         Ok(Bounds { lower, upper })
     }
 }
 
-/// How fine a grid is: growth of neighbouring distances from the bulk, and how many times wider the bulk's own are.
+/// Fineness of a grid: the growth of neighbouring distances from the bulk, and the relative width
+/// of the bulk's own cells.
 #[derive(Clone, Copy, Debug)]
 struct Fineness {
     ratio: f64,
@@ -138,7 +141,7 @@ impl Fineness {
     }
 }
 
-/// Both laws of the whole composition; none where a step does not fit the grid.
+/// Returns both laws of the whole composition, or `None` if a step does not fit the grid.
 fn compose(pair: &DominatingPair, shape: &GridShape, delta: f64) -> Option<Composed> {
     let uses = pair.uses() + 1.0;
     let budget = LeftOut { delta, uses };
@@ -169,7 +172,7 @@ fn compose(pair: &DominatingPair, shape: &GridShape, delta: f64) -> Option<Compo
     all
 }
 
-/// How much mass the laws may leave out.
+/// The mass that the laws may leave out.
 struct LeftOut {
     /// δ near the answer.
     delta: f64,
@@ -178,7 +181,7 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// Both, for a law of `count` uses.
+    /// Returns the mass that a law of `count` uses may leave out at both ends.
     fn leaving(&self, count: f64) -> Leaving {
         Leaving { bottom: self.bottom(count), top: self.top(count) }
     }

@@ -1,4 +1,4 @@
-//! Both laws of one use.
+//! The upper and the lower law of a single use.
 
 use crate::dominating_pair::quadrature::{Quadrature, RELATIVE};
 use crate::dominating_pair::{DiscretePair, MixturePair, TruncationMixture};
@@ -9,12 +9,13 @@ use super::atoms::{self, Atoms};
 use super::grid::{self, GridShape, middles};
 use super::{Composed, LeftOut};
 
-/// Both laws of the loss of `pair`; none where the grid cannot hold them.
+/// Returns both laws of the loss of `pair`, or `None` if the grid cannot hold them.
 pub(super) fn mixture(pair: &MixturePair, shape: &GridShape, budget: &LeftOut) -> Option<Composed> {
     choice(vec![Part::new(pair, Probability { lower: 1.0, upper: 1.0 }, shape, budget)?], shape)
 }
 
-/// Both laws of a step that is one of two pairs by a public coin: the masses of either, by its probability.
+/// Returns both laws of a step that is one of two pairs by a public coin: the masses of each pair,
+/// weighted by its probability.
 pub(super) fn truncated(step: &TruncationMixture, shape: &GridShape, budget: &LeftOut) -> Option<Composed> {
     let (p, error) = (step.probability, 2.0 * binomial::RELATIVE * step.probability);
     let around = |p: f64| Probability { lower: (p - error).max(0.0), upper: (p + error).min(1.0) };
@@ -23,7 +24,8 @@ pub(super) fn truncated(step: &TruncationMixture, shape: &GridShape, budget: &Le
     choice(vec![whole, truncated], shape)
 }
 
-/// Both laws of a discrete pair, its outcomes moved onto the grid as the sums of a composition are.
+/// Returns both laws of a discrete pair. Its outcomes are moved onto the grid in the same way as
+/// the sums of a composition.
 pub(super) fn discrete(pair: &DiscretePair, shape: &GridShape, budget: &LeftOut) -> Option<Composed> {
     let (mut outcomes, mut nothing) = (Atoms::default(), Atoms::default());
     nothing.push(0.0, 1.0);
@@ -46,7 +48,7 @@ struct Probability {
     upper: f64,
 }
 
-/// A pair, its probability, and the x that it is followed over.
+/// A pair, its probability, and the range of x in which it is integrated.
 struct Part<'a> {
     probability: Probability,
     pair: &'a MixturePair,
@@ -88,7 +90,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Both laws of a public choice among pairs.
+/// Returns both laws of a public choice among pairs.
 fn choice(parts: Vec<Part<'_>>, shape: &GridShape) -> Option<Composed> {
     let first = parts.first()?.pair;
     let spread = 0.5 * (first.loss(first.sigma()) - first.loss(-first.sigma()));
@@ -98,7 +100,7 @@ fn choice(parts: Vec<Part<'_>>, shape: &GridShape) -> Option<Composed> {
     Some(Composed { upper: upper_law(&parts, &edges), lower: lower_law(&parts, &edges) })
 }
 
-/// Each cell's mass on its two edges, P-mass and Q-mass preserved.
+/// Splits each cell's mass onto its two edges, with P-mass and Q-mass preserved.
 fn upper_law(parts: &[Part<'_>], edges: &[f64]) -> Atoms {
     let mut upper = Atoms::default();
     let mut points = vec![0.0; edges.len()];

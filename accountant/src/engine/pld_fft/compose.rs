@@ -13,7 +13,7 @@ use crate::dominating_pair::quadrature::ULP;
 const TOO_LONG: AccountantError =
     AccountantError::NotConverged { what: "the privacy loss of one step spans too many grid points" };
 
-/// The masses of one use, tilted and normalised, with log of what was divided out.
+/// The masses of a single use, tilted and normalised, with the log of their divisor.
 struct Tilted {
     masses: Vec<f64>,
     log_norm: f64,
@@ -53,7 +53,7 @@ fn tilt(masses: Vec<f64>, step: f64, grid: &Grid) -> Option<Tilted> {
     })
 }
 
-/// Both composed curves on the grid.
+/// Returns both composed curves on the grid.
 pub(super) fn compose(losses: &[Loss], grid: &Grid) -> Result<Composed> {
     let length = grid.length();
     let fft = Fft::new(length);
@@ -114,8 +114,9 @@ pub(super) fn compose(losses: &[Loss], grid: &Grid) -> Result<Composed> {
     Ok(Composed::new(upper, lower, origin, grid))
 }
 
-/// Two real signals' half spectra as one full spectrum, conjugated: the forward transform of it is their inverse, one
-/// in the real part and the other, negated, in the imaginary part.
+/// Packs the half spectra of two real signals into a full spectrum, conjugated. Its forward
+/// transform is the inverse of both: one in the real part and the other, negated, in the imaginary
+/// part.
 fn packed([upper, lower]: &[Vec<Complex>; 2], length: usize) -> Vec<Complex> {
     (0..length)
         .map(|j| {

@@ -7,12 +7,12 @@ use crate::dominating_pair::quadrature::ULP;
 
 use super::grid::Grid;
 
-/// One composed curve.
+/// A composed curve.
 #[derive(Default)]
 pub(super) struct Curve {
-    /// Tilted masses at grid points modulo the length; they sum to one.
+    /// Tilted masses at grid points modulo the length. They sum to one.
     pub(super) masses: Vec<f64>,
-    /// log of what the masses were divided by.
+    /// log of the divisor of the masses.
     pub(super) log_norm: f64,
     /// log moments at the grid's orders over the norm.
     pub(super) log_above: f64,
@@ -25,7 +25,7 @@ pub(super) struct Curve {
     pub(super) lost: f64,
 }
 
-/// Both composed curves, ready to be read.
+/// Both composed curves, prepared for reading.
 pub(super) struct Composed {
     upper: SuffixSums,
     lower: SuffixSums,

@@ -1,4 +1,5 @@
-//! Which losses the grid covers and how finely. These choices affect time and tightness, never validity.
+//! Chooses the losses that the grid covers, and its fineness. The choice affects time and
+//! tightness, never validity.
 
 use core::f64::consts::PI;
 
@@ -70,13 +71,13 @@ struct Span {
     order_below: f64,
 }
 
-/// Where the answer is expected, and how fine the grid should be.
+/// The expected answer, and the fineness that the grid should have.
 pub(super) struct Near {
     /// e^{order·loss} is centred near the answer.
     pub(super) order: f64,
     pub(super) epsilon: f64,
     pub(super) delta: f64,
-    /// Multiplies the distance of grid points that should do.
+    /// Factor of the grid distance that is expected to suffice.
     pub(super) fineness: f64,
 }
 
@@ -99,7 +100,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The shortest grid that covers what matters near the answer.
+    /// Returns the shortest grid that covers the losses that matter near the answer.
     pub(super) fn plan(pair: &DominatingPair, losses: &[Loss], near: &Near) -> Result<Self> {
         let Near { order: saddle, epsilon, delta, fineness } = *near;
         let choices = [0.25, 0.4, 0.55, 0.7, 0.85, 1.0].map(|factor| Span::new(pair, near, factor * saddle));
@@ -142,7 +143,8 @@ impl Grid {
 }
 
 impl Span {
-    /// What a grid tilted by `tilt` has to cover; none where rounding would show.
+    /// Returns the losses that a grid tilted by `tilt` has to cover, or `None` if rounding would
+    /// show.
     fn new(pair: &DominatingPair, near: &Near, tilt: f64) -> Option<Self> {
         let Near { order: saddle, epsilon, delta, .. } = *near;
         let at_tilt = cumulant(pair, tilt);

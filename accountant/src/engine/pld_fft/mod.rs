@@ -21,10 +21,10 @@ use crate::dominating_pair::{DiscretePair, DominatingPair, Law, MixturePair};
 use crate::{AccountantError, Bounds, Result};
 use grid::{Grid, Near};
 
-/// The longest transform: about 4 MiB and a few hundredths of a second.
+/// Largest length of a transform: about 4 MiB and a few hundredths of a second.
 pub(super) const LONGEST: usize = 1 << 18;
 
-/// A transform that takes less time than the adaptive engine.
+/// Length of a transform that takes less time than the adaptive engine.
 pub(super) const SHORT: usize = 1 << 15;
 
 /// The engine, on grids of up to `longest` points.
@@ -33,7 +33,8 @@ pub(super) struct PldFft {
 }
 
 impl Engine for PldFft {
-    /// Answers on ever finer grids until the bounds are narrow or the next grid would be too long.
+    /// Answers on finer and finer grids until the bounds are narrow or the next grid would be too
+    /// long.
     fn bounds(&self, problem: &Problem<'_>, tightness: f64) -> Result<Bounds> {
         let pair = problem.pair;
         let losses = losses(pair);
@@ -62,7 +63,8 @@ impl Engine for PldFft {
             }
             best = Some(merged);
             near.fineness *= 0.5;
-            // Where jumps are rare Chernoff's ε is far too high: the next grid is centred where it matters.
+            // If jumps are rare, Chernoff's ε is far too high, so the next grid is centred at the
+            // answer found.
             let asks_epsilon = matches!(problem.target, Target::Epsilon { .. });
             if asks_epsilon && bounds.upper > 0.0 && bounds.upper < 0.9 * near.epsilon {
                 let order = ChernoffBound::at_epsilon(pair, bounds.upper).order;
@@ -75,7 +77,7 @@ impl Engine for PldFft {
     }
 }
 
-/// The loss of one use, before it is cut into cells, and how often it is used.
+/// The loss of a single use, before it is cut into cells, and the number of uses.
 struct Loss {
     law: LossLaw,
     count: u64,

@@ -13,7 +13,7 @@ pub(super) struct Block {
     attention: Attention,
     norm_2: RmsNorm,
     feed_forward: GatedPart,
-    /// Of the output of each part.
+    /// Norms of the output of each part.
     norms_after: Option<[RmsNorm; 2]>,
 }
 

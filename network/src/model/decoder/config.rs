@@ -1,4 +1,4 @@
-//! What the families have in common of `config.json`: settings, and how files state them.
+//! Settings that the families share, and the forms of these settings in a `config.json`.
 
 use serde_json::{Value, json};
 
@@ -12,12 +12,12 @@ pub(in crate::model) const fn rope_theta(usual: &'static str) -> Setting {
     Setting { name: rope::BASE, usual, kind: Kind::Positive }
 }
 
-/// What norms add to the mean square, with the family's usual value.
+/// The number added to the mean square in norms, with the family's usual value.
 pub(in crate::model) const fn rms_norm_eps(usual: &'static str) -> Setting {
     Setting { name: "rms_norm_eps", usual, kind: Kind::Positive }
 }
 
-/// How many tokens a layer with a window sees, with the family's usual value.
+/// Number of tokens that a layer with a window sees, with the family's usual value.
 pub(in crate::model) const fn sliding_window(usual: &'static str, kind: Kind) -> Setting {
     Setting { name: "sliding_window", usual, kind }
 }
@@ -32,7 +32,7 @@ pub(in crate::model) const MLP_BIAS: Setting = Setting { name: "mlp_bias", usual
 /// The base of rotary positions in layers with a window, which are never scaled.
 pub(in crate::model) const LOCAL_BASE: Setting =
     Setting { name: "rope_local_base_freq", usual: "10000.0", kind: Kind::Positive };
-/// Attention's scores are divided by the root of this.
+/// The square root of this number divides attention's scores.
 pub(in crate::model) const QUERY_SCALAR: Setting =
     Setting { name: "query_pre_attn_scalar", usual: "256", kind: Kind::Positive };
 /// A cap of attention's scores.
@@ -47,7 +47,7 @@ pub(in crate::model) const fn logit_cap(usual: &'static str) -> Setting {
 pub(in crate::model) const LAYER_TYPES: Setting =
     Setting { name: "layer_types", usual: "null", kind: Kind::LayerTypes };
 
-/// The fields that all these families state alike.
+/// Reads the fields that all these families state in the same way.
 pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
     match field {
         rope::BASE => rope::base(config),
@@ -57,13 +57,14 @@ pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
     }
 }
 
-/// A width of heads that a file leaves out.
+/// Returns the head width that a file omits.
 pub(in crate::model) fn usual_head_width(config: &Value) -> Option<Value> {
     let [width, heads] = ["hidden_size", "num_attention_heads"].map(|size| config[size].as_u64());
     Some(json!(width.zip(heads).and_then(|(width, heads)| width.checked_div(heads))))
 }
 
-/// The layers of a file, as `layer_types` lists them, or else as `slides` says by their index.
+/// Returns the type of each layer, as `layer_types` lists it or, without a list, as `slides`
+/// decides by index.
 pub(in crate::model) fn layer_types(config: &Value, slides: impl Fn(u64) -> bool) -> Value {
     let given = &config["layer_types"];
     if !given.is_null() {
@@ -79,7 +80,7 @@ pub(super) fn layer_type(slides: bool) -> Value {
     json!(if slides { SLIDING } else { "full_attention" })
 }
 
-/// Whether a layer of a list slides.
+/// Whether any layer of a list slides.
 pub(in crate::model) fn any_slides(layer_types: &Value) -> bool {
     layer_types.as_array().is_some_and(|types| types.iter().any(|layer| layer == SLIDING))
 }

@@ -1,5 +1,5 @@
-//! Decoders with RMS norms, rotary positions, grouped-query attention and gated feed-forward parts. Each family with this kind of
-//! block says in its own file what it has of it.
+//! Decoders with RMS norms, rotary positions, grouped-query attention and gated feed-forward parts.
+//! The file of each family states its variant of this block.
 
 mod block;
 pub(super) mod config;
@@ -19,7 +19,7 @@ use crate::nn::{
     TokenEmbedding, Var, scale,
 };
 
-/// How many tokens a layer with a window sees.
+/// Number of tokens that a layer with a window sees.
 const WINDOW: Setting = config::sliding_window("null", Kind::CountOrNull);
 
 /// Standard deviation of the matrices at the start.
@@ -30,39 +30,40 @@ pub trait RmsDecoder: Clone + Debug {
     const STYLE: Style;
 }
 
-/// What the families with this kind of block differ in, beside the settings of their checkpoints.
+/// The differences between families with this kind of block, beside the settings of their
+/// checkpoints.
 pub struct Style {
     pub hugging_face: &'static HuggingFace,
-    /// Fields of `config.json` that no other family has, for a model of which these layers slide.
+    /// Fields of `config.json` that no other family has. `slides` says which layers slide.
     pub fields: fn(slides: &[bool]) -> Value,
     /// Whether a looked-up row is multiplied by √d, so that a table of small numbers can also make the logits.
     pub scaled_embedding: bool,
     /// Whether a norm's factor is 1 + gain.
     pub unit_offset: bool,
-    /// Of the feed-forward part.
+    /// Gate of the feed-forward part.
     pub gate: Gate,
-    /// Whether a norm follows each part of a block, beside the one before it.
+    /// Whether a norm follows each part of a block, in addition to the one before it.
     pub norms_after: bool,
     /// Whether each head of queries and keys has a norm.
     pub head_norms: bool,
     pub projections: Projections,
-    /// Whether the layer of this index sees only a window where the settings list no layers.
+    /// Whether the layer of this index sees only a window if the settings list no layers.
     pub slides: fn(layer: usize) -> bool,
 }
 
 /// The projections of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Projections {
-    /// One matrix for each, with biases where the settings ask for them.
+    /// One matrix for each projection, with biases if the settings ask for them.
     Apart,
-    /// The same; queries, keys and values always have biases.
+    /// One matrix for each projection. Queries, keys and values always have biases.
     Biased,
-    /// One matrix for queries, keys and values, and one for gate and up.
+    /// One matrix for queries, keys and values, and another for gate and up.
     Fused,
 }
 
 impl Style {
-    /// Llama's.
+    /// The style of Llama.
     pub const PLAIN: Self = Self {
         hugging_face: &super::llama::HUGGING_FACE,
         fields: |_| json!({ "hidden_act": "silu" }),
@@ -90,7 +91,8 @@ struct Sizes {
     /// Width of the feed-forward part.
     d_ff: usize,
     norm_epsilon: f64,
-    /// Whether the output projection of attention has a bias; then those of the input have one too.
+    /// Whether the output projection of attention has a bias. If it does, the input projections
+    /// have biases too.
     attention_bias: bool,
     /// Whether the projections of the feed-forward part have biases.
     mlp_bias: bool,
@@ -126,7 +128,7 @@ impl Sizes {
     }
 }
 
-/// Which layers see only a window.
+/// Returns, for each layer, whether it sees only a window.
 fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, ModelError> {
     let (layers, settings) = (plan.model.layers as usize, plan.settings);
     let window = settings.count(&WINDOW);
@@ -239,7 +241,7 @@ fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &
     config
 }
 
-/// The middle of a layer's attention.
+/// Returns the dot-product attention of a layer.
 fn heads(plan: PlannedNetwork<'_>, sizes: Sizes, slides: bool) -> DotProductAttention {
     let settings = plan.settings;
     let Sizes { heads, kv_heads, d_head, .. } = sizes;

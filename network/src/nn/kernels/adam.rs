@@ -9,9 +9,10 @@ pub struct AdamStep {
     pub betas: [f64; 2],
     /// Bias correction of the second average, 1 − β₂ᵗ.
     pub second_bias: f64,
-    /// Added to the root of the second average.
+    /// Number added to the root of the second average.
     pub epsilon: f64,
-    /// Replaces `epsilon`: the variance that noise adds to the second average, and the least value after subtracting it.
+    /// Replacement for `epsilon`: the variance that noise adds to the second average, and the
+    /// smallest value after subtracting it.
     pub noise: Option<[f64; 2]>,
     /// Factor of the weights; 1 without weight decay.
     pub kept: f64,

@@ -1,17 +1,17 @@
-//! What the kernels of attention take.
+//! Arguments of the attention kernels.
 
 use crate::tensor::{Backend, Int, Tensor};
 
-/// Which keys an attention sees, and what is added to its scores.
+/// The keys that an attention sees, and the bias of its scores.
 #[derive(Clone)]
 pub struct Mask<B: Backend> {
-    /// Added to the scores of every example: `[heads, queries, keys]`.
+    /// Bias of the scores of every example: `[heads, queries, keys]`.
     pub bias: Option<Tensor<B, 3>>,
-    /// Number of keys of each example that are no padding, at least 1; all where absent: `[batch]`.
+    /// Number of keys of each example that are not padding, at least 1; all if absent: `[batch]`.
     pub lengths: Option<Tensor<B, 1, Int>>,
     /// Whether a query attends to no later key. The last query belongs to the last key.
     pub causal: bool,
-    /// A query attends only to keys at a smaller distance than this, at least 1; to all where absent.
+    /// Distance, at least 1, from which a query does not see keys; all are seen if absent.
     pub window: Option<usize>,
 }
 
@@ -19,12 +19,12 @@ pub struct Mask<B: Backend> {
 pub struct CachedKeys<'a, B: Backend> {
     /// Keys and values: `[rows, kv_heads, capacity, d_head]` each.
     pub kept: [Tensor<B, 4>; 2],
-    /// How many of each row's keys are in use, at least 1.
+    /// Number of keys in use, at least 1, for each row.
     pub used: &'a [usize],
-    /// Added to the scores: `[heads, rows, keys]`, with keys ≥ the largest of `used`.
+    /// Bias of the scores: `[heads, rows, keys]`, with keys ≥ the largest of `used`.
     pub bias: Option<Tensor<B, 3>>,
-    /// The query attends only to this many of the last keys in use, at least 1; to all where absent.
+    /// Number of the last keys in use that the query sees, at least 1; all if absent.
     pub window: Option<usize>,
-    /// Scores, after `scale`, become cap·tanh(score / cap).
+    /// If c is given, each score x, after `scale`, becomes c·tanh(x / c).
     pub cap: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! The operations that a backend may fuse. [`portable`] defines each in plain tensor operations; a backend overrides what it
-//! computes faster or more exactly.
+//! The operations that a backend may fuse. [`portable`] defines each in plain tensor operations. A
+//! backend overrides those that it computes faster or more exactly.
 
 mod adam;
 mod attention;
@@ -14,7 +14,8 @@ pub use attention::{CachedKeys, Mask};
 pub use self::portable::piece_length;
 use crate::tensor::{Backend, FloatDType, Int, Tensor};
 
-/// Implements kernels by functions for tensors of 32 bits. Tensors of other formats take the portable definition.
+/// Implements kernels by functions for tensors of 32 bits. Tensors of other formats use the
+/// portable definition.
 ///
 /// `if` names the tensor whose format decides.
 macro_rules! fused_in_f32 {
@@ -35,12 +36,12 @@ pub trait Kernels: Backend {
     /// Whether frozen weights stay in the 16 bits of their file.
     const HOLDS_16_BITS: bool = false;
 
-    /// How many micro-batches are processed at a time. Affects speed only.
+    /// Returns the number of micro-batches that are processed at a time. Affects speed only.
     fn workers() -> usize {
         1
     }
 
-    /// Values of 16 bits in 32 bits. No value changes.
+    /// Widens values of 16 bits to 32 bits. No value changes.
     fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
         values.cast(FloatDType::F32)
     }
@@ -195,7 +196,7 @@ pub trait Kernels: Backend {
         portable::gelu_erf_backward(input, grad)
     }
 
-    /// Softmax of scores times `scale`, plus a bias, over the keys that the mask leaves.
+    /// Softmax of scores times `scale`, plus a bias, over the keys that the mask admits.
     ///
     /// # Shapes
     /// - scores, output: `[batch, heads, queries, keys]`
@@ -203,8 +204,9 @@ pub trait Kernels: Backend {
         portable::masked_softmax(scores, mask, scale)
     }
 
-    /// Attention of one query of each row to the keys in use: softmax of the products times `scale`, plus the bias, and the sum
-    /// of the values. Query head h uses the h·kv_heads/heads-th key head.
+    /// Attention of one query of each row to the keys in use: softmax of the products times
+    /// `scale`, plus the bias, and the sum of the values. Query head h uses key head
+    /// h·kv_heads/heads.
     ///
     /// # Shapes
     /// - queries: `[rows, heads, 1, d_head]`
@@ -213,7 +215,7 @@ pub trait Kernels: Backend {
         portable::cached_attention(queries, keys, scale)
     }
 
-    /// `kept` with each row's new position written to place `at` of the row's third axis.
+    /// Writes each row's new position to place `at` of the row's third axis, and returns `kept`.
     ///
     /// # Shapes
     /// - kept, output: `[rows, heads, capacity, d_head]`, new: `[rows, heads, 1, d_head]`, at: one place a row
@@ -307,7 +309,7 @@ pub trait Kernels: Backend {
         portable::add_on_grid(values, unit, sums)
     }
 
-    /// One step of Adam for one parameter.
+    /// Takes one step of Adam for one parameter.
     ///
     /// # Shapes
     /// - grad: `[n]`

@@ -23,7 +23,8 @@ impl Activation {
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
         let Var { value, slot } = input;
-        // Of a ReLU and of tanh the output says as much as the input, and what comes next saves it anyway.
+        // The outputs of ReLU and of tanh are sufficient for their gradients, and the next operator
+        // saves them anyway.
         let (output, saved) = match self {
             Self::Relu => shared(activation::relu(value)),
             Self::Tanh => shared(value.tanh()),

@@ -18,7 +18,7 @@ pub fn scale<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, factor: f64) -> 
     pass.note(value * factor, slot.is_some(), move |grad, back| back.add(slot, grad * factor))
 }
 
-/// `cap·tanh(x / cap)`: values near 0 stay, and none is beyond ±cap.
+/// `cap·tanh(x / cap)`: values near 0 stay, and none exceeds ±cap.
 pub fn soft_cap<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, cap: f64) -> Var<B> {
     let Var { value, slot } = input;
     let share = (value / cap).tanh();
@@ -28,8 +28,8 @@ pub fn soft_cap<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, cap: f64) -> 
     })
 }
 
-/// The same value, whose gradient is added up by itself before it is added to that of `input`. It fixes the order of a
-/// sum of gradients.
+/// Returns the same value with a gradient that is summed separately before it is added to that of
+/// `input`. This fixes the order of a sum of gradients.
 pub fn branch<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
     let Var { value, slot } = input;
     pass.note(value, slot.is_some(), move |grad, back| back.add(slot, grad))

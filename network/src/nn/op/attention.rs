@@ -14,16 +14,16 @@ pub struct FusedAttention {
     pub projection: Linear,
     /// `[d, d]`
     pub output: Linear,
-    /// Between the two.
+    /// Attention between the two projections.
     pub heads: DotProductAttention,
-    /// How the projection arranges them.
+    /// The order of queries, keys and values in the projection.
     pub order: FusedOrder,
 }
 
-/// How queries, keys and values lie side by side.
+/// The order in which queries, keys and values lie side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FusedOrder {
-    /// The queries of all heads, their keys, their values.
+    /// The queries of all heads, then their keys, then their values.
     ByPart,
     /// Query, key and value of each head together.
     ByHead,
@@ -47,15 +47,15 @@ impl FusedAttention {
 /// Attention with four projections, over the same or another sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiHeadAttention {
-    /// From d to heads·d_head.
+    /// Projection from d to heads·d_head.
     pub query: Linear,
-    /// From d to kv_heads·d_head.
+    /// Projection from d to kv_heads·d_head.
     pub key: Linear,
-    /// From d to kv_heads·d_head.
+    /// Projection from d to kv_heads·d_head.
     pub value: Linear,
-    /// From heads·d_head to d.
+    /// Projection from heads·d_head to d.
     pub output: Linear,
-    /// Between them.
+    /// Attention between the projections.
     pub heads: DotProductAttention,
 }
 

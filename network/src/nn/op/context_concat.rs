@@ -1,17 +1,17 @@
-//! The input of a feed-forward language model: the vectors of the last so many tokens, side by side.
+//! The input of a feed-forward language model: the concatenated vectors of the most recent tokens.
 
 use crate::nn::{Cache, Kernels, Pass, Var};
 use crate::tensor::Tensor;
 
-/// Lays the vectors of each position and of those before it side by side; before the first there are zeros.
+/// Concatenates the vectors of each position and of those before it, with zeros before the first.
 #[derive(Clone, Copy, Debug)]
 pub struct ContextConcat {
-    /// Vectors a position gets, its own included.
+    /// Number of vectors for each position, its own included.
     pub length: usize,
 }
 
 impl ContextConcat {
-    /// The vectors, the oldest first.
+    /// Returns the concatenated vectors, oldest first.
     ///
     /// # Shapes
     /// - input: `[batch, seq, d]`

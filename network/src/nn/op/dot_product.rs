@@ -1,5 +1,5 @@
-//! The middle of attention: softmax of the products of queries and keys, and a sum of values. Its only parameters are those
-//! of norms of queries and keys.
+//! Dot-product attention: softmax of the products of queries and keys, and a sum of values. Its
+//! only parameters are those of norms of queries and keys.
 
 use super::rotary::Angles;
 use super::{FusedOrder, RmsNorm, Rotary};
@@ -12,30 +12,30 @@ use crate::tensor::{Int, Tensor};
 pub struct DotProductAttention {
     /// Query heads; a multiple of `kv_heads`.
     pub heads: usize,
-    /// Key and value heads: query head h uses the h·kv_heads/heads-th.
+    /// Key and value heads. Query head h uses key head h·kv_heads/heads.
     pub kv_heads: usize,
     /// Factor of the products of queries and keys: 1/√d_head, or 1 in T5.
     pub scale: f64,
-    /// Norms of each head of the queries and of the keys that were projected apart, before they are turned.
+    /// Norms of each head of separately projected queries and keys, before they are rotated.
     pub norms: Option<[RmsNorm; 2]>,
-    /// Turns queries and keys by their positions.
+    /// Rotation of queries and keys by their positions.
     pub rotary: Option<Rotary>,
-    /// The products, after `scale`, become cap·tanh(product / cap).
+    /// If c is given, each product x, after `scale`, becomes c·tanh(x / c).
     pub cap: Option<f64>,
-    /// A query sees only keys at a smaller distance than this, at least 1; all where absent.
+    /// Distance, at least 1, from which a query does not see keys; all are seen if absent.
     pub window: Option<usize>,
 }
 
-/// Which keys a query sees.
+/// The keys that a query sees.
 #[derive(Clone, Debug)]
 pub struct AttentionMask<B: Kernels> {
-    /// How many keys of each example are no padding, at least 1; all where absent. `[batch]`
+    /// Number of keys of each example that are not padding, at least 1; all if absent. `[batch]`
     pub lengths: Option<Tensor<B, 1, Int>>,
     /// Whether a query sees no key after its own place.
     pub causal: bool,
 }
 
-/// What the backward pass needs. A group is the query heads of one key head.
+/// The tensors that the backward pass needs. A group is the query heads of one key head.
 struct Saved<B: Kernels> {
     /// `[batch, kv_heads, group·queries, d_head]`
     queries: Tensor<B, 4>,
@@ -54,26 +54,26 @@ struct Saved<B: Kernels> {
 
 /// Gradients of queries, keys, values, and scores.
 struct Grads<B: Kernels> {
-    /// Each `[batch, heads or kv_heads, seq, d_head]`.
+    /// Gradients of queries, keys and values: `[batch, heads or kv_heads, seq, d_head]` each.
     projected: [Tensor<B, 4>; 3],
     /// `[batch, kv_heads, group·queries, keys]`
     scores: Tensor<B, 4>,
 }
 
 impl<B: Kernels> AttentionMask<B> {
-    /// A position sees itself and what precedes it.
+    /// Lets a position see itself and those before it.
     #[must_use]
     pub fn causal() -> Self {
         Self { lengths: None, causal: true }
     }
 
-    /// A position sees all that is no padding.
+    /// Lets a position see everything but padding.
     #[must_use]
     pub fn padding(lengths: Tensor<B, 1, Int>) -> Self {
         Self { lengths: Some(lengths), causal: false }
     }
 
-    /// The last query is at the place of the last key.
+    /// Computes the softmax of the scores. The last query is at the place of the last key.
     ///
     /// # Shapes
     /// - scores, output: `[batch, heads, queries, keys]`, bias: `[heads, queries, keys]`
@@ -95,14 +95,14 @@ impl<B: Kernels> AttentionMask<B> {
 }
 
 impl DotProductAttention {
-    /// Causal attention with as many key as query heads and the usual scale.
+    /// Creates causal attention with as many key heads as query heads and the usual scale.
     #[must_use]
     pub fn new(heads: usize, d_head: usize) -> Self {
         let scale = 1.0 / (d_head as f64).sqrt();
         Self { heads, kv_heads: heads, scale, norms: None, rotary: None, cap: None, window: None }
     }
 
-    /// Of queries, keys and values side by side.
+    /// Applies attention to queries, keys and values that lie side by side.
     ///
     /// # Shapes
     /// - projected: `[batch, seq, (heads + 2·kv_heads)·d_head]`
@@ -126,7 +126,7 @@ impl DotProductAttention {
         })
     }
 
-    /// Queries, keys and values that lie side by side.
+    /// Splits queries, keys and values that lie side by side.
     ///
     /// # Shapes
     /// - fused: `[batch, seq, (heads + 2·kv_heads)·d_head]`
@@ -161,7 +161,7 @@ impl DotProductAttention {
         }
     }
 
-    /// Of queries, keys and values that were projected apart.
+    /// Applies attention to queries, keys and values from separate projections.
     ///
     /// # Shapes
     /// - queries, output: `[batch, queries, heads·d_head]`, keys, values: `[batch, keys, kv_heads·d_head]`,
@@ -203,8 +203,8 @@ impl DotProductAttention {
         })
     }
 
-    /// In generation after the first pass: attention of one new position of each row to itself and to what the cache holds of
-    /// the row.
+    /// Applies attention of one new position of each row to itself and to the row's positions in
+    /// the cache, after the first pass of generation.
     ///
     /// # Shapes
     /// - projected: `[rows, heads or kv_heads, 1, d_head]` each, bias: `[heads, rows, keys]`
@@ -224,7 +224,7 @@ impl DotProductAttention {
         self.attend_to_kept(queries, cache.extend([keys, values]), bias.map(Var::into_value))
     }
 
-    /// In the first pass of generation: keeps the keys and values of another sequence.
+    /// Keeps the keys and values of another sequence, in the first pass of generation.
     ///
     /// # Shapes
     /// - keys, values: `[rows, keys, kv_heads·d_head]`
@@ -234,7 +234,8 @@ impl DotProductAttention {
         }
     }
 
-    /// In generation after the first pass: attention to the keys and values that [`Self::keep`] kept.
+    /// Applies attention to the keys and values that [`Self::keep`] kept, after the first pass of
+    /// generation.
     ///
     /// # Shapes
     /// - queries, output: `[rows, 1, heads·d_head]`

@@ -1,7 +1,8 @@
 //! Dropout: values set to 0 at random in training, the others scaled up to keep the mean.
 //!
-//! Which values are dropped depends on the example's own seed and on the place in the network alone. So an example has the
-//! same gradient in every batch, in the pass for norms and in the pass for sums, and when a block is computed again.
+//! Which values are dropped depends on the example's own seed and on the place in the network
+//! alone. An example therefore has the same gradient in every batch, in the pass for norms and in
+//! the pass for sums, and when a block is recomputed.
 //!
 //! # References
 //! Srivastava et al. 2014, <https://jmlr.org/papers/v15/srivastava14a.html>.
@@ -17,14 +18,14 @@ use crate::tensor::{Tensor, from_host};
 pub struct Dropout {
     /// Share of the values that are set to 0, below 1.
     rate: f64,
-    /// One for each row of the batch.
+    /// Seeds of the batch's rows.
     seeds: Arc<[u64]>,
     /// Number of dropouts before this place of the network.
     site: u64,
 }
 
 impl<B: Kernels> Pass<'_, B> {
-    /// The same training pass with dropout, if the rate is above 0. `seeds` has one for each row.
+    /// Adds dropout to a training pass if the rate is above 0. `seeds` has one seed for each row.
     pub fn with_dropout(mut self, rate: f64, seeds: &Arc<[u64]>) -> Self {
         let dropout = Dropout { rate, seeds: Arc::clone(seeds), site: 0 };
         self.dropout = Some(dropout).filter(|_| rate > 0.0);
@@ -33,8 +34,8 @@ impl<B: Kernels> Pass<'_, B> {
 }
 
 impl Dropout {
-    /// Factors of a tensor's values in row-major order: 0 or 1 / (1 − rate). Row i of the batch has values at `places`, which
-    /// tell its values apart.
+    /// Factors of a tensor's values in row-major order: 0 or 1 / (1 − rate). Row i of the batch has
+    /// values at `places`, which identify its values.
     fn factors(&mut self, places: impl Iterator<Item = u64> + Clone) -> Vec<f32> {
         self.site += 1;
         let (kept, dropped_below) = ((1.0 / (1.0 - self.rate)) as f32, (self.rate * 2.0_f64.powi(64)) as u64);
@@ -47,8 +48,8 @@ impl Dropout {
         self.seeds.iter().flat_map(of_row).collect()
     }
 
-    /// Factors of attention probabilities. The place of a probability is that of its head, query and key, whatever the length
-    /// of the padded sequences is.
+    /// Factors of attention probabilities. The place of a probability is determined by its head,
+    /// query and key, and does not depend on the length of the padded sequences.
     ///
     /// # Shapes
     /// - like, output: `[batch, kv_heads, group·queries, keys]`
@@ -67,7 +68,7 @@ impl Dropout {
     }
 }
 
-/// Applies the dropout of the pass; nothing in a pass without one.
+/// Applies the dropout of the pass, if it has one.
 ///
 /// # Shapes
 /// - input, output: `[batch, seq, d]`
@@ -80,14 +81,14 @@ pub fn dropout<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
     pass.note(value * factors.clone(), slot.is_some(), move |grad, back| back.add(slot, grad * factors))
 }
 
-/// What a part of a block gives, after dropout, added to the stream that it reads.
+/// Adds the output of a block's part, after dropout, to the stream that the part reads.
 pub fn residual<B: Kernels>(pass: &mut Pass<'_, B>, part: Var<B>, stream: Var<B>) -> Var<B> {
     let part = dropout(pass, part);
     add(pass, part, stream)
 }
 
-/// The finalizer of SplitMix64 after its increment (Steele, Lea & Flood 2014). Privacy does not rest on it: an example moves
-/// the sum by at most the clip norm whatever is dropped.
+/// The finalizer of SplitMix64 after its increment (Steele, Lea & Flood 2014). Privacy does not
+/// depend on it, because an example moves the sum by at most the clip norm whatever is dropped.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -54,8 +54,9 @@ impl PositionEmbedding {
         let needed = slot.is_some() || weights.trains(self.table);
         pass.note(value + vectors, needed, move |grad, back| {
             let [batch, seq, d] = grad.dims();
-            // Each example's gradient of the table is the gradient of the sum itself, between the unused rows: a decoder may be
-            // shorter than the encoder, with a table of the same size.
+            // Each example's gradient of the table is the gradient of the sum itself, between
+            // unused rows: a decoder may be shorter than the encoder, with a table of the same
+            // size.
             let mut rows = grad.clone().reshape([batch, seq * d]);
             let [before, after] = [self.first, table_rows.saturating_sub(self.first + seq)];
             if before + after > 0 {

@@ -6,11 +6,11 @@ use crate::nn::{Kernels, Pass, Var};
 /// `W_narrow·f(W_widen·x)`
 #[derive(Clone, Copy, Debug)]
 pub struct FeedForward {
-    /// From d to d_ff.
+    /// Linear layer from d to d_ff.
     pub widen: Linear,
-    /// From d_ff to d.
+    /// Linear layer from d_ff to d.
     pub narrow: Linear,
-    /// Between them.
+    /// Activation between the two.
     pub activation: Activation,
     /// Whether dropout follows the activation, as in T5.
     pub drops_activations: bool,
@@ -35,13 +35,13 @@ impl FeedForward {
 /// Shazeer 2020, <https://arxiv.org/abs/2002.05202>.
 #[derive(Clone, Copy, Debug)]
 pub struct GatedFeedForward {
-    /// From d to d_ff.
+    /// Linear layer from d to d_ff.
     pub gate: Linear,
-    /// From d to d_ff.
+    /// Linear layer from d to d_ff.
     pub up: Linear,
-    /// From d_ff to d.
+    /// Linear layer from d_ff to d.
     pub down: Linear,
-    /// f and the product.
+    /// The activation f and the product.
     pub activation: Gate,
     /// Whether dropout follows the product, as in T5.
     pub drops_activations: bool,
@@ -50,11 +50,11 @@ pub struct GatedFeedForward {
 /// A [`GatedFeedForward`] with one projection for gate and up.
 #[derive(Clone, Copy, Debug)]
 pub struct FusedGatedFeedForward {
-    /// From d to 2·d_ff: gate, then up.
+    /// Linear layer from d to 2·d_ff: gate, then up.
     pub gate_up: Linear,
-    /// From d_ff to d.
+    /// Linear layer from d_ff to d.
     pub down: Linear,
-    /// f and the product.
+    /// The activation f and the product.
     pub activation: Gate,
 }
 
@@ -68,12 +68,12 @@ impl FusedGatedFeedForward {
     }
 }
 
-/// Either of the two, for a family that has versions with each.
+/// A feed-forward part with or without a gate, for a family that has both versions.
 #[derive(Clone, Copy, Debug)]
 pub enum MaybeGated {
-    /// Without a gate.
+    /// A feed-forward part without a gate.
     Plain(FeedForward),
-    /// With a gate.
+    /// A feed-forward part with a gate.
     Gated(GatedFeedForward),
 }
 

@@ -1,4 +1,4 @@
-//! One projection, through an activation, opens and closes another.
+//! Gated activations: one projection, through an activation, scales another.
 
 use super::activation::silu_slope;
 use crate::nn::{Kernels, Pass, Var};
@@ -30,7 +30,7 @@ impl Gate {
         })
     }
 
-    /// As [`Self::forward`], of gate and up side by side.
+    /// Applies the gate as [`Self::forward`] does, to gate and up side by side.
     ///
     /// # Shapes
     /// - both: `[batch, seq, 2·d]`

@@ -1,12 +1,12 @@
-//! Some of the positions of each example.
+//! Selects positions of each example.
 
 use crate::nn::{Kernels, Pass, Var};
 use crate::tensor::{IndexingUpdateOp, Int, Tensor};
 
-/// Positions of each example, `[batch, n]`, or all where none are given.
+/// Positions of each example, `[batch, n]`; `None` for all.
 pub type Places<B> = Option<Tensor<B, 2, Int>>;
 
-/// The given positions of each example, in the order given; a position may be given twice.
+/// Selects the given positions of each example, in the given order. A position may occur twice.
 ///
 /// # Shapes
 /// - input: `[batch, seq, d]`, positions: `[batch, n]`
@@ -25,7 +25,7 @@ pub fn gather<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Tens
     })
 }
 
-/// [`gather`] of the positions, or every position where none are given.
+/// Selects the positions as [`gather`] does, or all if none are given.
 pub fn gather_some<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Places<B>) -> Var<B> {
     match positions {
         Some(positions) => gather(pass, input, positions),
@@ -33,7 +33,7 @@ pub fn gather_some<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions:
     }
 }
 
-/// One position, the same of each example.
+/// Selects one position, the same for each example.
 ///
 /// # Shapes
 /// - input: `[batch, seq, d]`

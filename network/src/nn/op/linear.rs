@@ -1,4 +1,4 @@
-//! `y = x·W + b`, with `W` stored either way round.
+//! `y = x·W + b`, with `W` stored in either order of its axes.
 
 use crate::nn::tape::Backward;
 use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var, Weights};
@@ -6,18 +6,19 @@ use crate::tensor::Tensor;
 
 /// An affine or linear map of the last axis.
 ///
-/// If low-rank adapters of the weight are trained in its place, they get its records (see [`crate::nn::Adapter`]).
+/// If low-rank adapters are trained instead of the weight, they get its records (see
+/// [`crate::nn::Adapter`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
-    /// As `stored` says.
+    /// The weight, with axes in the order of `stored`.
     pub weight: ParamId,
     /// `[d_out]`
     pub bias: Option<ParamId>,
-    /// Which axis of the weight comes first.
+    /// The order of the weight's axes.
     pub stored: Stored,
 }
 
-/// Which axis of a stored weight comes first.
+/// The order of the axes of a stored weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// `[d_in, d_out]`, as Hugging Face's Conv1D.
@@ -71,7 +72,7 @@ impl Linear {
         weights.product(grad.reshape([batch * seq, d_out]), weight)
     }
 
-    /// `input` is there if the weight or its adapter is trained.
+    /// Leaves the records of the layer. `input` is given if the weight or its adapter is trained.
     fn leave_records<B: Kernels>(
         self,
         input: Option<Tensor<B, 3>>,
@@ -86,7 +87,8 @@ impl Linear {
             back.records(adapter.records(back.weights, input, grad));
             return;
         }
-        // The gradient of a weight is inputᵀ·grad, of one stored the other way round gradᵀ·input.
+        // The gradient of a weight is inputᵀ·grad, or gradᵀ·input if it is stored in the other
+        // order.
         let (input, grad) = match self.stored {
             Stored::InOut => (input, grad),
             Stored::OutIn => (grad, input),

@@ -1,7 +1,9 @@
-//! T5's relative position bias: one number a head and a bucket of distances, shared by all layers of a stack.
+//! T5's relative position bias: one number for each head and bucket of distances, shared by all
+//! layers of a stack.
 //!
 //! # References
-//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging Face's `T5Attention`.
+//! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging
+//! Face's `T5Attention`.
 
 use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var};
 use crate::tensor::{Int, Tensor, TensorData, from_host};
@@ -13,18 +15,20 @@ pub struct RelativeBias {
     pub table: ParamId,
     /// Number of buckets.
     pub buckets: usize,
-    /// Distances from here on share the last bucket.
+    /// Distance from which all distances share the last bucket.
     pub max_distance: usize,
-    /// Whether keys after the query have buckets of their own; else they are never seen.
+    /// Whether keys after the query have their own buckets. Otherwise they are never seen.
     pub bidirectional: bool,
 }
 
 impl RelativeBias {
-    /// The bias of every pair of places, to be added to the scores of each example. The queries are the last of the
-    /// positions that the keys are of. In generation after the first pass, the queries are one new position of each row.
+    /// Returns the bias of every pair of places, to be added to the scores of each example. The
+    /// queries are at the last of the keys' positions. In generation after the first pass, the
+    /// queries are one new position of each row.
     ///
-    /// Its gradient is one of its own shape an example, summed along the diagonals:
-    /// `[batch, heads, queries + keys − 1]`. It is summed over the layers that use the bias before anything is squared.
+    /// Each example has a gradient of the bias, summed along the diagonals:
+    /// `[batch, heads, queries + keys − 1]`. It is summed over the layers that use the bias before
+    /// anything is squared.
     ///
     /// # Shapes
     /// - output: `[heads, queries, keys]`
@@ -45,14 +49,14 @@ impl RelativeBias {
         })
     }
 
-    /// Buckets of every query and key.
+    /// Returns the buckets of every query and key.
     fn of_pairs(&self, queries: usize, keys: usize) -> Vec<usize> {
         let buckets = self.by_distance(queries, keys);
         let pair = |query: usize| (0..keys).map(move |key| key + queries - 1 - query);
         (0..queries).flat_map(pair).map(|at| buckets[at]).collect()
     }
 
-    /// The rows as queries, the keys up to the furthest of them, and the buckets of both.
+    /// Returns the rows as queries, the keys up to the furthest of them, and the buckets of both.
     fn of_rows(&self, positions: &[usize]) -> (usize, usize, Vec<usize>) {
         let keys = positions.iter().max().map_or(0, |furthest| furthest + 1);
         let row = |&position: &usize| (0..keys).map(move |key| self.bucket(key as i64 - position as i64));
@@ -74,12 +78,14 @@ impl RelativeBias {
         GradRecord::Explicit { param, grads: grads.reshape([batch, self.buckets * heads]) }
     }
 
-    /// Buckets of the distances key − query, from the last query's to the first key to the first query's to the last key.
+    /// Returns the buckets of the distances key − query, from the distance of the last query to the
+    /// first key up to that of the first query to the last key.
     fn by_distance(&self, queries: usize, keys: usize) -> Vec<usize> {
         (0..queries + keys - 1).map(|at| self.bucket(at as i64 - (keys as i64 - 1))).collect()
     }
 
-    /// The bucket of key − query: exact for small distances, logarithmic beyond, in single precision as the original.
+    /// Returns the bucket of key − query: exact for small distances and logarithmic beyond, in
+    /// single precision as in the original.
     fn bucket(&self, distance: i64) -> usize {
         let (buckets, first) = match self.bidirectional {
             true => (self.buckets / 2, if distance > 0 { self.buckets / 2 } else { 0 }),

@@ -1,7 +1,7 @@
-//! Root-mean-square normalisation: no mean is subtracted and no bias added.
+//! Root-mean-square normalisation: no mean is subtracted and no bias is added.
 //!
 //! # References
-//! Zhang & Sennrich 2019, <https://arxiv.org/abs/1910.07467>; T5's layer norm is this one.
+//! Zhang & Sennrich 2019, <https://arxiv.org/abs/1910.07467>; T5's layer norm is an RMS norm.
 
 use crate::nn::{Kernels, ParamId, Pass, Var, Weights};
 use crate::tensor::Tensor;
@@ -13,7 +13,7 @@ pub struct RmsNorm {
     pub gain: ParamId,
     /// Added to the mean square.
     pub epsilon: f64,
-    /// Whether the factor is 1 + gain, as Gemma's, instead of the gain itself.
+    /// Whether the factor is 1 + gain, as in Gemma, instead of the gain itself.
     pub unit_offset: bool,
 }
 

@@ -1,63 +1,66 @@
-//! Rotary positions: pairs of coordinates turned by an angle that grows with the position, so that the product of a
-//! query and a key depends on how far they are apart.
+//! Rotary positions: pairs of coordinates are rotated by an angle that grows with the position, so
+//! that the product of a query and a key depends on the distance between them.
 //!
 //! # References
-//! Su et al. 2021, <https://arxiv.org/abs/2104.09864>; coordinate i is paired with i + d/2, as Hugging Face's models.
-//! Scaling as `transformers`' `modeling_rope_utils.py`: linear of Chen et al. 2023, <https://arxiv.org/abs/2306.15595>; that
-//! of Llama 3.1, <https://arxiv.org/abs/2407.21783>; YaRN of Peng et al. 2023, <https://arxiv.org/abs/2309.00071>.
+//! Su et al. 2021, <https://arxiv.org/abs/2104.09864>; coordinate i is paired with i + d/2, as
+//! Hugging Face's models. Scaling as `transformers`' `modeling_rope_utils.py`: linear of Chen et
+//! al. 2023, <https://arxiv.org/abs/2306.15595>; that of Llama 3.1,
+//! <https://arxiv.org/abs/2407.21783>; YaRN of Peng et al. 2023,
+//! <https://arxiv.org/abs/2309.00071>.
 
 use std::f64::consts::TAU;
 
 use crate::nn::Kernels;
 use crate::tensor::{Tensor, from_host};
 
-/// Turns queries and keys. It has no parameters.
+/// Rotates queries and keys. It has no parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotary {
     /// Ratio of the longest wavelength to the shortest, 10,000 in most models.
     pub base: f64,
-    /// How many coordinates of a head are turned, an even number. The others stay as they are.
+    /// Number of a head's coordinates that are rotated, which is even. The others stay as they are.
     pub d_head: usize,
-    /// What is done to the frequencies, so that a model reads longer texts than it was first trained on.
+    /// Scaling of the frequencies, so that a model reads longer texts than it was first trained on.
     pub scaling: RotaryScaling,
 }
 
-/// How the frequencies of rotary positions are changed.
+/// The scaling of the frequencies of rotary positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RotaryScaling {
-    /// Not at all.
+    /// No scaling.
     None,
-    /// All are divided by the factor, as if positions were closer together.
+    /// Divides all frequencies by the factor, as if positions were closer together.
     Linear(f64),
-    /// Llama 3.1's: low frequencies are divided by the factor, high ones stay, and those between are interpolated.
+    /// Scaling of Llama 3.1: low frequencies are divided by the factor, high ones stay, and those
+    /// between are interpolated.
     Llama3 {
-        /// By how much frequencies are divided.
+        /// Divisor of the frequencies.
         factor: f64,
         /// Wavelengths from `original_context` / `low` on are long.
         low: f64,
-        /// Wavelengths up to `original_context` / `high` are short; above `low`.
+        /// Wavelengths up to `original_context` / `high` are short; `high` exceeds `low`.
         high: f64,
-        /// Tokens of the context that the model was trained with first.
+        /// Number of tokens of the context that the model was first trained with.
         original_context: f64,
     },
-    /// YaRN's: pairs that turn often within the original context stay, those that turn seldom are divided by the factor, and
-    /// those between are interpolated by their index.
+    /// Scaling of YaRN: pairs that rotate often within the original context stay, those that rotate
+    /// seldom are divided by the factor, and those between are interpolated by their index.
     Yarn {
-        /// By how much frequencies are divided.
+        /// Divisor of the frequencies.
         factor: f64,
-        /// How many turns are many.
+        /// Number of rotations from which a pair stays.
         fast: f64,
-        /// How many are few.
+        /// Number of rotations up to which a pair is divided.
         slow: f64,
-        /// Tokens of the context that the model was trained with first.
+        /// Number of tokens of the context that the model was first trained with.
         original_context: f64,
-        /// Factor of the turned queries and keys.
+        /// Factor of the rotated queries and keys.
         amplitude: f64,
     },
 }
 
 impl Rotary {
-    /// By how much an angle grows from one position to the next.
+    /// Returns the growth of an angle from one position to the next, in radians.
     fn frequency(&self, pair: usize) -> f64 {
         let d = self.d_head as f64;
         let frequency = self.base.powf(-2.0 * pair as f64 / d);
@@ -118,7 +121,7 @@ impl Rotary {
 }
 
 impl<B: Kernels> Angles<B> {
-    /// Each position turned by its angles.
+    /// Rotates each position by its angles.
     ///
     /// # Shapes
     /// - values, output: `[batch, heads, seq, d_head]`
@@ -126,7 +129,7 @@ impl<B: Kernels> Angles<B> {
         self.rotate(values, self.sin.clone())
     }
 
-    /// One position of each row turned by the row's angles.
+    /// Rotates one position of each row by the row's angles.
     ///
     /// # Shapes
     /// - values, output: `[rows, heads, 1, d_head]`
@@ -134,7 +137,7 @@ impl<B: Kernels> Angles<B> {
         self.turn(values.swap_dims(0, 2)).swap_dims(0, 2)
     }
 
-    /// Each position turned back: the gradient of [`Angles::turn`].
+    /// Rotates each position back: the gradient of [`Angles::turn`].
     pub fn turn_back(&self, values: Tensor<B, 4>) -> Tensor<B, 4> {
         self.rotate(values, self.sin.clone().neg())
     }
@@ -154,7 +157,8 @@ mod tests {
     use super::*;
     use crate::tensor::{DType, Flex, FlexDevice, TensorData, to_host_f64};
 
-    /// The product of a turned query and a turned key depends on their distance alone, and a turn keeps lengths.
+    /// The product of a rotated query and a rotated key depends on their distance alone, and a
+    /// rotation keeps lengths.
     #[test]
     fn rotary_products_depend_on_the_distance_alone() {
         let rotary = Rotary { base: 50.0, d_head: 6, scaling: RotaryScaling::None };

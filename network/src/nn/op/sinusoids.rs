@@ -1,7 +1,8 @@
 //! Positions as sines and cosines, which are not learned.
 //!
 //! # References
-//! Vaswani et al. 2017, <https://arxiv.org/abs/1706.03762>, section 3.5; all sines before all cosines, as Marian.
+//! Vaswani et al. 2017, <https://arxiv.org/abs/1706.03762>, section 3.5; all sines before all
+//! cosines, as in Marian.
 
 use super::add;
 use crate::nn::{Kernels, Pass, Var};

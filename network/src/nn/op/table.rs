@@ -12,7 +12,7 @@ pub struct TableLogits {
 }
 
 impl TableLogits {
-    /// The logits. They are not saved, so the gradient of the loss can take their memory.
+    /// Returns the logits. They are not saved, so the gradient of the loss can reuse their memory.
     ///
     /// # Shapes
     /// - input: `[batch, targets, d]`

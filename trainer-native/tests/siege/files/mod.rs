@@ -36,7 +36,8 @@ fn without_evaluation() -> Bench {
     bench
 }
 
-/// Figures that no step of the run wrote: the report, the card, the list of runs and the verification do not show them.
+/// No step of the run wrote these figures: the report, the card, the list of runs and the
+/// verification do not show them.
 #[test]
 fn no_command_believes_a_file_that_the_ledger_does_not_name() {
     let bench = without_evaluation();
@@ -83,7 +84,7 @@ fn no_command_believes_a_file_that_the_ledger_does_not_name() {
     let synthetic = bench.path("s.jsonl");
     let drawn = trainer(&["synthesize", folder, "--count", "1", "--out", synthetic.to_str().unwrap()]);
     assert!(!stderr(&drawn).contains("forged"), "labels were believed");
-    // An altered snapshot is not one of the run; one that was removed is none at all.
+    // An altered snapshot is refused, and a removed one is ignored.
     let snapshot = run.join("snapshots/4/config.json");
     let whole = std::fs::read(&snapshot).unwrap();
     std::fs::write(&snapshot, "{}").unwrap();
@@ -95,7 +96,7 @@ fn no_command_believes_a_file_that_the_ledger_does_not_name() {
     verified(&run);
 }
 
-/// Files that would change what the model says are refused where it is loaded.
+/// Files that would change the model's output are refused wherever it is loaded.
 #[test]
 fn no_model_is_loaded_with_a_file_that_the_run_did_not_write() {
     let bench = without_evaluation();
@@ -129,7 +130,8 @@ fn no_model_is_loaded_with_a_file_that_the_run_did_not_write() {
     assert_eq!(trainer(commands[0]).status.code(), Some(1));
 }
 
-/// What `export.json` once did: weights of another model under a digest of its own.
+/// An attack that `export.json` once made possible: weights of another model under a digest of its
+/// own.
 #[test]
 fn an_export_has_the_weights_of_the_run_in_a_format_that_its_first_line_names() {
     let bench = without_evaluation();
@@ -180,7 +182,7 @@ fn an_export_has_the_weights_of_the_run_in_a_format_that_its_first_line_names() 
     refused(&bench.path("f16"), "model.safetensors");
 }
 
-/// The card of an export follows from the run; other files beside it do not.
+/// The card of an export follows from the run. Other files beside it do not.
 #[test]
 fn what_is_altered_or_added_in_an_export_is_named() {
     let (bench, run) = common::finished_run();
@@ -196,7 +198,7 @@ fn what_is_altered_or_added_in_an_export_is_named() {
     let (text, json) = verified(&out);
     assert_eq!(json["not_covered"], json!(["README.md", "evil\u{1b}[2K.txt", "model.gguf", "report.html"]));
     assert!(text.contains("not covered by any digest: README.md") && !text.contains('\u{1b}'), "{text}");
-    // The certificate of another ε in a listing of runs.
+    // A certificate with another ε in a list of runs.
     let path = run.join("certificate.json");
     let original = std::fs::read_to_string(&path).unwrap();
     let mut certificate: Value = serde_json::from_str(&original).unwrap();

@@ -1,4 +1,4 @@
-//! Older states of a folder, and what others learn from the files and the memory of a run.
+//! Older states of a folder, and what others can learn from the files and the memory of a run.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn put_back(from: &Path, to: &Path) {
     assert!(status.unwrap().success());
 }
 
-/// Runs until so many steps are charged, and kills the process.
+/// Runs until `steps` steps are charged, and kills the process.
 fn killed_after(bench: &Bench, steps: usize, arguments: &[&str]) {
     let mut process =
         bench.command("run", arguments).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
@@ -40,7 +40,7 @@ fn long() -> Value {
     plan
 }
 
-/// A backup that is copied over the run, and one over the run that it was finished from, lose no charge.
+/// A backup that is copied over the run, or over the finished run, loses no charge.
 #[test]
 fn an_older_state_put_back_in_place_is_refused_while_the_run_lasts_and_after_it() {
     let bench = Bench::new(&long());
@@ -64,11 +64,11 @@ fn an_older_state_put_back_in_place_is_refused_while_the_run_lasts_and_after_it(
     is_refused(&["--resume"]);
     is_refused(&["--resume", "--copied"]);
     let message = stderr(&bench.run("run", &["--resume"]));
-    // The process may have been killed between a line and its note.
+    // The process may have been killed between a line and its record in the mirror.
     let had = |lines: usize| message.contains(&format!("had {lines} lines"));
     assert!(had(charged) || had(charged - 1), "{message}");
     put_back(&latest, &run);
-    // The note keeps no time and no text, and no other run's name.
+    // The mirror contains no time, no text, and no name of another run.
     let notes: Vec<_> = std::fs::read_dir(bench.path("state/trainer-native")).unwrap().collect();
     assert_eq!(notes.len(), 1);
     killed_after(&bench, charged + 10, &["--resume"]);
@@ -100,7 +100,8 @@ fn a_run_is_not_finished_twice_from_one_state() {
     assert!(stderr(&refused).contains("older state"), "{}", stderr(&refused));
 }
 
-/// No other user reads a run in progress, whatever the umask. What is finished has the umask's rights, and no time.
+/// No other user can read a run in progress, whatever the umask. A finished run has the umask's
+/// rights, and its files tell no time.
 #[cfg(unix)]
 #[test]
 fn a_run_is_its_owners_alone_until_it_is_finished_and_then_tells_no_time() {
@@ -146,7 +147,7 @@ fn a_run_is_its_owners_alone_until_it_is_finished_and_then_tells_no_time() {
     assert!(!ledger.contains("created_ns") && !ledger.contains("inode"), "the ledger has no clock");
 }
 
-/// All files and folders below a folder.
+/// Returns all files and folders below a folder.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -176,7 +177,8 @@ fn a_process_that_is_aborted_leaves_no_core_dump() {
     let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words[4..6], ["1", "1"], "{line}");
-    // The files of a process that may be dumped belong to its user; those of others, to root.
+    // The files of a process that may be dumped belong to its user. Those of other processes belong
+    // to root.
     if !is_root() {
         assert!(std::fs::read(format!("/proc/{}/environ", process.id())).is_err(), "memory can be read");
     }
@@ -197,7 +199,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// When a sweep's winner began would tell how many trials came before it.
+/// The time at which a sweep's winner began would tell how many trials came before it.
 #[cfg(unix)]
 #[test]
 fn a_published_sweep_tells_no_time_and_no_trial_of_it_begins_twice() {
@@ -240,7 +242,8 @@ fn a_published_sweep_tells_no_time_and_no_trial_of_it_begins_twice() {
     }
 }
 
-/// Two runs that go on from one copied folder spend apart. Oracle: the accountant on the steps of both ledgers.
+/// Two runs that continue from one copied folder spend separately. Oracle: the accountant on the
+/// steps of both ledgers.
 #[test]
 fn both_runs_that_went_on_from_a_copy_count_in_the_history() {
     let mut plan = long();
@@ -253,7 +256,7 @@ fn both_runs_that_went_on_from_a_copy_count_in_the_history() {
     bench.model("run", &["--resume"]);
     let refused = bench.run("copy", &["--resume"]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-    // The copy goes on where the notes of this computer are not read, as on another computer.
+    // The copy continues on another computer, which does not have the records of this one.
     let elsewhere = |arguments: &[&str]| {
         bench.command("copy", arguments).env("XDG_STATE_HOME", bench.path("elsewhere")).output().unwrap()
     };

@@ -1,4 +1,5 @@
-//! Canaries: public sequences of tokens that are planted in the training text, to see what a model keeps of them.
+//! Canaries: public sequences of tokens that are planted in the training text, to measure how much
+//! of them a model memorizes.
 
 mod secrets;
 
@@ -11,18 +12,20 @@ use super::{Dataset, WindowSpec};
 pub use secrets::Secret;
 pub use secrets::{Occurrences, Pattern, Secrets};
 
-/// What is planted in the training text of a run.
+/// Canaries that are planted in the training text of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Planting {
-    /// So many windows of random tokens, each a unit of its own that is planted by a fair coin.
+    /// Number of windows of random tokens. Each window is a unit of its own, planted if a fair coin
+    /// says so.
     Windows(u32),
-    /// The same with windows of one token each that no text has.
+    /// Windows of a single token, repeated, that no text contains. Each is a unit of its own,
+    /// planted if a fair coin says so.
     NewTokens {
         /// Number of canaries, and of tokens that the model's vocabulary grows by.
         new_tokens: u32,
     },
-    /// Sequences with a secret token, each planted as often as they say.
+    /// Sequences with a secret token. Each is planted as often as its level says.
     Secrets(Box<Secrets>),
 }
 
@@ -43,7 +46,7 @@ impl Planting {
         }
     }
 
-    /// Most units that are invented.
+    /// Returns the largest number of units that are invented.
     pub(crate) fn units(&self) -> u64 {
         match self {
             Self::Windows(count) | Self::NewTokens { new_tokens: count } => u64::from(*count),
@@ -51,7 +54,7 @@ impl Planting {
         }
     }
 
-    /// What the certificate says of the canaries.
+    /// Returns the certificate's sentence about the canaries.
     pub(crate) fn statement(&self, sampling: plan::Sampling) -> String {
         let planted = match self {
             _ if self.is_inserted() => {
@@ -66,7 +69,7 @@ impl Planting {
     }
 }
 
-/// As the command line asks for it, with a blank at the end.
+/// Formats the canaries as arguments of the command line, with a blank at the end.
 impl fmt::Display for Planting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -82,15 +85,15 @@ impl fmt::Display for Planting {
 pub struct CanaryTokens {
     /// Size of the tokenizer's vocabulary.
     pub vocab_size: usize,
-    /// The tokens that stand for text.
+    /// The tokens that represent text. Special tokens are left out.
     pub of_text: Vec<u32>,
 }
 
-/// The canaries of a run. They are public, but whoever guesses the coins must not have read them.
+/// The canaries of a run. They are public, but the guesser of the coins must not have read them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Canaries {
-    /// What is planted.
+    /// The canaries that are planted.
     pub planting: Planting,
     /// Seed of tokens and coins.
     pub seed: u64,
@@ -105,7 +108,7 @@ impl Canaries {
         }
     }
 
-    /// Number of windows that a coin decides about.
+    /// Number of windows, each of which is planted if a coin says so.
     fn count(&self) -> u32 {
         match self.planting {
             Planting::Windows(count) | Planting::NewTokens { new_tokens: count } => count,
@@ -113,8 +116,8 @@ impl Canaries {
         }
     }
 
-    /// One window for each canary, of the length of the run's longest windows: of uniformly drawn tokens, or of one token
-    /// beyond the vocabulary's.
+    /// Returns one window for each canary, as long as the run's longest windows. Its tokens are
+    /// drawn uniformly, or are one token beyond the vocabulary.
     pub fn windows(&self, vocab_size: usize, spec: WindowSpec) -> Vec<Vec<u32>> {
         let rng = TestRng::from_seed(self.seed);
         let length = spec.length + usize::from(spec.overlaps);
@@ -128,17 +131,17 @@ impl Canaries {
         (0..self.count()).map(window).collect()
     }
 
-    /// Whether each canary was planted: a fair coin each.
+    /// Returns whether each canary is planted, as decided by fair coins.
     pub fn planted(&self) -> Vec<bool> {
         let mut coins = TestRng::from_seed(self.seed).stream(Purpose::Audit, 0, 2);
         (0..self.count()).map(|_| coins.below(2) == 1).collect()
     }
 
-    /// Plants them in the plan's units.
+    /// Plants the canaries in the plan's units.
     ///
-    /// Where the number of units is public, invented units take the place of the last ones, and a unit without tokens stands
-    /// for a canary that is left out: each coin decides about the contribution of one unit. Elsewhere they are added, and a
-    /// canary that is left out is no unit at all.
+    /// If the number of units is public, invented units replace the last ones, and a unit without
+    /// tokens stands for a canary that is left out: each coin decides about the contribution of one
+    /// unit. Otherwise invented units are added, and no unit stands for a canary that is left out.
     pub(crate) fn plant(
         &self,
         mut dataset: Dataset,
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!(windows.len(), 2000);
     }
 
-    /// The gradient of a token that no text has tells its canary from all others.
+    /// The gradient of a token that no text contains tells its canary from all others.
     #[test]
     fn each_new_token_is_beyond_the_vocabulary_and_of_one_canary_alone() {
         let canaries = Canaries { planting: Planting::NewTokens { new_tokens: 3 }, seed: 9 };
@@ -200,7 +203,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Canaries>(&text).unwrap(), canaries);
     }
 
-    /// Where the number of units is public, coins change contributions and not the number.
+    /// If the number of units is public, coins change the contributions and not the number.
     #[test]
     fn canaries_take_the_place_of_units_where_their_number_is_public() {
         let canaries = Canaries { planting: Planting::Windows(40), seed: 9 };

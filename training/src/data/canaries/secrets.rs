@@ -12,27 +12,27 @@ use sha2::{Digest, Sha256};
 
 use crate::data::WindowSpec;
 
-/// Which secrets are planted, and how often.
+/// The secrets that are planted, and their frequencies.
 ///
-/// There are secrets of each pattern and each number of occurrences, and of each pattern some that occur nowhere.
+/// Each pattern has secrets for each number of occurrences, and some that occur nowhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secrets {
-    /// Where hints and the secret stand.
+    /// Places of the hints and the secret in a sequence.
     pub patterns: Vec<Pattern>,
     /// Number of secrets of each pattern and each number of occurrences.
     pub each: u32,
-    /// How often a secret occurs.
+    /// Frequencies of the secrets.
     pub occurrences: Occurrences,
 }
 
-/// How often a secret occurs.
+/// Frequencies of secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Occurrences {
-    /// In so many additional units, which hold nothing else.
+    /// Numbers of additional units that hold a copy of the secret and nothing else.
     Copies(Vec<u32>),
-    /// At a random place of each unit with this probability.
+    /// Probabilities with which a unit holds the secret, at a random place.
     Probabilities(Vec<f64>),
 }
 
@@ -46,7 +46,7 @@ pub struct Pattern {
     after: usize,
 }
 
-/// Most tokens of a pattern.
+/// Largest number of tokens in a pattern.
 const LONGEST: usize = 16;
 
 impl Pattern {
@@ -95,7 +95,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// One secret among its hints.
+/// A secret among its hints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Secret {
     /// Index of its pattern.
@@ -114,17 +114,18 @@ impl Secret {
         self.tokens[self.place]
     }
 
-    /// A record that holds nothing else, as a unit of its own.
+    /// Makes a record that holds the secret with its hints and nothing else, as a unit of its own.
     pub fn record(&self, spec: WindowSpec) -> Vec<u32> {
         let first = if spec.overlaps { vec![spec.eos] } else { Vec::new() };
         [first.as_slice(), &self.tokens, &[spec.eos]].concat()
     }
 }
 
-/// Where a unit would hold each secret.
+/// The place of a secret in a unit that holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slot {
-    /// A number from 0 to 1: a secret of probability p is planted here if it is below p.
+    /// A uniform number from 0 to 1. A secret of probability p is planted if this number is below
+    /// p.
     pub chance: f64,
     /// Number of the unit's tokens before the secret's sequence.
     pub gap: usize,
@@ -138,7 +139,8 @@ impl Slot {
 }
 
 impl Secrets {
-    /// How often secrets occur: copies or probabilities. The first are the secrets that occur nowhere.
+    /// Returns the numbers of copies or the probabilities with which secrets occur. The first level
+    /// is 0: its secrets occur nowhere.
     pub fn levels(&self) -> Vec<f64> {
         let planted: Vec<f64> = match &self.occurrences {
             Occurrences::Copies(copies) => copies.iter().copied().map(f64::from).collect(),
@@ -173,15 +175,15 @@ impl Secrets {
         secrets
     }
 
-    /// The units of all copies: each a record that is a secret with its hints.
+    /// Returns the units of all copies. Each is a record that holds one secret with its hints.
     pub(super) fn copies(&self, drawn: &[Secret], spec: WindowSpec) -> Vec<Vec<u32>> {
         let levels = self.levels();
         let copies = |secret: &Secret| vec![secret.record(spec); levels[secret.level] as usize];
         drawn.iter().flat_map(copies).collect()
     }
 
-    /// The tokens of a unit with the secrets that are planted in it. The secret with the index `also` is planted in any case;
-    /// its hints begin at the place that is returned beside the tokens.
+    /// Returns the tokens of a unit with the secrets that are planted in it, and the place at which
+    /// the hints of secret `also` begin. That secret is planted in any case.
     pub fn inserted(
         &self,
         drawn: &[Secret],
@@ -206,11 +208,12 @@ impl Secrets {
         (all, place)
     }
 
-    /// Where a unit with these tokens would hold each of `count` secrets: before its last token and, where `spec` has the
-    /// end-of-text token precede a text, after its first.
+    /// Returns the place in a unit with these tokens of each of `count` secrets: before the unit's
+    /// last token and, if `spec` puts the end-of-text token before a text, after its first.
     ///
-    /// This depends on the unit's own tokens alone: adding or removing another unit changes nothing here, so a run with
-    /// secrets keeps the guarantee of the same run without them, though the seed is public.
+    /// This depends on the unit's own tokens alone: adding or removing another unit changes nothing
+    /// here, so a run with secrets keeps the guarantee of the same run without them, though the
+    /// seed is public.
     pub fn slots(seed: u64, tokens: &[u32], spec: WindowSpec, count: usize) -> Vec<Slot> {
         let mut hash = Sha256::new();
         tokens.iter().for_each(|token| hash.update(token.to_le_bytes()));
@@ -224,7 +227,7 @@ impl Secrets {
     }
 }
 
-/// As the options of the command line.
+/// Formats the secrets as options of the command line.
 impl fmt::Display for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |values: Vec<String>| values.join(",");
@@ -272,7 +275,8 @@ mod tests {
         assert_ne!(drawn, secrets.draw(2, &[5, 6, 7]));
     }
 
-    /// The guarantee rests on this: what is inserted into a unit follows from the unit alone.
+    /// The guarantee rests on this property: what is inserted into a unit depends on that unit
+    /// alone.
     #[test]
     fn slots_depend_on_the_unit_alone_and_are_uniform() {
         let slots = |tokens: &[u32]| Secrets::slots(3, tokens, SPEC, 4000);

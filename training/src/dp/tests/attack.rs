@@ -1,8 +1,9 @@
-//! The low bits of a released gradient as evidence of what was summed (Mironov 2012,
+//! Tests what the low bits of a released gradient reveal about the sum (Mironov 2012,
 //! <https://doi.org/10.1145/2382196.2382264>).
 //!
-//! The attacker knows every example but one, and so two candidates for the sum. Noise in floating point cannot turn every sum
-//! into every output: some outputs refute a candidate with certainty.
+//! The attacker knows every example but one, and therefore two candidates for the sum.
+//! Floating-point noise cannot turn every sum into every output, so some outputs refute a candidate
+//! with certainty.
 
 use super::*;
 
@@ -51,7 +52,7 @@ impl Candidates {
         self.sums[candidate].iter().map(|&sum| (f64::from(sum) / self.grid.unit()).round() as i64).collect()
     }
 
-    /// The share of elements that no noise of 32 bits leads to from each candidate.
+    /// Returns the share of elements that no 32-bit noise can produce from each candidate.
     fn refuted(&self, released: &[f32]) -> [f64; 2] {
         [0, 1].map(|candidate| {
             let pairs = released.iter().zip(&self.sums[candidate]);
@@ -81,8 +82,9 @@ fn low_bits_refute_a_false_candidate_under_the_old_noise_and_none_under_the_new(
     assert!((of_true - of_false).abs() < tolerance, "{of_true} {of_false}");
 }
 
-/// Where the release is a whole number of units in 24 bits, every bit of output − candidate is a bit of the noise. χ² of the
-/// lowest 6 bits has 63 degrees of freedom; above 140 with a probability below 1e-6.
+/// If the release is a whole number of units in 24 bits, every bit of output − candidate is a bit
+/// of the noise. χ² of the lowest 6 bits has 63 degrees of freedom; it exceeds 140 with a
+/// probability below 1e-6.
 #[test]
 fn the_lowest_bits_of_the_noise_are_uniform_under_both_candidates() {
     let candidates = Candidates::new();

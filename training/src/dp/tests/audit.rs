@@ -1,15 +1,19 @@
-//! An audit of the private step in the space of gradients: what the step leaks, held against what the accountant certifies.
+//! An audit of the private step in the space of gradients: it compares what the step leaks with
+//! what the accountant certifies.
 //!
-//! The gradient of one unit has a known direction, and those of all others the opposite one. The auditor sees every noisy sum
-//! along this direction and says whether the unit took part. Over many independent runs, the rates of its true and false
-//! claims have Clopper–Pearson bounds. A true positive rate above the largest one that the certified δ(ε) allows at the false
-//! positive rate refutes the certificate.
+//! The gradient of one unit has a known direction, and those of all others the opposite one. The
+//! auditor sees every noisy sum along this direction and says whether the unit took part. Over many
+//! independent runs, the rates of its true and false claims have Clopper–Pearson bounds. A true
+//! positive rate above the largest one that the certified δ(ε) allows at the false positive rate
+//! refutes the certificate.
 //!
-//! Broken trainers exist in this module alone. They change what the step is given, never the step.
+//! Broken trainers exist only in this module. They change the input of the step, never the step
+//! itself.
 //!
 //! # References
-//! Nasr et al. 2021, <https://arxiv.org/abs/2101.04535>; Nasr et al. 2023, <https://arxiv.org/abs/2302.07956>. Shuffled batches
-//! charged as Poisson samples: Annamalai et al. 2024, <https://arxiv.org/abs/2411.10614>.
+//! Nasr et al. 2021, <https://arxiv.org/abs/2101.04535>; Nasr et al. 2023,
+//! <https://arxiv.org/abs/2302.07956>. Shuffled batches charged as Poisson samples: Annamalai et
+//! al. 2024, <https://arxiv.org/abs/2411.10614>.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +28,7 @@ use serde_json::json;
 use super::*;
 use crate::network_tests::testing::network;
 
-/// Units of the text, of which each batch has one on average.
+/// Number of units of the text. Each batch has one of them on average.
 const UNITS: u64 = 8;
 const STEPS: u64 = 8;
 const NOISE_MULTIPLIER: f64 = 0.5;
@@ -33,7 +37,7 @@ const ROWS: usize = 4;
 /// The δ at which ε is reported.
 const DELTA: f64 = 1e-3;
 
-/// What is wrong with a trainer.
+/// The fault of a trainer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Nothing,
@@ -41,7 +45,7 @@ enum Fault {
     HalfTheNoise,
     /// Batches of a shuffled pass are charged as Poisson samples.
     ShuffledAsPoisson,
-    /// Every step adds the noise of the first.
+    /// Every step adds the noise of the first step.
     NoiseReused,
     /// Micro-batches are filled with copies of the last example.
     PaddingRepeated,
@@ -58,7 +62,7 @@ const FAULTS: [Fault; 5] = [
 /// A trainer under audit.
 struct Audit {
     fault: Fault,
-    /// What is charged.
+    /// The mechanism whose event is charged.
     certified: Box<dyn TrainingMechanism>,
     relation: NeighboringRelation,
 }
@@ -83,7 +87,8 @@ struct Target {
 }
 
 impl Target {
-    /// Of two tokens, the gradient of the logits for one target is minus that for the other, up to its length.
+    /// For a vocabulary of two tokens, the gradient of the logits for one target is minus that for
+    /// the other, up to its length.
     fn new() -> Self {
         let sizes =
             json!({ "family": "feed_forward", "d_model": 2, "history": 1, "hidden": [2], "context": 1 });
@@ -163,7 +168,7 @@ impl Audit {
         (0..STEPS).map(release).collect()
     }
 
-    /// One noisy sum.
+    /// Takes one step and returns its noisy sum along the target's direction.
     fn step(&self, target: &Target, mut examples: Vec<Example>, step: u64, rng: &TestRng) -> f64 {
         if let (Fault::PaddingRepeated, Some(last)) = (self.fault, examples.last().cloned()) {
             examples.resize(examples.len().next_multiple_of(ROWS), last);
@@ -193,10 +198,10 @@ const STATISTICS: [fn(&[f64]) -> f64; 3] = [
     |sums| sums.iter().copied().fold(f64::MIN, f64::max),
     |sums| sums.iter().copied().fold(f64::MIN, f64::max) - sums.iter().copied().fold(f64::MAX, f64::min),
 ];
-/// Values of a statistic from which the auditor claims a member.
+/// Values of a statistic above which the auditor claims a member.
 const THRESHOLDS: [f64; 6] = [0.3, 0.5, 0.7, 1.0, 1.5, 2.5];
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Copy, Debug)]
 struct Finding {
     refuted: bool,
@@ -204,12 +209,12 @@ struct Finding {
     certified_epsilon: f64,
 }
 
-/// How much an audit takes and proves.
+/// The cost of an audit, and the strength of its result.
 #[derive(Clone, Copy)]
 struct Effort {
     /// Runs of each world.
     runs: u64,
-    /// Probability that a certificate that holds is refuted.
+    /// Probability that a valid certificate is refuted.
     false_alarm: f64,
 }
 
@@ -267,7 +272,8 @@ fn show(name: &str, findings: &[Finding]) {
     );
 }
 
-/// PITFALLS 1, 5, 6, 11. In a campaign, for `CAMPAIGN_MINUTES`: more runs, one seed after the other, and every sampling.
+/// PITFALLS 1, 5, 6, 11. A campaign of `CAMPAIGN_MINUTES` has more runs, one seed after the other,
+/// and every sampling scheme.
 #[test]
 fn audits_catch_broken_trainers_and_no_right_one() {
     let minutes = std::env::var("CAMPAIGN_MINUTES").ok().map(|minutes| minutes.parse::<u64>().unwrap());

@@ -1,4 +1,5 @@
-//! Sums in integers: what one example can move, and what changes no bit.
+//! Tests of sums in integers: how far one example can move them, and what does not change any of
+//! their bits.
 
 use plan::{Adaptive, Automatic};
 
@@ -33,7 +34,8 @@ fn square_of_difference(a: &[i64], b: &[i64]) -> u128 {
     a.iter().zip(b).map(|(a, b)| u128::from(a.abs_diff(*b)).pow(2)).sum()
 }
 
-/// All families and objectives, all ways of clipping, micro-batches of 1 and 4: without any tolerance.
+/// The property holds without tolerance for all families and objectives, all ways of clipping, and
+/// micro-batches of 1 and 4.
 #[test]
 fn one_example_moves_an_exact_sum_by_at_most_the_clip_norm_in_integers() {
     let families = [
@@ -107,8 +109,9 @@ fn threads_change_no_bit_of_a_fast_sum() {
     assert_eq!(one, of_lot.parts);
 }
 
-/// By how much of the clip norm removing one of `units` examples moves a fast sum beyond it, at most: rounding alone, because
-/// the norms of clipped gradients are 1e-5 below the clip norm, which is taken out.
+/// Returns the largest share of the clip norm by which removing one of `units` examples moves a
+/// fast sum beyond it. Only rounding contributes: the norms of clipped gradients are 1e-5 below the
+/// clip norm, and this margin is subtracted.
 fn excess(units: usize, rows: usize) -> f64 {
     let (model, weights) = model(Gpt2Config { context: 12, d_model: 16, d_ff: 32, ..small() }, 36);
     let mut source = TestRng::from_seed(37).stream(Purpose::Data, 0, 0);
@@ -144,7 +147,7 @@ fn regrouping_moves_a_fast_sum_by_less_than_the_certificate_says() {
     }
 }
 
-/// Gradients that single precision measures badly, and some that are no numbers.
+/// The gradients are ones that single precision measures badly, and some that are not numbers.
 #[test]
 fn no_gradient_is_longer_than_the_clip_norm_in_integers() {
     let specs = [ParamSpec {
@@ -182,7 +185,8 @@ fn exact_sums_are_the_clipped_sums() {
     assert!(relative_distance(&got, &want) < 2e-5);
 }
 
-/// Positions cancel, and rounding leaves a residue that automatic clipping would scale up to any length.
+/// Positions cancel, and rounding leaves a residue that automatic clipping would scale up without
+/// limit.
 #[test]
 fn a_gradient_that_cancels_is_not_scaled_beyond_the_clip_norm() {
     let specs = [ParamSpec {

@@ -1,4 +1,4 @@
-//! The guarantees of a step, each held against the loop over single examples or the definition.
+//! Tests of a step's guarantees against the loop over single examples or the definition.
 
 mod attack;
 mod audit;
@@ -68,7 +68,7 @@ fn clipped_sum_equals_the_loop_over_single_examples() {
     }
 }
 
-/// Long examples of narrow matrices: there whole gradients cost less than factors.
+/// Examples are long and matrices narrow, so that whole gradients cost less than factors.
 #[test]
 fn clipped_sum_equals_the_loop_where_gradients_are_held_whole() {
     let shape = Gpt2Config { context: 70, d_model: 4, heads: 1, d_ff: 8, ..small() };
@@ -94,7 +94,8 @@ fn clipped_sum_equals_the_loop_in_double_precision() {
     let weights = weights.cast(FloatDType::F64);
     let bound = median_norm(&model, &weights, &ragged_lot());
     let want = clipped_sum_by_loop(&model, &weights, &ragged_lot(), bound, &DEVICE);
-    // Factors are f32 and norms are rounded up by 1e-5: both are taken out by a bound that nothing reaches.
+    // Factors are f32 and norms are rounded up by 1e-5. A bound above all norms removes both
+    // effects.
     let got = clipped(&model, &weights, &ragged_lot(), 4, 1e6);
     let all = clipped_sum_by_loop(&model, &weights, &ragged_lot(), 1e6, &DEVICE);
     assert!(relative_distance(&got, &all) < 1e-12);
@@ -282,7 +283,8 @@ fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     let n = empty.len() as f64;
     let ratio = empty.iter().map(|z| (z * 8.0).powi(2)).sum::<f64>() / n / (2.0_f64 * 0.5).powi(2);
     assert!((ratio - 1.0).abs() < 4.9 * (2.0 / n).sqrt(), "{ratio}");
-    // What is left without the noise is the clipped sum over the plan's constant, not over the nine drawn.
+    // Without the noise, the result is the clipped sum divided by the plan's constant, not by the
+    // nine drawn examples.
     let signal: Vec<f64> = full.iter().zip(&empty).map(|(a, b)| (a - b) * 8.0).collect();
     let want = clipped(&model, &weights, &ragged_lot(), 4, 0.5);
     assert!(relative_distance(&signal, &want) < 1e-4);

@@ -1,4 +1,5 @@
-//! The ways to clip: each moves the sum by at most the clip norm, and the count that one of them releases is paid for.
+//! Tests of the ways to clip: each moves the sum by at most the clip norm, and the step's budget
+//! pays for the count that adaptive clipping releases.
 
 use plan::{Adaptive, Automatic};
 
@@ -78,7 +79,7 @@ fn noisy_step(noise_multiplier: f64, l2_clip_norm: f64, expected_batch_size: f64
     DpStep { noise, l2_clip_norm, expected_batch_size, learning_rate: 0.0, step }
 }
 
-/// One step's gradient and the clip norm that follows it.
+/// Returns the gradient of one step and the clip norm that follows it.
 fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (Vec<f64>, Option<f64>) {
     let (model, weights) = model(small(), 6);
     let step = noisy_step(0.6, bound, 1.0, number);
@@ -88,7 +89,8 @@ fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (V
     (gradient.into_parts().into_iter().flat_map(to_host_f64).collect(), next)
 }
 
-/// The count is paid out of the step's own event: 1/σ² = 1/σ_Δ² + 1/(2σ_b)². Oracle: sample variances of both noises.
+/// The step's own event pays for the count: 1/σ² = 1/σ_Δ² + 1/(2σ_b)². Oracle: sample variances of
+/// both noises.
 #[test]
 fn count_and_gradient_together_cost_the_steps_event() {
     let clipping = Clipping::Adaptive(ADAPTIVE);
@@ -98,7 +100,7 @@ fn count_and_gradient_together_cost_the_steps_event() {
         let (noise, next) = step(&[], number, bound, clipping);
         square += noise.iter().map(|z| (z / bound).powi(2)).sum::<f64>();
         elements += noise.len() as f64;
-        // Without an example the share unclipped is ½ and the noise of the count.
+        // Without examples, the unclipped share is ½ plus the noise of the count.
         logs += (next.unwrap() / bound).ln().powi(2);
     }
     let of_gradient = square / elements;
@@ -130,11 +132,12 @@ fn one_example_moves_the_unclipped_count_by_a_half() {
     }
 }
 
-/// From far above and far below, the clip norm comes near the median of the norms.
+/// The clip norm approaches the median of the norms from far above and from far below.
 #[test]
 fn the_clip_norm_follows_the_quantile() {
     let (model, weights) = model(small(), 6);
-    // Of nine examples two have no target, so that the median of all is that of the second of seven.
+    // Two of nine examples have no target, so the median of all nine norms is the second of the
+    // other seven.
     let median = median_norm(&model, &weights, &ragged_lot());
     for start in [100.0, 0.1] {
         let mut bound = start * median;

@@ -44,7 +44,7 @@ fn total_noise_has_variance_sigma_squared_c_squared_for_any_number_of_ranks_and_
         // χ²/n has standard deviation √(2/n); 4.9 of them are α = 1e-6.
         let tolerance = 4.9 * (2.0 / n).sqrt();
         assert!((ratio - 1.0).abs() < tolerance, "{ranks}: {ratio}");
-        // Noise of σ√P or σ/√P a rank, as in systems that count their ranks wrongly.
+        // Noise of σ√P or σ/√P for each rank, as in systems that count their ranks wrongly.
         for wrong in [2.0, 0.5, ranks as f64, 1.0 / ranks as f64].into_iter().filter(|wrong| *wrong != 1.0) {
             assert!((ratio * wrong - 1.0).abs() > tolerance, "{wrong}");
         }
@@ -54,8 +54,8 @@ fn total_noise_has_variance_sigma_squared_c_squared_for_any_number_of_ranks_and_
 
 #[test]
 fn ranks_release_the_bits_that_one_process_releases_also_where_some_have_no_examples() {
-    // Nine examples in micro-batches of 4 are three of these; the fourth rank has none, and in micro-batches of 16 one rank
-    // has all.
+    // Nine examples in micro-batches of 4 fill three ranks, and the fourth has none. In
+    // micro-batches of 16, one rank has all examples.
     for (examples, rows) in [(ragged_lot(), 4), (ragged_lot(), 16), (Vec::new(), 4)] {
         let alone = on_ranks(1, |ranks| gradient(&examples, rows, ranks)).remove(0);
         for count in 2..=4 {
@@ -65,7 +65,7 @@ fn ranks_release_the_bits_that_one_process_releases_also_where_some_have_no_exam
     }
 }
 
-/// A sum that does not fit on one rank is refused on all: no rank waits for another.
+/// If a sum does not fit on one rank, all ranks refuse it: no rank waits for another.
 #[test]
 fn an_overflow_on_one_rank_ends_the_step_on_all() {
     let specs =

@@ -1,4 +1,4 @@
-//! Beam search: the best of several texts that grow side by side.
+//! Beam search: the best of several texts that are extended in parallel.
 //!
 //! It keeps and ends texts exactly as `transformers` does, so that both find the same texts.
 
@@ -13,18 +13,18 @@ pub struct Beams {
     pub width: usize,
     /// A finished text's log-probability is divided by its length to this power: above 0 favours long texts.
     pub length_penalty: f64,
-    /// When to stop.
+    /// The condition that ends the search early.
     pub early_stopping: EarlyStopping,
 }
 
-/// When a search stops before the longest length.
+/// The condition that ends a search before the longest length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyStopping {
-    /// As soon as there are as many finished texts as beams.
+    /// There are as many finished texts as beams.
     Full,
-    /// When no growing text can beat the worst finished one at its present length.
+    /// No growing text can beat the worst finished one at its present length.
     Unlikely,
-    /// When no growing text can beat the worst finished one at any length.
+    /// No growing text can beat the worst finished one at any length.
     Impossible,
 }
 
@@ -57,7 +57,8 @@ impl Search {
         Self { growing: vec![Scored { tokens: Vec::new(), score: 0.0 }], finished: Vec::new(), done: false }
     }
 
-    /// Takes the logits of each growing text's next token. Returns the text that each new growing text continues.
+    /// Takes the logits of each growing text's next token. Returns the index of the text that each
+    /// new text extends.
     fn advance(
         &mut self,
         prompt: &Prompt,

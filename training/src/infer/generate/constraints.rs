@@ -1,17 +1,19 @@
-//! What a generated text may and may not contain.
+//! Constraints on the tokens of a generated text.
 
 /// Limits on generated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Constraints {
-    /// Most generated tokens. The end-of-text token ends a text earlier.
+    /// Largest number of generated tokens. The end-of-text token may end a text earlier.
     pub most: usize,
-    /// Fewest generated tokens: the end-of-text token does not come before.
+    /// Smallest number of generated tokens. The end-of-text token does not occur before.
     pub least: usize,
-    /// No run of so many tokens occurs twice in a text, its prompt included; 0 for no such limit.
+    /// Length of the runs of tokens that may not occur twice in a text, its prompt included; 0 for
+    /// no such limit.
     pub no_repeat_ngram: usize,
     /// The end-of-text token.
     pub end: u32,
-    /// Tokens from here on stand for nothing: a checkpoint's vocabulary may be longer than its tokenizer's.
+    /// Number of known tokens. Later ids have no token, because a checkpoint's vocabulary may be
+    /// longer than its tokenizer's.
     pub known: usize,
 }
 
@@ -30,7 +32,7 @@ impl Constraints {
     }
 }
 
-/// Tokens that would complete a run of `n` tokens that `written` has already.
+/// Returns the tokens that would complete a run of `n` tokens which `written` already contains.
 fn repeating(written: &[u32], n: usize) -> impl Iterator<Item = u32> {
     let last = written.len().checked_sub(n.saturating_sub(1)).filter(|_| n > 0).map(|from| &written[from..]);
     let completing = move |run: &[u32]| {

@@ -1,4 +1,4 @@
-//! Logits of texts that grow token by token, in one batch.
+//! Computes the logits of texts that grow token by token, in one batch.
 
 use crate::infer::{InferenceError, InferenceModel};
 use network::Example;
@@ -6,10 +6,11 @@ use network::model::{Batch, Predictions, Shape};
 use network::nn::{Cache, Kernels};
 use network::tensor::to_host;
 
-/// What a text begins with.
+/// The beginning of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// Read by the encoder; empty without one. Only the last `context` tokens are read.
+    /// The tokens that the encoder reads; empty without an encoder. Only the last `context` tokens
+    /// are read.
     pub encoder_input: Vec<u32>,
     /// The first tokens of the text: at least one.
     pub written: Vec<u32>,
@@ -22,12 +23,12 @@ pub struct Prompt {
 pub(crate) struct Decoding<'a, B: Kernels> {
     model: &'a InferenceModel<B>,
     cache: Cache<B>,
-    /// Of each row its place in the cache, unless its text has outgrown the context.
+    /// Each row's place in the cache. A text that has outgrown the context has none.
     places: Vec<Option<usize>>,
 }
 
 impl<'a, B: Kernels> Decoding<'a, B> {
-    /// Reads the prompts. Returns the logits of each one's next token.
+    /// Reads the prompts. Returns the logits of the next token of each.
     pub fn start(
         model: &'a InferenceModel<B>,
         prompts: &[Prompt],
@@ -42,7 +43,8 @@ impl<'a, B: Kernels> Decoding<'a, B> {
         Ok((Self { model, cache: Cache::join(caches), places }, logits))
     }
 
-    /// Logits of the token after each text. Text i is that of the previous call's row `parents[i]` and one token.
+    /// Returns the logits of the token after each text. Text i is the text of the previous call's
+    /// row `parents[i]` and one more token.
     ///
     /// The text of an encoder–decoder must fit the decoder ([`InferenceModel::most_written`]).
     pub fn next_logits(
@@ -72,18 +74,19 @@ impl<'a, B: Kernels> Decoding<'a, B> {
 }
 
 impl<B: Kernels> InferenceModel<B> {
-    /// The longest text that the model predicts without moving positions.
+    /// Returns the length of the longest text that the model predicts without moving positions.
     fn text_context(&self) -> usize {
         let shape = self.network.shape();
         shape.decoder.unwrap_or(shape.input)
     }
 
-    /// Most tokens that can be generated: [`None`] without a limit.
+    /// Returns the largest number of tokens that can be generated, or [`None`] without a limit.
     pub(crate) fn most_written(&self) -> Option<usize> {
         self.network.shape().decoder
     }
 
-    /// Most tokens of a prompt that is read whole and continued by so many tokens; [`None`] if the model writes fewer.
+    /// Returns the largest number of tokens of a prompt that is read whole and continued by
+    /// `continuation` tokens, or [`None`] if the model writes fewer.
     pub fn longest_prompt(&self, continuation: usize) -> Option<usize> {
         let shape = self.network.shape();
         match shape.decoder {
@@ -93,7 +96,8 @@ impl<B: Kernels> InferenceModel<B> {
         }
     }
 
-    /// Most tokens of an answer to each of these prompts, none of which is longer than the context.
+    /// Returns the largest number of tokens of an answer to each of these prompts, none of which is
+    /// longer than the context.
     pub(crate) fn most_answered(&self, prompts: &[Prompt]) -> usize {
         let longest = prompts.iter().map(|prompt| prompt.written.len()).max().unwrap_or(0);
         let unread = || (self.text_context() + 1).saturating_sub(longest).max(1);

@@ -26,40 +26,41 @@ use crate::RunError;
 use crate::objective::{Generation, end_of_text};
 use network::nn::Kernels;
 
-/// How to generate text.
+/// Settings of text generation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Most tokens of a text. The end-of-text token ends it earlier, and so does the longest output of a decoder.
+    /// Largest number of tokens of a text. The end-of-text token may end it earlier, and so may the
+    /// longest output of a decoder.
     pub tokens: usize,
     /// Fewest tokens.
     pub min_tokens: usize,
-    /// No run of so many tokens occurs twice in a text; 0 for no such limit.
+    /// Length of the runs of tokens that may not occur twice in a text; 0 for no such limit.
     pub no_repeat_ngram: usize,
-    /// How tokens are chosen.
+    /// The way in which tokens are chosen.
     pub strategy: Strategy,
     /// Number of prompts that are continued at a time. Affects speed and memory only.
     pub batch: usize,
     /// Makes sampled text reproducible.
     pub seed: Option<u64>,
-    /// Number of the first prompt among those of the seed.
+    /// Index of the first prompt in the random streams of the seed.
     pub first: u64,
 }
 
-/// How tokens are chosen.
+/// The way in which tokens are chosen.
 #[derive(Clone, Copy, Debug)]
 pub enum Strategy {
-    /// One after another.
+    /// Tokens are drawn one after another.
     Sample(Sampling),
-    /// As parts of the best text found.
+    /// Tokens are those of the best text that a beam search finds.
     Search(Beams),
 }
 
-/// What a model wrote.
+/// The output of a model for one prompt.
 #[derive(Clone, Debug)]
 pub struct Generated {
     /// The generated text.
     pub text: String,
-    /// The same after the prompt, if the model continues its prompt.
+    /// The generated text after its prompt, if the model continues its prompt.
     pub whole: String,
 }
 
@@ -91,7 +92,7 @@ impl ModelTask for Generate<'_> {
 }
 
 impl<B: Kernels> RunModel<B> {
-    /// As [`generate`], with a model that is loaded.
+    /// Generates text as [`generate`] does, with this loaded model.
     ///
     /// # Errors
     /// As [`generate`].
@@ -113,7 +114,7 @@ impl<B: Kernels> RunModel<B> {
         Ok(prompts.iter().zip(&texts).map(decoded).collect())
     }
 
-    /// The prompt that has the model continue or answer a text, given as its tokens.
+    /// Returns the prompt that makes the model continue or answer a text, given as its tokens.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the model generates no text.
@@ -140,7 +141,8 @@ impl<B: Kernels> RunModel<B> {
         }
     }
 
-    /// The tokens of a prompt: of a model that learnt conversations, those of its chat template.
+    /// Returns the tokens of a prompt, rendered by the chat template if the model learnt
+    /// conversations.
     fn encoded(&self, prompt: &str) -> Result<Vec<u32>, RunError> {
         match self.objective.task() {
             Some(task) => Ok(self.tokenizer.encode(&task.turn(prompt)?)),
@@ -148,7 +150,8 @@ impl<B: Kernels> RunModel<B> {
         }
     }
 
-    /// As [`generate_tokens`]. A turn of a conversation ends at its own token.
+    /// Generates tokens as [`generate_tokens`] does. A turn of a conversation ends at its own
+    /// token.
     ///
     /// # Errors
     /// As [`generate_tokens`].
@@ -194,7 +197,7 @@ pub(super) fn generate_tokens<B: Kernels>(
     Ok(generated)
 }
 
-/// One stream of random numbers for each prompt.
+/// Returns one stream of random numbers for each prompt.
 fn streams(seed: Option<u64>, prompts: Range<u64>) -> Result<Vec<Stream>, RunError> {
     fn of(rng: &impl PrivacyRng, prompts: Range<u64>) -> Vec<Stream> {
         prompts.map(|prompt| rng.stream(Purpose::Generation, prompt, 0)).collect()

@@ -59,8 +59,8 @@ impl PromptFile<'_> {
 /// A prompt and what the model wrote for it: one JSON line.
 #[derive(Debug, Serialize)]
 pub struct Written<'a> {
-    /// What was given.
+    /// The prompt.
     pub prompt: &'a str,
-    /// What was generated, without the prompt.
+    /// The generated text, without the prompt.
     pub text: &'a str,
 }

@@ -11,7 +11,7 @@ use network::pretrained::Checkpoint;
 use network::tensor::{Flex, FlexDevice};
 
 const VOCABULARY: u64 = 23;
-/// As `testing::network` has it.
+/// The context of `testing::network`.
 const CONTEXT: usize = 14;
 
 fn model(model: &Value, objective: &str) -> InferenceModel<Flex> {

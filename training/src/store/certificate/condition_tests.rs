@@ -1,4 +1,4 @@
-//! Every condition on a certificate: a run that has it, and one that has not.
+//! Tests of every condition on a certificate: one run has it, and another does not.
 
 use plan::{Device, Precision};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::*;
 use crate::ranks::Placement;
 use crate::store::ledger::{Entry, Header, Ledger, NoiseDraw, PublicStage};
 
-/// A plan, and what the ledger of its run says.
+/// A plan, and the contents of its run's ledger.
 struct Run {
     plan: Value,
     change: fn(&mut Header),
@@ -62,7 +62,7 @@ fn of_file() -> Value {
     plan
 }
 
-/// The same with another value in one place, or none there.
+/// Returns the plan with another value at one place, or without that place for `null`.
 fn with(mut plan: Value, place: &str, value: Value) -> Value {
     let (above, name) = place.rsplit_once('/').unwrap();
     let fields = plan.pointer_mut(above).unwrap().as_object_mut().unwrap();

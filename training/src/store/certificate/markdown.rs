@@ -11,7 +11,7 @@ pub(super) fn render(certificate: &Certificate) -> String {
     text_of(|out| write_all(out, certificate))
 }
 
-/// What `write` writes.
+/// Returns the text that `write` writes.
 pub(crate) fn text_of(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -63,7 +63,8 @@ fn guarantee(out: &mut String, c: &Certificate) -> fmt::Result {
     if let Some(search) = &c.search {
         writeln!(out, "| ε covers | all trials of sweep `{}` |", search.sweep_sha256)?;
     }
-    // A search is charged as a whole before it begins, so it may spend what it spent.
+    // A search is charged as a whole before it begins, so the ε that it may spend equals the ε that
+    // it spent.
     if let Some(planned) = g.planned_epsilon.filter(|_| c.search.is_none()) {
         writeln!(out, "| ε allowed by the plan | between {} and {} |", planned.lower, planned.upper)?;
     }

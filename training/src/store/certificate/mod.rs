@@ -1,4 +1,5 @@
-//! What a run promises, to whom, and on what conditions: a function of the plan and the ledger alone.
+//! The certificate of a run: its promise, the parties that it protects against, and its conditions.
+//! It is a function of the plan and the ledger alone.
 //!
 //! It depends on no clock and no machine, so [`crate::verify`] can rebuild it byte for byte.
 
@@ -40,20 +41,20 @@ pub struct Certificate {
     pub public_data: bool,
     /// The reasons if it is not.
     pub not_private_because: Vec<String>,
-    /// What was protected, from whom, and how well, in two sentences.
+    /// The unit that is protected, from whom, and how well, in two sentences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// What is guaranteed.
+    /// The guarantee.
     pub guarantee: Guarantee,
     /// The search that the run is a trial of. ε is that of the whole search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
-    /// The mechanisms that give it.
+    /// The mechanisms that provide the guarantee.
     pub mechanisms: Mechanisms,
     /// The stages that the run builds on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier_stages: Vec<EarlierStage>,
-    /// What the ledger says was spent.
+    /// The charges that the ledger records.
     pub ledger: LedgerSummary,
     /// The accountant that computed ε.
     pub accountant: Accountant,
@@ -61,7 +62,7 @@ pub struct Certificate {
     pub hashes: Hashes,
     /// Conditions of the guarantee that this program cannot check or does not meet.
     pub assumptions: Vec<String>,
-    /// What the guarantee does not cover.
+    /// Limits of the guarantee.
     pub not_protected: Vec<String>,
     /// The sentences in use.
     #[serde(skip)]
@@ -77,9 +78,9 @@ pub struct Guarantee {
     pub planned_epsilon: Option<Bounds>,
     /// Failure probability.
     pub delta: f64,
-    /// What one person's data is.
+    /// The privacy unit.
     pub unit: PrivacyUnit,
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     pub relation: NeighboringRelation,
     /// The guarantee in a sentence.
     pub statement: String,
@@ -88,13 +89,13 @@ pub struct Guarantee {
 /// The mechanisms in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mechanisms {
-    /// How units were sampled.
+    /// The sampling scheme.
     pub sampling: plan::Sampling,
     /// Units declared public: N.
     pub declared_units: u64,
     /// C, the L2 norm to which a unit's gradient was clipped; its initial value where clipping was adaptive.
     pub l2_clip_norm: f64,
-    /// How gradients were clipped.
+    /// The clipping method.
     pub clipping: plan::Clipping,
     /// Phases of training.
     pub phases: Vec<PhaseSummary>,
@@ -107,12 +108,12 @@ pub struct Mechanisms {
     pub label_histogram: Option<DpEvent>,
     /// The source of randomness.
     pub randomness: Randomness,
-    /// How steps were computed.
+    /// The way in which steps were computed.
     pub computation: Computation,
     /// The devices that computed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<plan::Device>,
-    /// The ranks that computed them, where several did.
+    /// The ranks that computed them, if there were several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) placements: Vec<Option<Placement>>,
 }
@@ -140,18 +141,18 @@ pub struct EarlierStage {
     pub id: Option<String>,
     /// SHA-256 of its ledger or statement.
     pub sha256: String,
-    /// How its text relates to that of this run, as the plan declares.
+    /// Relation of the stage's text to that of this run, as the plan declares it.
     pub made_from: plan::MadeFrom,
-    /// Its privacy unit.
+    /// Privacy unit of the stage.
     pub unit: PrivacyUnit,
-    /// Its neighbouring relation.
+    /// Neighbouring relation of the stage.
     pub relation: NeighboringRelation,
     /// Certified bounds on the ε of this stage alone at this plan's δ; absent where there is none.
     pub epsilon: Option<Bounds>,
 }
 
 impl EarlierStage {
-    /// Its own ε in words.
+    /// Returns the ε of this stage alone in words.
     pub fn epsilon_in_words(&self) -> String {
         match (self.epsilon, self.made_from) {
             (Some(epsilon), _) => format!("between {} and {}", epsilon.lower, epsilon.upper),
@@ -179,9 +180,9 @@ pub struct LedgerSummary {
     /// Whether the plan may stop training early.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_stop_early: bool,
-    /// How often the run was resumed.
+    /// Number of times that the run was resumed.
     pub resumes: u64,
-    /// What was spent, by kind.
+    /// Charges, by kind.
     pub charges: Charges,
 }
 
@@ -190,18 +191,18 @@ pub struct LedgerSummary {
 pub struct Accountant {
     /// Version of the accountant.
     pub version: String,
-    /// Its method.
+    /// Method of the accountant.
     pub method: String,
 }
 
-/// Digests, all SHA-256.
+/// SHA-256 digests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hashes {
-    /// Of the certified plan's canonical JSON.
+    /// Digest of the certified plan's canonical JSON.
     pub plan: String,
-    /// Of the plan file as the user wrote it.
+    /// Digest of the plan file as the user wrote it.
     pub plan_file: String,
-    /// Of the files of the finished run.
+    /// Digests of the files of the finished run.
     pub files: Vec<FileDigest>,
 }
 
@@ -272,7 +273,8 @@ impl Certificate {
         Ok(text)
     }
 
-    /// Why the run is not private, if it is not, and the figures of the promise: for cards of what the run made.
+    /// Returns the reasons why the run is not private, if any, and the figures of the guarantee.
+    /// The cards of models and texts that the run made quote them.
     #[must_use]
     pub fn promise_in_markdown(&self) -> String {
         let reasons = self.not_private_because.iter();

@@ -1,4 +1,4 @@
-//! Which sentences a certificate has, and the figures in them.
+//! Chooses the sentences of a certificate and fills in their figures.
 
 use accountant::{Bounds, NeighboringRelation, Trials};
 use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, Source};
@@ -8,14 +8,14 @@ use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
 use network::tensor_file::PrivacyMark;
 
-/// How the mark of a run on public text begins.
+/// Beginning of the mark of a run on public text.
 pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
 
-/// Why a run or a sweep with a known key is not private.
+/// Reason why a run or a sweep with a known key is not private.
 pub(crate) const KNOWN_NOISE: &str =
     "the noise was made from a known key (--test-key): anyone can subtract it";
 
-/// Every reason why a run is not private.
+/// Returns every reason why a run is not private.
 pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let mut reasons = not_private_by_itself(plan, ledger);
     for parent in ledger.parents() {
@@ -30,7 +30,7 @@ pub(super) fn not_private_because(plan: &CertifiedPlan, ledger: &LedgerState) ->
     reasons
 }
 
-/// The reasons that lie in the run and not in what it builds on.
+/// Returns the reasons that lie in the run itself, and not in earlier stages.
 pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let header = ledger.header();
     let mut reasons = Vec::new();
@@ -45,7 +45,8 @@ pub(crate) fn not_private_by_itself(plan: &CertifiedPlan, ledger: &LedgerState) 
     reasons
 }
 
-/// The mark beside the weights, so that a model without its folder still says what it promises.
+/// Returns the mark that is written with the weights, so that a model without its folder still
+/// states its promise.
 pub fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> PrivacyMark {
     let promise = match not_private_because(plan, ledger).as_slice() {
         [] => "differentially private; certificate.json says in what sense".to_owned(),
@@ -76,7 +77,7 @@ pub(super) fn summary(
     }
 }
 
-/// The guarantee in a sentence, with what voids it.
+/// Returns the guarantee in a sentence, with what voids it.
 pub(super) fn statement(
     wording: &Wording,
     plan: &CertifiedPlan,
@@ -97,7 +98,7 @@ pub(super) fn statement(
     }
 }
 
-/// A guarantee that only secret randomness would give.
+/// Marks a guarantee as void that only secret randomness would give.
 pub(crate) fn void_by_known_noise(sentence: &str) -> String {
     format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
 }
@@ -134,7 +135,7 @@ pub(super) fn unit(wording: &Wording, unit: PrivacyUnit) -> String {
     }
 }
 
-/// Conditions that the guarantee rests on and the program cannot check, or does not meet.
+/// Returns the conditions of the guarantee that the program cannot check or does not meet.
 pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     let mut list = if plan.plan().is_public() {
         vec![wording.public_text.to_owned()]
@@ -173,14 +174,14 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     list
 }
 
-/// What the run knows of text that earlier stages called public.
+/// States how the training text was compared with text that earlier stages called public.
 fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Option<String> {
     let names: Vec<&str> = header.public_stages.iter().map(|stage| stage.name.as_str()).collect();
     let is_compared = !plan.is_public() && !names.is_empty();
     is_compared.then(|| wording.earlier_public_text.replace("{stages}", &names.join(", ")))
 }
 
-/// What several ranks rest on.
+/// Condition of a run on several ranks.
 const TRUSTED_HOSTS: &str = "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
                              random generator, sums of clipped gradients without noise, and hashes of parts of the training text \
                              with their key, over MPI, unencrypted.";
@@ -190,7 +191,7 @@ pub(super) fn ranks(placement: Option<Placement>) -> String {
     placement.map_or_else(|| "1".to_owned(), |placement| placement.to_string())
 }
 
-/// How the gradient noise is drawn.
+/// Describes how the gradient noise is drawn.
 pub(super) fn noise(noise: NoiseDraw) -> &'static str {
     match noise {
         NoiseDraw::ExactOnGrid => {
@@ -200,7 +201,7 @@ pub(super) fn noise(noise: NoiseDraw) -> &'static str {
     }
 }
 
-/// What a plan declares of the text behind an earlier stage.
+/// States what a plan declares about the text behind an earlier stage.
 fn relation_of_texts(name: &str, made_from: MadeFrom) -> String {
     match made_from {
         MadeFrom::SameUnits => format!(
@@ -217,7 +218,7 @@ fn relation_of_texts(name: &str, made_from: MadeFrom) -> String {
     }
 }
 
-/// How clipped gradients are summed.
+/// Describes how clipped gradients are summed.
 pub(super) fn sums(arithmetic: Arithmetic) -> &'static str {
     match arithmetic {
         Arithmetic::Fast => {
@@ -230,7 +231,7 @@ pub(super) fn sums(arithmetic: Arithmetic) -> &'static str {
     }
 }
 
-/// What the arithmetic of a run leaves open; empty where nothing is.
+/// Returns the limits that the arithmetic of a run puts on its guarantee; empty if there are none.
 fn limits_of_arithmetic(wording: &Wording, computation: Computation) -> Vec<String> {
     match computation.arithmetic {
         Some(Arithmetic::Fast) => vec![wording.fast_sums.to_owned()],
@@ -254,8 +255,9 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Heade
     conditions
 }
 
-/// What the training text must be like in order not to be refused: everything in it on which the refusal of a run depends, apart
-/// from the number of units and the evaluation text, which have sentences of their own.
+/// Returns the conditions that the training text must meet to be accepted: everything in it on
+/// which the refusal of a run depends, apart from the number of units and the evaluation text,
+/// which have sentences of their own.
 pub(super) fn refusals(plan: &Plan) -> Vec<String> {
     let data = plan.data();
     if matches!(data.source, Source::Embedded { .. }) {
@@ -295,13 +297,13 @@ pub(super) fn refusals(plan: &Plan) -> Vec<String> {
     conditions
 }
 
-/// What the plan declares of users, where they are the unit.
+/// States what the plan declares about users, if they are the unit.
 fn user_ids(wording: &Wording, plan: &Plan) -> Option<String> {
     let field = plan.data().user_field.as_ref().filter(|_| plan.privacy().unit == PrivacyUnit::User)?;
     Some(wording.user_ids.replace("{field}", &format!("{field:?}")))
 }
 
-/// How a search chose this run, and what that costs.
+/// Describes how a search chose this run, and the cost of that choice.
 fn search_in_words(wording: &Wording, search: &Search) -> String {
     match search.selection() {
         Some(trials) => wording.selected_trial.replace("{distribution}", &distribution(trials)),
@@ -320,7 +322,7 @@ pub(crate) fn distribution(trials: Trials) -> String {
     }
 }
 
-/// What the guarantee does not cover.
+/// Returns the limits of the guarantee.
 pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     if plan.plan().is_public() {
         return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
@@ -348,7 +350,7 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     list
 }
 
-/// A ledger knows only what was done in its own folder.
+/// States that a ledger records only what was done in its own folder.
 fn copies(resumed: u64) -> String {
     let limit = "Copies of the run folder: steps that were taken in a copy of it on another computer or by another user, or before \
                  an older state of it was put back together with the user's state folder (or where there was none), are not on \

@@ -1,4 +1,4 @@
-//! What certificates say of a run's arithmetic.
+//! Tests of what certificates say about a run's arithmetic.
 
 use crate::run::{Request, run};
 use crate::verify::VerifiedRun;

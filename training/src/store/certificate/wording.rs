@@ -15,12 +15,12 @@ pub struct Wording {
     /// Files in which no mark of an earlier stage was found.
     pub public_checkpoint: &'static str,
     pub public_tokenizer: &'static str,
-    /// Of stages that called their text public.
+    /// Earlier stages called their text public.
     pub earlier_public_text: &'static str,
-    /// Of records that an earlier run wrote.
+    /// The text was written by the model of an earlier run.
     pub written_text: &'static str,
     pub written_evaluation: &'static str,
-    /// The number of units, where sampling does not depend on it and where it does.
+    /// The number of units, if sampling does not depend on it and if it does.
     pub declared_units: &'static str,
     pub exact_units: &'static str,
     pub evaluation: &'static str,
@@ -31,13 +31,13 @@ pub struct Wording {
     /// A privacy unit of words.
     pub unit_of_words: &'static str,
     pub hyperparameters: &'static str,
-    /// In place of it where a sweep published the best trial, or every trial.
+    /// Replaces `hyperparameters` if a sweep published the best trial, or every trial.
     pub selected_trial: &'static str,
     pub published_trial: &'static str,
-    /// What must stay secret about a sweep that published the best trial.
+    /// Secrets of a sweep that published the best trial.
     pub secret_trials: &'static str,
     pub randomness: &'static str,
-    /// Of sums in floating point within a micro-batch.
+    /// Sums within a micro-batch are in floating point.
     pub fast_sums: &'static str,
     /// Limits of the privacy unit.
     pub records: &'static str,

@@ -1,4 +1,4 @@
-//! What a ledger adds up to.
+//! Sums of the charges in a ledger.
 
 use accountant::DpEvent;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct Charge {
 pub struct Charges(Vec<Charge>);
 
 impl Charges {
-    /// One event.
+    /// Creates the charge of a single event.
     pub fn of(event: &DpEvent) -> Self {
         Self(vec![Charge { event: event.clone(), count: 1 }])
     }

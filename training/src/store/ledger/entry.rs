@@ -1,4 +1,4 @@
-//! One line of the ledger: its contents and its encoding.
+//! A line of the ledger: its contents and its encoding.
 
 use accountant::{DpEvent, NeighboringRelation, Trials};
 use dp_tokenizer::identity::Sketch;
@@ -10,11 +10,11 @@ use crate::data::Planting;
 use crate::ranks::Placement;
 use durable::sha256_hex;
 
-/// Where a run's random figures come from.
+/// Source of a run's random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Randomness {
-    /// A secret 256-bit key of the operating system, a new one each process.
+    /// A secret 256-bit key of the operating system, a new one for each process.
     OperatingSystem,
     /// A known key: the run can be repeated and is not private.
     TestKey {
@@ -23,17 +23,17 @@ pub enum Randomness {
     },
 }
 
-/// How a run's steps are computed.
+/// The way in which a run's steps are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Computation {
     /// Device of the process that began the run.
     pub device: plan::Device,
     /// Number format of the operands of products. Norms and sums within a micro-batch are 32-bit.
     pub precision: plan::Precision,
-    /// How clipped gradients are summed; absent where steps do not clip.
+    /// Arithmetic of the sum of clipped gradients; absent if steps do not clip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arithmetic: Option<plan::Arithmetic>,
-    /// The noise on their sum; absent where steps add none.
+    /// The noise on the sum of gradients; absent if steps add none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) noise: Option<NoiseDraw>,
     /// The ranks of the process that began the run, if there were several.
@@ -41,7 +41,7 @@ pub struct Computation {
     pub placement: Option<Placement>,
 }
 
-/// How noise is drawn, whatever the device.
+/// The way in which noise is drawn, on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoiseDraw {
@@ -50,18 +50,18 @@ pub(crate) enum NoiseDraw {
 }
 
 impl Randomness {
-    /// That of a known key, if there is one.
+    /// Returns the randomness of a known key, or of the operating system without one.
     pub fn of(test_key: Option<u64>) -> Self {
         test_key.map_or(Self::OperatingSystem, |key| Self::TestKey { key })
     }
 }
 
-/// The search that a run is a trial of. Its ε stands for that of the run.
+/// The search that a run is a trial of. The run is charged the ε of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// SHA-256 of the sweep's charge.
     pub sweep_sha256: String,
-    /// What the whole search costs.
+    /// Event of the whole search.
     pub event: DpEvent,
     /// SHA-256 of the tokenizer whose release the search is charged for; absent in the run that releases it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Whether trials that carry out `plan` are among those of the search, and the release of its vocabulary too.
+    /// Whether trials that carry out `plan` belong to the search. The release of its vocabulary
+    /// counts as well.
     pub fn includes(&self, plan: &CertifiedPlan) -> bool {
         let DpEvent::Composed { events } = &self.event else { return false };
         let release = plan.tokenizer_release().map(|release| &release.event);
@@ -95,7 +96,7 @@ impl Search {
         })
     }
 
-    /// The number of trials, where all of them are published.
+    /// Returns the number of trials, if all of them are published.
     pub(crate) fn published_trials(&self) -> u64 {
         let DpEvent::Composed { events } = &self.event else { return 0 };
         let counts = events.iter().map(|event| match event {
@@ -106,12 +107,12 @@ impl Search {
     }
 }
 
-/// What the run promises, written before it reads the data.
+/// The promise of a run, written before it reads the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Version of the ledger's format.
     pub format: u32,
-    /// The run's name, which no other run has: random, unless a test key makes it.
+    /// The run's unique name: random, unless a test key determines it.
     pub id: String,
     /// SHA-256 of the certified plan's canonical JSON.
     pub plan_sha256: String,
@@ -123,32 +124,32 @@ pub struct Header {
     pub accountant_method: String,
     /// Neighbouring relation of the guarantee.
     pub relation: NeighboringRelation,
-    /// Where the random figures come from.
+    /// Source of the random numbers.
     pub randomness: Randomness,
     /// Whether steps clip and add noise; `false` in a `--non-private` baseline and on public text.
     pub protected: bool,
     /// Whether the plan declares the training text public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub public_data: bool,
-    /// What was planted in the text, if the run is an audit.
+    /// Canaries that were planted in the text, if the run is an audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<Planting>,
-    /// How steps are computed.
+    /// The way in which steps are computed.
     pub computation: Computation,
     /// The search that the run is a trial of, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
-    /// What the run and the stages before it used without noise, as public text.
+    /// Text that the run and the stages before it used without noise, as public text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) public_stages: Vec<PublicStage>,
 }
 
-/// A stage that called its text public. Whoever builds on it cannot call the same text private.
+/// A stage that called its text public. A run that builds on it cannot call the same text private.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PublicStage {
-    /// Its name.
+    /// Name of the stage.
     pub name: String,
-    /// A sketch of its text, under a key that everyone knows.
+    /// A sketch of the text, under a public key.
     pub text: Sketch,
 }
 
@@ -161,7 +162,8 @@ pub struct FileDigest {
     pub sha256: String,
 }
 
-/// The model in 16 bits, as an export writes it. The run states its digests, so an export is verified as the run is.
+/// The model in 16 bits, as an export writes it. The run states its digests, so that an export can
+/// be verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundedModel {
     /// Number format of the weights, as `transformers` names it.
@@ -172,7 +174,7 @@ pub struct RoundedModel {
     pub model_sha256: String,
 }
 
-/// What a line records.
+/// The contents of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Entry {
@@ -182,7 +184,7 @@ pub enum Entry {
     Parent(Parent),
     /// The vocabulary is about to be released.
     Release {
-        /// What it spends.
+        /// Event of the release.
         event: DpEvent,
     },
     /// The tokenizer is saved; it encodes the text from now on.
@@ -192,12 +194,12 @@ pub enum Entry {
     },
     /// The counts of labels are about to be released.
     LabelHistogram {
-        /// What they spend.
+        /// Event of the release.
         event: DpEvent,
     },
     /// The counts of labels, in the order of the plan's list.
     LabelCounts {
-        /// With noise, unless the text is public.
+        /// The counts have noise, unless the text is public.
         counts: Vec<i64>,
     },
     /// The weights are those of a public checkpoint before the first step.
@@ -209,25 +211,28 @@ pub enum Entry {
     Step {
         /// Logical step, from 0.
         step: u64,
-        /// 1 the first time this step is reserved, 2 after a crash burned the first, …
+        /// Number of the attempt: 1 for the first reservation of the step, 2 after a crash burned
+        /// the first, …
         attempt: u64,
-        /// What it spends.
+        /// Event of the step.
         event: DpEvent,
     },
     /// A step of a non-private baseline is about to run: it clips nothing and adds no noise.
     UnprotectedStep {
         /// Logical step, from 0.
         step: u64,
-        /// As in `Step`.
+        /// See `Step`.
         attempt: u64,
     },
     /// A process resumed the run from its checkpoint.
     Resume {
         /// Steps done in the checkpoint.
         steps_done: u64,
-        /// Bytes of a torn last line that were removed; if any, the next line charges what it would have reserved.
+        /// Number of bytes of a torn last line that were removed. If there are any, the next line
+        /// charges the step that the torn line would have reserved.
         torn_bytes: u64,
-        /// Whether the ledger's file is a copy of the one that the lines before were written to.
+        /// Whether the ledger's file is a copy of the file to which the previous lines were
+        /// written.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         copied: bool,
         /// Device of the process.
@@ -243,13 +248,13 @@ pub enum Entry {
         steps_done: u64,
         /// The files that the run wrote.
         files: Vec<FileDigest>,
-        /// The model in each format of 16 bits that holds its weights.
+        /// The model in each 16-bit format that can hold its weights.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rounded: Vec<RoundedModel>,
     },
 }
 
-/// What the first line names as the digest of the line before it.
+/// The digest that the first line names in place of a previous line's.
 pub(super) const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 #[derive(Serialize, Deserialize)]
@@ -274,7 +279,7 @@ pub(super) fn encode(
 
 const SUFFIX_KEY: &str = ",\"sha256\":\"";
 
-/// Reads a line that must be, byte for byte, what [`encode`] writes after `previous`.
+/// Reads a line, which must equal byte for byte the line that [`encode`] writes after `previous`.
 pub(super) fn decode(line: &[u8], sequence: u64, previous: &str) -> Result<(Entry, String), &'static str> {
     let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8")?;
     let (open, rest) = text.rsplit_once(SUFFIX_KEY).ok_or("it has no digest")?;
@@ -291,7 +296,7 @@ pub(super) fn decode(line: &[u8], sequence: u64, previous: &str) -> Result<(Entr
     if body.previous != previous {
         return Err("it does not follow the line before it");
     }
-    // Nothing but the canonical form: no unknown field, no second spelling of a figure.
+    // Only the canonical form is accepted: no unknown field, no second spelling of a figure.
     match encode(sequence, previous, &body.entry) {
         Ok((canonical, digest)) if canonical == text => Ok((body.entry, digest)),
         _ => Err("it is not written as this version writes it"),

@@ -1,18 +1,21 @@
-//! The ledger: what a run has spent, written before it is spent.
+//! The ledger: the charges of a run, written before they are spent.
 //!
-//! Each line is a JSON object with the digest of the line before it and its own. A line is on the disk (`fdatasync`)
-//! before the computation it announces begins, so a crash can only over-count. Each *attempt* of a step is a line: a
-//! step that a crash burned is charged again when it runs again.
+//! Each line is a JSON object with the digest of the line before it and its own. A line is on the
+//! disk (`fdatasync`) before the computation that it announces begins, so a crash can only
+//! overcount. Each *attempt* of a step is a line: a step that a crash burned is charged again when
+//! it runs again.
 //!
 //! # Torn last line
-//! A crash during an append can leave the beginning of a line. Its `fdatasync` never returned, so the step it announces
-//! never ran. A disk that reports unfinished writes as done leaves the same trace, so the unfinished line is charged as
-//! the step it would have reserved. Any other malformed line is an error and is never repaired.
+//! A crash during an append can leave the beginning of a line. Its `fdatasync` never returned, so
+//! the step it announces never ran. A disk that reports unfinished writes as done leaves the same
+//! trace, so the unfinished line is charged as the step it would have reserved. Any other malformed
+//! line is an error and is never repaired.
 //!
 //! # One file, one writer
-//! The file is locked. Every append first checks that the path still leads to this file, by its [`FileIdentity`], and that nobody
-//! else changed its length. The identity tells when the run began, so a private file of the run folder has it, not the ledger.
-//! Each position is mirrored outside the folder, so that an older state of the file is noticed.
+//! The file is locked. Every append first checks that the path still leads to this file, by its
+//! [`FileIdentity`], and that nobody else changed its length. The identity reveals when the run
+//! began, so a private file of the run folder contains it, and the ledger does not. Each position
+//! is mirrored outside the folder, so that an older state of the file is noticed.
 
 mod charges;
 mod entry;
@@ -49,8 +52,9 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Creates a ledger with its header and what the run builds on; it is on the disk when this returns. `record` is called with
-    /// its identity before there is one.
+    /// Creates a ledger with its header and the stages that the run builds on. It is on the disk
+    /// when this returns. `record` is called with the identity of the new file before the ledger
+    /// exists.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written, or exists already.
@@ -61,7 +65,8 @@ impl Ledger {
         record: impl FnOnce(FileIdentity) -> Result<(), RunError>,
     ) -> Result<Self, RunError> {
         let path = folder.join(files::LEDGER);
-        // Written whole or not at all, so that a run folder never holds a ledger without a header.
+        // The file is written whole or not at all, so that a run folder never holds a ledger
+        // without a header.
         if path.exists() {
             return Err(RunError::Refused(format!(
                 "{} exists already; continue that run with --resume",
@@ -101,7 +106,7 @@ impl Ledger {
         Ok((Self { path, file, identity, length, state, mirror: None }, torn))
     }
 
-    /// Has every position noted outside the folder from here on.
+    /// Records every later position outside the folder, too.
     pub(crate) fn mirror_to(&mut self, mirror: Option<Mirror>) {
         self.mirror = mirror;
     }
@@ -120,8 +125,8 @@ impl Ledger {
         let noted =
             written.and_then(|()| self.mirror.as_mut().map_or(Ok(()), |mirror| mirror.note(&position)));
         if let Err(error) = noted {
-            // Remove the part that was written, so that the failure is not read as a torn line later. If this fails
-            // too, the torn line is charged, which is the safe side.
+            // Remove the part that was written, so that the failure is not read as a torn line
+            // later. If this fails too, the torn line is charged, which is safe.
             let _ = self.file.set_len(self.length).and_then(|()| self.file.sync_all());
             return Err(error);
         }
@@ -129,7 +134,7 @@ impl Ledger {
         self.state.extend(entry).map(|_| ())
     }
 
-    /// Refuses to go on if another program removed, replaced, shortened or extended the file.
+    /// Refuses to continue if another program removed, replaced, shortened or extended the file.
     fn check_untouched(&self) -> Result<(), RunError> {
         let there = fs::metadata(&self.path);
         if there.is_ok_and(|file| FileIdentity::of(&file) == self.identity && file.len() == self.length) {
@@ -138,7 +143,7 @@ impl Ledger {
         Err(self.touched())
     }
 
-    /// Refuses to go on if any byte of the file is not as it was written.
+    /// Refuses to continue if any byte of the file differs from what was written.
     ///
     /// # Errors
     /// [`RunError::Verification`].
@@ -159,24 +164,25 @@ impl Ledger {
         ))
     }
 
-    /// The file itself.
+    /// Returns the identity of the file.
     #[must_use]
     pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
-    /// What has been written so far.
+    /// Returns the entries written so far.
     #[must_use]
     pub fn state(&self) -> &LedgerState {
         &self.state
     }
 }
 
-/// The file with its lock, its identity and its length. The lock ends with the process.
+/// Opens the file and returns it with its lock, its identity and its length. The lock ends with the
+/// process.
 fn open_to_append(path: &Path) -> Result<(File, FileIdentity, u64), RunError> {
     let storage = |error: std::io::Error| RunError::storage("open", path, &error);
     let file = OpenOptions::new().append(true).open(path).map_err(storage)?;
-    // Where locks are mandatory, it would keep this process from reading the file.
+    // On systems with mandatory locks, it would keep this process from reading the file.
     if cfg!(unix)
         && let Err(fs::TryLockError::WouldBlock) = file.try_lock()
     {

@@ -11,21 +11,22 @@ use super::Charges;
 pub struct Parent {
     /// Name of its plan; `vocabulary` for a vocabulary.
     pub name: String,
-    /// The name that no other stage has: that of its ledger's header, or of its `privacy.json`. Absent where that is of
-    /// public text.
+    /// The unique name of the stage, from its ledger's header or its `privacy.json`. Absent if the
+    /// stage used public text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// SHA-256 of the last line of its ledger, or of its `privacy.json`.
     pub sha256: String,
-    /// How its text relates to that of this run.
+    /// Relation of the stage's text to that of this run.
     pub made_from: MadeFrom,
-    /// Its privacy unit.
+    /// Privacy unit of the stage.
     pub unit: PrivacyUnit,
-    /// Its neighbouring relation.
+    /// Neighbouring relation of the stage.
     pub relation: NeighboringRelation,
     /// The reasons if it is not private.
     pub not_private_because: Vec<String>,
-    /// What it spent itself, without what it builds on. A trial of a search spent the whole search.
+    /// Charges of the stage itself, without those of the stages that it builds on. A trial of a
+    /// search is charged the whole search.
     pub charges: Charges,
     /// Digest of the search that it is a trial of, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,12 +34,12 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// What it is known by, however its files look: its id, or the digest of its ledger if that has none.
+    /// Returns the id of the stage, or the digest of its ledger if it has none.
     pub fn identity(&self) -> &str {
         self.id.as_deref().unwrap_or(&self.sha256)
     }
 
-    /// Whether it is of a search that publishes the best trial alone.
+    /// Whether the stage belongs to a search that publishes only the best trial.
     pub(crate) fn publishes_one(&self) -> bool {
         let is_selection = |event: &DpEvent| matches!(event, DpEvent::PrivateSelection { .. });
         self.charges.iter().any(|charge| match &charge.event {
@@ -52,7 +53,8 @@ impl Parent {
         self.sha256.chars().take(16).collect()
     }
 
-    /// How its text relates to the text of a run that declares `declared` of the stage between them.
+    /// Returns the stage with the relation of its text to that of a run which declares `declared`
+    /// about the stage between them.
     pub(crate) fn seen_through(&self, declared: MadeFrom, between_is_public: bool) -> Self {
         let made_from = match declared {
             MadeFrom::SameUnits if !between_is_public => self.made_from,
@@ -62,12 +64,13 @@ impl Parent {
     }
 }
 
-/// The events of the stages on the same units, in the form that a plan composes them.
+/// Returns the events of the stages on the same units, in the form in which a plan composes them.
 pub(crate) fn events_on_same_units(parents: &[Parent]) -> Vec<DpEvent> {
     spent_by(parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits))
 }
 
-/// What stages spent together. Trials of one search were charged together, so they count once.
+/// Returns the events that stages spent together. Trials of one search were charged together, so
+/// they count once.
 pub(crate) fn spent_by<'a>(stages: impl IntoIterator<Item = &'a Parent>) -> Vec<DpEvent> {
     let (mut searches, mut events) = (Vec::new(), Vec::new());
     for stage in stages {

@@ -1,4 +1,4 @@
-//! The entries of a ledger, each checked against those before it, and what they add up to.
+//! The entries of a ledger, each checked against the previous ones, and their sums.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -12,7 +12,7 @@ use crate::RunError;
 use crate::ranks::Placement;
 use crate::store::files;
 
-/// A position in a ledger. A checkpoint names the one it was taken at.
+/// A position in a ledger. A checkpoint names the position at which it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerPosition {
     /// Number of lines.
@@ -21,7 +21,7 @@ pub struct LedgerPosition {
     pub sha256: String,
 }
 
-/// The entries of a ledger, each a valid successor of those before it.
+/// The entries of a ledger, each a valid successor of the previous ones.
 #[derive(Clone, Debug)]
 pub struct LedgerState {
     entries: Vec<Entry>,
@@ -31,7 +31,7 @@ pub struct LedgerState {
 }
 
 impl LedgerState {
-    /// No entry yet; only this module sees a ledger without its header.
+    /// Returns a state without entries. Only this module sees a ledger without its header.
     pub(super) fn empty() -> Self {
         Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new(), parents: Vec::new() }
     }
@@ -96,7 +96,7 @@ impl LedgerState {
         self.digests.last().map_or(entry::NO_PREVIOUS, String::as_str)
     }
 
-    /// The line that `entry` would be, with its line end.
+    /// Returns the line for `entry`, with its line end.
     pub(super) fn line_after(&self, entry: &Entry) -> Result<String, RunError> {
         self.check_follows(entry)
             .map_err(|reason| RunError::Failed(format!("the ledger refuses an entry: {reason}")))?;
@@ -122,7 +122,8 @@ impl LedgerState {
         Ok(line)
     }
 
-    /// The grammar: a header first, at most one release, no skipped step, nothing after completion.
+    /// Checks the grammar: a header first, at most one release, no skipped step, nothing after
+    /// completion.
     fn check_follows(&self, entry: &Entry) -> Result<(), &'static str> {
         let first = self.entries.is_empty();
         match entry {
@@ -215,7 +216,7 @@ impl LedgerState {
         &self.parents
     }
 
-    /// What the vocabulary release spent, if one was reserved.
+    /// Returns the event of the vocabulary release, if one was reserved.
     #[must_use]
     pub fn release(&self) -> Option<&DpEvent> {
         self.entries.iter().find_map(|entry| match entry {
@@ -224,7 +225,7 @@ impl LedgerState {
         })
     }
 
-    /// SHA-256 of the saved tokenizer, once there is one.
+    /// Returns the SHA-256 of the saved tokenizer, if one was saved.
     #[must_use]
     pub fn tokenizer(&self) -> Option<&str> {
         self.entries.iter().find_map(|entry| match entry {
@@ -233,7 +234,7 @@ impl LedgerState {
         })
     }
 
-    /// What the counts of labels spent, if they were reserved.
+    /// Returns the event of the release of label counts, if one was reserved.
     #[must_use]
     pub fn label_histogram(&self) -> Option<&DpEvent> {
         self.entries.iter().find_map(|entry| match entry {
@@ -266,13 +267,13 @@ impl LedgerState {
         self.attempts.len() as u64
     }
 
-    /// How often a logical step was reserved.
+    /// Returns the number of times that a logical step was reserved.
     #[must_use]
     pub(crate) fn attempts_of(&self, step: u64) -> u64 {
         self.attempts.get(&step).copied().unwrap_or(0)
     }
 
-    /// All reservations of steps, including those that crashes burned.
+    /// Returns the number of reservations of steps, including those that crashes burned.
     #[must_use]
     pub fn reservations(&self) -> u64 {
         self.attempts.values().sum()
@@ -293,8 +294,8 @@ impl LedgerState {
         devices
     }
 
-    /// The ranks of the processes that computed steps, one process after another, each once; `None` stands for a single process.
-    /// Empty if no process had several ranks.
+    /// Returns the ranks of the processes that computed steps, in order and without repetition;
+    /// `None` stands for a single process. Empty if no process had several ranks.
     #[must_use]
     pub(crate) fn placements(&self) -> Vec<Option<Placement>> {
         let mut placements = Vec::new();
@@ -311,13 +312,13 @@ impl LedgerState {
         if placements == [None] { Vec::new() } else { placements }
     }
 
-    /// How often a process resumed the run.
+    /// Returns the number of times that a process resumed the run.
     #[must_use]
     pub fn resumes(&self) -> u64 {
         self.entries.iter().filter(|entry| matches!(entry, Entry::Resume { .. })).count() as u64
     }
 
-    /// How often a process resumed a copy of the ledger.
+    /// Returns the number of times that a process resumed a copy of the ledger.
     #[must_use]
     pub fn copies(&self) -> u64 {
         let copied = |entry: &&Entry| matches!(entry, Entry::Resume { copied: true, .. });
@@ -333,13 +334,13 @@ impl LedgerState {
         }
     }
 
-    /// The files that the finished run wrote; none before.
+    /// Returns the files that the finished run wrote. Empty before.
     #[must_use]
     pub fn files(&self) -> &[FileDigest] {
         self.completed().map_or(&[], |(_, files)| files)
     }
 
-    /// The finished model in formats of 16 bits; none before.
+    /// Returns the finished model in formats of 16 bits. Empty before.
     #[must_use]
     pub fn rounded(&self) -> &[RoundedModel] {
         match self.entries.last() {
@@ -348,8 +349,8 @@ impl LedgerState {
         }
     }
 
-    /// What the run itself spent, in the order of first use. A baseline's steps are not among it, nor the empty events of
-    /// steps whose pass is already charged.
+    /// Returns the charges of the run itself, in the order of first use. They exclude a baseline's
+    /// steps and the empty events of steps whose pass is already charged.
     #[must_use]
     pub fn charges(&self) -> Charges {
         let mut charges = Charges::default();
@@ -378,7 +379,7 @@ impl LedgerState {
         Ok(LedgerPosition { lines: lines + 1, sha256 })
     }
 
-    /// Whether this ledger is the one that `position` was taken from, or continues it.
+    /// Whether `position` belongs to this ledger or to an earlier state of it.
     #[must_use]
     pub fn continues(&self, position: &LedgerPosition) -> bool {
         let last = usize::try_from(position.lines).ok().and_then(|lines| lines.checked_sub(1));

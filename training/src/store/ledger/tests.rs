@@ -143,7 +143,8 @@ fn a_shortened_or_exchanged_ledger_does_not_continue_the_checkpoints_position() 
 }
 
 proptest! {
-    /// A flipped bit anywhere is an error, except that one which removes the last line end leaves a torn line.
+    /// Any flipped bit is an error, except one that removes the last line end: it leaves a torn
+    /// line.
     #[test]
     fn any_flipped_bit_is_refused(position in any::<prop::sample::Index>(), bit in 0_u8..8) {
         let (_folder, mut bytes) = six_lines();

@@ -193,13 +193,13 @@ pub(crate) fn error_box(state: PlannerState, refusal: Refusal) -> El {
     })
 }
 
-/// What is wrong, what is allowed, and how to fix it. Empty parts are left out.
+/// Explains what is wrong, what is allowed, and how to fix it. Empty parts are left out.
 pub(crate) fn explanation(name: &str, given: &str, allowed: &str, fix: &str) -> El {
     let (problem, rest) = refusal_text(name, given, allowed, fix);
     el("p").child(el("strong").child(problem)).child(rest)
 }
 
-/// What a message calls the setting at a path.
+/// Returns the name in messages of the setting at a path.
 pub(crate) fn name_of(path: &str) -> &str {
     match path {
         "privacy.delta" => "δ",

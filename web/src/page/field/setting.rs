@@ -4,7 +4,7 @@ use plan::PlanFile;
 
 use crate::log_scale::LogScale;
 
-/// What every setting has.
+/// The properties of every setting.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting {
     /// Unique on the page.

@@ -106,7 +106,7 @@ pub(crate) fn budget(state: PlannerState) -> El {
         .child(other_targets(state))
 }
 
-/// Which of the four quantities to compute. The other three are locked.
+/// Lets the user choose which of the four quantities to compute. The other three are locked.
 fn modes(state: PlannerState) -> El {
     // A schedule has no single number of steps and no single batch size.
     let scheduled = move || state.plan.with(|plan| plan.training.batch_schedule.is_some());
@@ -126,7 +126,7 @@ fn modes(state: PlannerState) -> El {
     })
 }
 
-/// What the reserve steps cost.
+/// Shows the cost of the reserve steps.
 fn reserve_cost(state: PlannerState) -> Option<El> {
     let without = state.secondary_results.without_reserve.get()?;
     let (plan, certified) = state.secondary_results.plan.get()?;
@@ -151,7 +151,7 @@ fn lock(closed: bool) -> El {
         .child(body.attr_f64("height", 7.5).attr_f64("rx", 1.5))
 }
 
-/// The computed quantity, where it has no field of its own.
+/// The computed quantity, if it has no field of its own.
 fn computed(state: PlannerState) -> El {
     let is_noise = move || state.solve_for.get() == SolveFor::Noise;
     let name = move || if is_noise() { "Training noise multiplier, σ" } else { "Privacy loss, ε" };
@@ -176,7 +176,7 @@ fn computed(state: PlannerState) -> El {
         )
 }
 
-/// How the stages share the budget: the planned shares as a bar, and ε of each stage alone.
+/// Shows how the stages share the budget: the planned shares as a bar, and ε of each stage alone.
 fn split(state: PlannerState) -> El {
     let share = move || {
         state.plan.with(|plan| match (plan.tokenizer.release(), plan.privacy.noise_multipliers) {
@@ -275,7 +275,8 @@ fn default_delta(state: PlannerState) -> Option<El> {
     differs.then(|| button(format!("Set δ to {default:e}, the default for this N"), set).class("quick-fix"))
 }
 
-/// Changes the quantity to compute. What the plan lacks for it comes from the certified figures.
+/// Changes the quantity to compute. Values that the plan lacks for it come from the certified
+/// figures.
 fn solve_for(state: PlannerState, quantity: SolveFor) {
     let certified = state.certified.get_untracked().map(|(_, certified)| certified);
     let mut plan = state.plan.get_untracked();

@@ -1,4 +1,4 @@
-//! What the ledger will charge.
+//! Shows what the ledger will charge.
 
 use leptos::prelude::*;
 use plan::{PlanFile, Sampling};

@@ -192,7 +192,7 @@ const SAMPLING: Choice = Choice {
     },
 };
 
-/// How a sampling scheme draws batches, and what it requires.
+/// Explains how a sampling scheme draws batches, and what it requires.
 fn explain_sampling(sampling: Sampling) -> &'static str {
     match sampling {
         Sampling::Poisson => {
@@ -215,7 +215,7 @@ fn explain_sampling(sampling: Sampling) -> &'static str {
     }
 }
 
-/// What a relation hides, and what it requires.
+/// Explains what a relation hides, and what it requires.
 fn explain_relation(relation: NeighboringRelation) -> &'static str {
     match relation {
         NeighboringRelation::AddOrRemoveOne => {

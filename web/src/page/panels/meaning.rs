@@ -1,4 +1,5 @@
-//! What the figures mean: an attacker's odds, groups of units, repeated runs, and other accounting methods.
+//! Explains what the figures mean: an attacker's odds, groups of units, repeated runs, and other
+//! accounting methods.
 
 use accountant::Bounds;
 use accountant::correlated::Compared;

@@ -33,7 +33,7 @@ pub(crate) fn result(state: PlannerState) -> El {
         )
 }
 
-/// Why the current plan cannot be certified.
+/// Shows why the current plan cannot be certified.
 fn refused(state: PlannerState, refusal: Refusal) -> El {
     let place = refusal.path.clone();
     let place = if place.is_empty() { "The plan is not valid".to_owned() } else { place };
@@ -41,7 +41,7 @@ fn refused(state: PlannerState, refusal: Refusal) -> El {
     el("div").class("refusal").id("refusal").child(place).child(error_box(state, refusal))
 }
 
-/// Why a file or link was not opened.
+/// Shows why a file or link was not opened.
 fn rejected(state: PlannerState, refusal: Refusal) -> El {
     let place = if refusal.path.is_empty() { String::new() } else { format!("{}: ", refusal.path) };
     let text = explanation("", &format!("{place}{}", refusal.given), &refusal.allowed, &refusal.fix);

@@ -127,7 +127,7 @@ pub(crate) fn training(state: PlannerState) -> El {
         .child(choice_field(state, DECAY))
 }
 
-/// What the clip norm does to gradients and noise.
+/// Explains the effect of the clip norm on gradients and noise.
 fn clipped(state: PlannerState) -> Option<El> {
     let noise = state.certified.with(|it| it.as_ref()?.1.phases.first().map(|phase| phase.gradient_noise))?;
     let plan = state.plan.get();
@@ -241,7 +241,7 @@ fn start_schedule(state: PlannerState) {
     });
 }
 
-/// The same number of steps, all with the largest batch size.
+/// Replaces the schedule by the same number of steps with its largest batch size.
 fn use_one_batch_size(plan: &mut PlanFile) {
     let phases = plan.training.phases();
     plan.training.steps = Some(plan.training.total_steps());

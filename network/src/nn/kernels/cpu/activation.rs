@@ -48,7 +48,7 @@ pub fn gelu_erf_backward(input: Tensor<Flex, 3>, grad: Tensor<Flex, 3>) -> Tenso
     })
 }
 
-/// f(x) for each element.
+/// Returns f(x) for each element.
 fn map(input: Tensor<Flex, 3>, f: impl Fn(f32) -> f32) -> Tensor<Flex, 3> {
     let mut output = zeros(input.dims());
     let input = open(input);
@@ -61,7 +61,7 @@ fn map(input: Tensor<Flex, 3>, f: impl Fn(f32) -> f32) -> Tensor<Flex, 3> {
     close(output)
 }
 
-/// factors·f(input), element by element.
+/// Returns factors·f(input), element by element.
 fn scale(input: Tensor<Flex, 3>, factors: Tensor<Flex, 3>, f: impl Fn(f32) -> f32) -> Tensor<Flex, 3> {
     let (input, mut factors) = (open(input), open(factors));
     let pairs = values(&input).iter().zip(values_mut(&mut factors));

@@ -81,7 +81,8 @@ pub fn softmax_backward(
     close(grad)
 }
 
-/// Adds each row, shifted by its query, to the zeros of its example's and head's distances.
+/// Adds each row, shifted by its query, to the sums of its example's and head's distances, which
+/// start at 0.
 pub fn diagonal_sums(scores: Tensor<Flex, 4>) -> Tensor<Flex, 3> {
     let [batch, heads, queries, keys] = scores.dims();
     let distances = queries + keys - 1;
@@ -155,7 +156,7 @@ pub fn cached_attention(
     close(output)
 }
 
-/// Writes in place if nothing else holds the tensor.
+/// Writes the positions in place if nothing else holds the tensor.
 pub fn write_position(kept: Tensor<Flex, 4>, new: Tensor<Flex, 4>, at: &[usize]) -> Tensor<Flex, 4> {
     let [_, heads, capacity, d_head] = kept.dims();
     let (mut kept, new) = (open(kept), open(new));

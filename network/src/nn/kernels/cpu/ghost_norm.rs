@@ -7,10 +7,10 @@ use super::math::{dot, vectorized};
 use super::{close, ints, open, open_int, values, values_mut, zeros};
 use crate::tensor::{Flex, Int, Tensor};
 
-/// Rows of a block: 4 × 4 sums stay in registers while a pair of row groups is read.
+/// Rows of a block. The 4 × 4 sums stay in registers while a pair of row groups is read.
 const ROWS: usize = 4;
 
-/// Inner products in blocks that are summed in double precision.
+/// Computes inner products in blocks that are summed in double precision.
 pub fn dots(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>) -> Tensor<Flex, 1> {
     const BLOCK: usize = 512;
     let [batch, length] = a.dims();
@@ -86,7 +86,8 @@ pub fn lookup_head_dots(
     close(dots)
 }
 
-/// A term plus its allowance for rounding. A sum of such terms is never below the exact sum.
+/// Returns a term plus its allowance for rounding. A sum of such terms is never below the exact
+/// sum.
 #[inline(always)]
 fn rounded_up(term: f64) -> f64 {
     term + term.abs() * ROUNDING
@@ -124,7 +125,7 @@ impl WithSimd for Example<'_> {
     }
 }
 
-/// Rows `first..first + ROWS`; the last row repeats after the end.
+/// Returns rows `first..first + ROWS`, repeating the last row after the end.
 #[inline(always)]
 fn group(values: &[f32], seq: usize, first: usize) -> [&[f32]; ROWS] {
     let d = values.len() / seq;
@@ -136,9 +137,10 @@ fn group(values: &[f32], seq: usize, first: usize) -> [&[f32]; ROWS] {
     rows
 }
 
-/// All inner products between two groups of rows.
+/// Returns all inner products between two groups of rows.
 ///
-/// Plain loops only: the compiler translates a closure passed to `map` separately, without vector instructions.
+/// It uses plain loops, because the compiler translates a closure passed to `map` separately,
+/// without vector instructions.
 #[inline(always)]
 fn block<S: Simd>(simd: S, left: [&[f32]; ROWS], right: [&[f32]; ROWS]) -> [[f32; ROWS]; ROWS] {
     let count = left[0].len() / S::F32_LANES;

@@ -21,7 +21,7 @@ pub fn affine(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>, bias: Tensor<Flex
     close(output)
 }
 
-/// The library's own conversion passes through 64 bits.
+/// Widens values to 32 bits directly. The library's own conversion passes through 64 bits.
 pub fn widen<const D: usize>(narrow: Tensor<Flex, D>) -> Tensor<Flex, D> {
     let (narrow, mut wide) = (open(narrow.clone()), zeros(narrow.dims()));
     let wide_values = values_mut(&mut wide);
@@ -37,10 +37,10 @@ pub fn widen<const D: usize>(narrow: Tensor<Flex, D>) -> Tensor<Flex, D> {
     close(wide)
 }
 
-/// Below so many multiplications a thread costs more than it saves.
+/// Number of multiplications below which a thread costs more than it saves.
 const WORTH_A_THREAD: usize = 1 << 18;
 
-/// Each thread computes some of the columns.
+/// Computes the product with several threads, each of which computes some of the columns.
 pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> Tensor<Flex, 2> {
     let ([m, k], n) = (a.dims(), b.dims()[1]);
     let threads = threads.min(m * k * n / WORTH_A_THREAD).min(n);
@@ -90,7 +90,7 @@ pub fn scale_examples(rows: Tensor<Flex, 3>, factors: Tensor<Flex, 1>) -> Tensor
     close(rows)
 }
 
-/// Works on a stretch of the output at a time, so that the stretch stays in the cache.
+/// Processes a stretch of the output at a time, so that the stretch stays in the cache.
 pub fn weighted_sum(rows: Tensor<Flex, 2>, weights: Tensor<Flex, 1>) -> Tensor<Flex, 1> {
     const STRETCH: usize = 4096;
     let length = rows.dims()[1];

@@ -27,9 +27,10 @@ impl Kernels for Flex {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
 
-    /// Makes glibc's allocator keep large blocks. It returns blocks above a threshold to the system, which then clears every
-    /// page again for the next tensor; this took a fifth of a step's time. It raises the threshold to the largest block that
-    /// was freed, up to 32 MiB (mallopt(3)). Other allocators lose nothing.
+    /// Makes glibc's allocator keep large blocks. It returns blocks above a threshold to the
+    /// system, which then clears every page again for the next tensor; this took a fifth of a
+    /// step's time. It raises the threshold to the largest block that was freed, up to 32 MiB
+    /// (mallopt(3)). Other allocators are not affected.
     fn warm_up() {
         const LARGEST: usize = (32 << 20) - (64 << 10);
         drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST)));
@@ -94,7 +95,7 @@ impl Kernels for Flex {
     }
 }
 
-/// A tensor whose storage is exactly its elements in row-major order.
+/// Returns the tensor with storage that is exactly its elements in row-major order.
 fn open<const D: usize>(tensor: Tensor<Flex, D>) -> FlexTensor {
     tensor.into_primitive().tensor().to_contiguous()
 }

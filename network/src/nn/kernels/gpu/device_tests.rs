@@ -5,7 +5,7 @@ use burn_wgpu::Wgpu;
 use crate::nn::Kernels;
 use crate::tensor::{Tensor, to_host};
 
-/// Of an operand of 24 bits none is lost; matrix units that take 10 would give 1.
+/// No bit of a 24-bit operand is lost. Matrix units that use 10 bits would return 1.
 #[test]
 fn products_of_norms_and_sums_keep_all_digits_of_their_operands() {
     fn check<B: Kernels>() {

@@ -64,8 +64,9 @@ pub fn softmax_backward<B: Backend>(
     (grad - along) * probabilities * scale
 }
 
-/// With the queries in reverse order, element (query, key) belongs to column query + key of the result. Rows are padded to a
-/// width of queries + keys and then read with one column less, which shifts each row by one more than the row before it.
+/// Sums along diagonals. With the queries in reverse order, element (query, key) belongs to column
+/// query + key of the result. Rows are padded to a width of queries + keys and then read with one
+/// column less, which shifts each row by one more than the row before it.
 pub fn diagonal_sums<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 3> {
     let [batch, heads, queries, keys] = values.dims();
     let padding = Tensor::zeros([batch, heads, queries, queries], (&values.device(), values.dtype()));

@@ -28,8 +28,9 @@ pub fn product_squares<B: Kernels>(input: Tensor<B, 3>, grad: Tensor<B, 3>) -> T
     }
 }
 
-/// The square of a norm plus its allowance for rounding. Products of positions may cancel, and what rounding leaves of them is
-/// at most [`ROUNDING`]·√(Σ|input|²·Σ|grad|²): about 6e-8·√seq of it.
+/// Returns the square of a norm plus its allowance for rounding. Products of positions may cancel.
+/// The rounding error of their sum is then at most [`ROUNDING`]·√(Σ|input|²·Σ|grad|²): about
+/// 6e-8·√seq of it.
 fn upper_square<B: Backend>(square: Tensor<B, 1>, input: Tensor<B, 3>, grad: Tensor<B, 3>) -> Tensor<B, 1> {
     let [batch, ..] = input.dims();
     let length = |values: Tensor<B, 3>| flat(values).square().sum_dim(1).reshape([batch]).sqrt();

@@ -38,7 +38,7 @@ pub fn adam<B: Backend>(tensors: AdamTensors<B>, grad: Tensor<B, 1>, step: &Adam
     AdamTensors { value: tensors.value * step.kept - first.clone() / scale * step.rate, first, second }
 }
 
-/// Fewer elements are not worth a thread.
+/// Number of elements below which a thread is not worth its cost.
 const LEAST_PIECE: usize = 1 << 16;
 
 /// Elements of each core's piece: whole blocks of the random stream.

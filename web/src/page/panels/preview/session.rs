@@ -45,7 +45,7 @@ pub(super) struct Session {
     /// Whether the text is read and vocabularies are being trained.
     pub(super) training: RwSignal<bool>,
     pub(super) result: RwSignal<Option<Preview>>,
-    /// Why there is no preview.
+    /// Reason why there is no preview.
     pub(super) error: RwSignal<Option<String>>,
     /// The text in the text area.
     pub(super) pasted: RwSignal<String>,

@@ -1,4 +1,4 @@
-//! Kernels that generation alone uses.
+//! Tests of the kernels that only generation uses.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn wide_products_on_any_number_of_threads() {
     }
 }
 
-/// Rows use different numbers of keys; what lies beyond is never read.
+/// Rows use different numbers of keys. Keys beyond these are never read.
 #[test]
 fn attention_to_kept_keys_and_values() {
     let mut source = Source::new();

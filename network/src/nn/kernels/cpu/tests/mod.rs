@@ -1,4 +1,4 @@
-//! Each fused kernel against its portable definition in double precision.
+//! Tests of each fused kernel against its portable definition in double precision.
 
 mod generation;
 
@@ -19,7 +19,7 @@ impl Source {
         Self(TestRng::from_seed(6).stream(Purpose::Data, 0, 0))
     }
 
-    /// The same normal values in single and in double precision.
+    /// Returns the same normal values in single and in double precision.
     fn pair<const N: usize>(&mut self, shape: [usize; N]) -> (Tensor<Flex, N>, Tensor<Flex, N>) {
         let mut host = vec![0.0_f32; shape.iter().product()];
         self.0.fill_gaussian_f32(&mut host, 1.5);
@@ -306,7 +306,7 @@ fn sums_along_diagonals_are_by_distance() {
     }
 }
 
-/// The look-ups of an encoder and a decoder are more than the places with logits, or fewer.
+/// There are more look-ups in the encoder and decoder than places with logits, or fewer.
 #[test]
 fn cross_terms_of_a_tied_table_take_any_number_of_look_ups() {
     let mut source = Source::new();
@@ -329,7 +329,7 @@ fn sums_of_weighted_rows() {
     agree(Flex::weighted_sum(values, weights), portable::weighted_sum(values64, weights64));
 }
 
-/// Large enough for several threads, with a rest.
+/// Number of parameters that is enough for several threads and not a multiple of their pieces.
 const PARAMETERS: usize = 3 * (1 << 16) + 19;
 
 /// Oracle: rounding to the nearest integer by the standard library, ties to even.
