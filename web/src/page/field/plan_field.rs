@@ -6,7 +6,7 @@ use crate::log_scale::LogScale;
 
 /// What every setting has.
 #[derive(Clone, Copy)]
-pub(crate) struct Setting {
+pub(crate) struct PlanField {
     /// Unique on the page.
     pub(crate) id: &'static str,
     pub(crate) label: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Setting {
 /// A numeric setting.
 #[derive(Clone, Copy)]
 pub(crate) struct Number {
-    pub(crate) setting: Setting,
+    pub(crate) field: PlanField,
     pub(crate) integer: bool,
     /// Range of its slider, if it has one.
     pub(crate) slider: Option<LogScale>,
@@ -32,7 +32,7 @@ pub(crate) struct Number {
 /// A setting with a few values.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice {
-    pub(crate) setting: Setting,
+    pub(crate) field: PlanField,
     /// Values and their labels.
     pub(crate) options: &'static [(&'static str, &'static str)],
     /// Reads the value.
@@ -44,7 +44,7 @@ pub(crate) struct Choice {
 /// A text setting.
 #[derive(Clone, Copy)]
 pub(crate) struct Text {
-    pub(crate) setting: Setting,
+    pub(crate) field: PlanField,
     /// Reads it.
     pub(crate) read: fn(&PlanFile) -> String,
     /// Writes it.
@@ -117,9 +117,9 @@ pub(crate) use plan_path;
 /// A [`Number`] at a place of the plan: id, label, hint; place and type, slider.
 macro_rules! number {
     ($id:literal, $label:literal, $hint:literal; $($place:ident).+ as $type:ty, $slider:expr) => {{
-        use $crate::page::field::setting::{Number, Numeric, Setting, plan_path};
+        use $crate::page::field::plan_field::{Number, Numeric, PlanField, plan_path};
         Number {
-            setting: Setting { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
+            field: PlanField { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
             integer: <$type as Numeric>::INTEGER,
             slider: $slider,
             read: |plan| Numeric::to_f64(plan.$($place).+),
@@ -156,9 +156,9 @@ pub(crate) use option_value;
 macro_rules! choice {
     ($id:literal, $label:literal, $hint:literal; $($place:ident).+;
         $($value:literal, $option:literal => ($($variant:tt)+);)+) => {{
-        use $crate::page::field::setting::{Choice, Setting, option_pattern, option_value, plan_path};
+        use $crate::page::field::plan_field::{Choice, PlanField, option_pattern, option_value, plan_path};
         Choice {
-            setting: Setting { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
+            field: PlanField { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
             options: &[$(($value, $option)),+],
             read: |plan| match plan.$($place).+ {
                 $(option_pattern!($($variant)+) => $value),+
