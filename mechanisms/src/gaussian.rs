@@ -181,9 +181,9 @@ mod tests {
         distance * n.sqrt()
     }
 
-    fn drawn(seed: u64, count: usize, std: f64) -> Vec<f64> {
+    fn drawn(index: u32, count: usize, std: f64) -> Vec<f64> {
         let mut sample = vec![0.0_f32; count];
-        stream(seed).fill_gaussian_f32(&mut sample, std);
+        stream(index).fill_gaussian_f32(&mut sample, std);
         sample.into_iter().map(f64::from).collect()
     }
 
