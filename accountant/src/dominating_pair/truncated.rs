@@ -25,7 +25,7 @@ const EVENT: &str = "truncated_poisson_sampled_gaussian";
 
 /// Largest probability of a full batch. Beyond it, the probability of a batch that is not full
 /// would lose its digits.
-const MOST_FULL: f64 = 0.99;
+const MAX_FULL: f64 = 0.99;
 
 /// A step with Poisson sampling, truncated to a largest batch.
 pub(super) struct TruncatedPoisson {
@@ -107,7 +107,7 @@ impl Mechanism for TruncatedPoisson {
             let sampling_probability = probabilities.kept;
             return Poisson { sampling_probability, noise_multiplier }.add_to(builder, count);
         }
-        if probabilities.full.is_nan() || probabilities.full >= MOST_FULL {
+        if probabilities.full.is_nan() || probabilities.full >= MAX_FULL {
             let allowed = "so large that batches are filled less than 99 times out of 100";
             return Err(AccountantError::out_of_range("largest_batch", largest_batch as f64, allowed));
         }

@@ -15,7 +15,7 @@ use crate::{AccountantError, Bounds, Result};
 pub(super) struct TruncationCounts;
 
 /// Largest number of compositions to which the counts may lead.
-const MOST_TERMS: usize = 400;
+const MAX_TERMS: usize = 400;
 
 /// Part of δ that is set aside for the omitted counts.
 const LEFT_OUT: f64 = 1e-6;
@@ -54,7 +54,7 @@ impl Terms {
         let mut out = Self { terms: vec![Term { probability: 1.0, pair: rest }], rest: 0.0 };
         for (step, count) in &steps {
             let counts = Counts::new(step.probability, *count, tail / steps.len() as f64)?;
-            if counts.likely.len() * out.terms.len() > MOST_TERMS {
+            if counts.likely.len() * out.terms.len() > MAX_TERMS {
                 return None;
             }
             out.terms = out.terms.iter().flat_map(|term| term.with(step, *count, &counts.likely)).collect();
@@ -162,6 +162,6 @@ impl Counts {
 
     fn add(&mut self, k: f64, probability: f64) -> Option<()> {
         self.likely.push((k as u64, probability));
-        (self.likely.len() <= MOST_TERMS).then_some(())
+        (self.likely.len() <= MAX_TERMS).then_some(())
     }
 }

@@ -1,6 +1,7 @@
 //! Invariants of the tree that a program can check.
 
 mod cycles;
+mod dependency_rules;
 mod names;
 mod numerics;
 mod paths;
@@ -35,7 +36,8 @@ impl Finding {
 /// Checks every file that git tracks or would add, and prints each finding. False if there is one.
 pub fn run(root: &Path) -> Result<bool> {
     let files = read_files(root)?;
-    let mut findings = privacy_index::check(&files);
+    let mut findings = dependency_rules::check(root)?;
+    findings.extend(privacy_index::check(&files));
     findings.extend(cycles::check(files.iter().map(|file| (file.path.as_path(), file.text.as_str()))));
     findings.extend(paths::check(&files));
     for File { path, text } in &files {
@@ -100,7 +102,6 @@ fn check_rust(file: &Path, text: &str) -> Vec<Finding> {
     let mut findings = sizes::file_length(text);
     findings.extend(signatures::tuple_parameters(&source));
     findings.extend(names::empty(&source));
-    findings.extend(names::replaced(file, &source));
     findings.extend(text::leftovers(&source));
     if file.starts_with("accountant/src") || file.starts_with("plan/src") {
         findings.extend(numerics::platform_math(&source));

@@ -9,6 +9,7 @@ use clap::CommandFactory;
 use serde_json::{Value, json};
 
 use crate::cli::{Accountant, Cli, Command, Run};
+use crate::rounding::{rounded_down, rounded_up};
 use crate::{correlated, search};
 
 /// A line of text, or a JSON object with `--json`.
@@ -89,7 +90,7 @@ fn epsilon(run: &Run, delta: Delta, accountant: Accountant, group: u32) -> Resul
     inverted(&event, delta, relation)
 }
 
-/// ε of one unit in all currencies, to nine digits if inversion gives them.
+/// ε of one unit in all currencies, with the figure to nine digits where inversion gives one.
 fn inverted(event: &DpEvent, delta: Delta, relation: NeighboringRelation) -> Result<(String, Value), String> {
     let found = accountant::exact_epsilon(event, delta, relation).map_err(|e| e.to_string())?;
     let (mut text, mut json) = certified(found.bounds, delta, METHOD);
@@ -121,18 +122,6 @@ fn certified(bounds: Bounds, delta: Delta, method: &str) -> (String, Value) {
     (text, json!({ "epsilon": bounds, "delta": delta, "method": method, "version": VERSION }))
 }
 
-/// Formats a figure with this number of decimals, rounded up: the shown figure is still a bound,
-/// and still enough noise.
-pub(crate) fn rounded_up(value: f64, decimals: u32) -> String {
-    let scale = 10_u64.pow(decimals) as f64;
-    format!("{:.*}", decimals as usize, (value * scale).ceil() / scale)
-}
-
-fn rounded_down(value: f64, decimals: u32) -> String {
-    let scale = 10_u64.pow(decimals) as f64;
-    format!("{:.*}", decimals as usize, (value * scale).floor() / scale)
-}
-
 fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {
     let (event, relation) = (event(run)?, run.sampling.relation.into());
     let odds = tradeoff::group_odds(&event, group, relation).map_err(|e| e.to_string())?;
@@ -153,8 +142,7 @@ fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {
     Ok((lines.join("\n"), json!({ "odds": odds, "curve": points, "version": VERSION })))
 }
 
-/// Largest file of events that is read, in bytes. Repeated events are counted, so that millions of
-/// steps take a few hundred bytes.
+/// The largest file of events that is read. Repeated events are counted, so that millions of steps take a few hundred bytes.
 const LARGEST: u64 = 16 << 20;
 
 fn events(file: &Path, delta: f64, relation: NeighboringRelation) -> Result<(String, Value), String> {

@@ -1,0 +1,178 @@
+//! The privacy guarantee: unit, relation, budget and sampling.
+
+use std::sync::Arc;
+
+use accountant::NeighboringRelation;
+use mechanisms::{
+    BallsInBinsGaussian, FixedSizeSampledGaussian, MechanismError, PoissonSampledGaussian, PrivacyUnit,
+    ShuffledGaussian, TrainingMechanism, TruncatedPoissonSampledGaussian,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The privacy guarantee. Give `epsilon` (noise is calibrated to it), `noise_multipliers` (ε follows from them), or
+/// both (refused if the noise gives a larger ε).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Privacy {
+    /// The privacy unit: the piece of data that the guarantee hides.
+    pub unit: PrivacyUnit,
+    /// The neighboring relation: the pairs of data sets that the guarantee compares.
+    #[schemars(with = "Relation")]
+    pub relation: NeighboringRelation,
+    /// Probability that the guarantee fails. Must be smaller than 1 / units.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub delta: f64,
+    /// Upper limit on ε at `delta`, for tokenizer and training together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = 1e-6, "maximum" = 1e4))]
+    pub epsilon: Option<f64>,
+    /// Noise multipliers set by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_multipliers: Option<NoiseMultipliers>,
+    /// Whether the noise multiplier of a phase of `training.batch_schedule` is that of the first one times √(its batch / the
+    /// first one's) (Hoory et al. 2021, section 3.3). Otherwise all phases have the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub scale_noise_by_sqrt_batch: bool,
+    /// Share of the budget for a privately trained tokenizer when noise is calibrated.
+    #[serde(default = "tokenizer_share")]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub tokenizer_share: f64,
+    /// How batches are sampled.
+    pub sampling: Sampling,
+    /// Extra steps, charged in advance, that replace interrupted ones. With sampling that is charged per pass, they are
+    /// rounded up to whole passes, and each stop within a pass uses one.
+    #[serde(default)]
+    #[schemars(range(max = 1_000_000_000))]
+    pub spare_steps: u64,
+    /// How clipped gradients are summed. The noise is exact in both cases.
+    #[serde(default, skip_serializing_if = "Arithmetic::is_fast")]
+    #[schemars(extend("default" = "fast"))]
+    pub arithmetic: Arithmetic,
+}
+
+/// How clipped gradients are summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arithmetic {
+    /// In 32-bit floating point within a micro-batch and in integers across micro-batches. The certificate states the
+    /// rounding that remains.
+    #[default]
+    Fast,
+    /// Each unit's gradient by itself, clipped and summed in integers. No rounding error can exceed the clip norm. Slower,
+    /// and for the CPU only.
+    Exact,
+}
+
+impl Arithmetic {
+    /// Whether it is the default.
+    fn is_fast(&self) -> bool {
+        *self == Self::Fast
+    }
+}
+
+fn tokenizer_share() -> f64 {
+    0.1
+}
+
+/// How batches are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// Each unit joins each batch independently, with probability expected batch size / units.
+    Poisson,
+    /// Poisson sampling that drops random units from a batch larger than `largest_batch`. Requires `replace_one` or
+    /// `zero_out`.
+    TruncatedPoisson(TruncatedPoisson),
+    /// Passes over the shuffled units in equal batches. Charged per pass, as full participation. Requires `replace_one`
+    /// or `zero_out`.
+    Shuffle,
+    /// Exactly the expected batch size, drawn without replacement at each step. Requires `replace_one` or `zero_out`.
+    FixedSize,
+    /// In each pass, every unit joins one batch, chosen independently at random. Charged per pass.
+    BallsInBins,
+}
+
+impl Sampling {
+    /// Whether the sample depends on the number of units, so that this number must be public and exact.
+    #[must_use]
+    pub fn needs_exact_units(self) -> bool {
+        match self {
+            Self::Poisson | Self::BallsInBins => false,
+            Self::TruncatedPoisson(_) | Self::Shuffle | Self::FixedSize => true,
+        }
+    }
+
+    /// The mechanism that draws batches of `expected_batch_size` of `units` units in this way.
+    pub(crate) fn mechanism(
+        self,
+        units: u64,
+        expected_batch_size: u64,
+        noise_multiplier: f64,
+    ) -> Result<Arc<dyn TrainingMechanism>, MechanismError> {
+        let probability = expected_batch_size as f64 / units as f64;
+        let batches = units.div_ceil(expected_batch_size.max(1)).max(1);
+        Ok(match self {
+            Self::Poisson => Arc::new(PoissonSampledGaussian::new(probability, noise_multiplier)?),
+            Self::TruncatedPoisson(TruncatedPoisson { largest_batch }) => Arc::new(
+                TruncatedPoissonSampledGaussian::new(probability, units, largest_batch, noise_multiplier)?,
+            ),
+            Self::Shuffle => Arc::new(ShuffledGaussian::new(batches, noise_multiplier)?),
+            Self::FixedSize => {
+                Arc::new(FixedSizeSampledGaussian::new(expected_batch_size, units, noise_multiplier)?)
+            }
+            Self::BallsInBins => Arc::new(BallsInBinsGaussian::new(batches, noise_multiplier)?),
+        })
+    }
+
+    /// Its name in a plan.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::TruncatedPoisson(_) => "truncated_poisson",
+            Self::Shuffle => "shuffle",
+            Self::FixedSize => "fixed_size",
+            Self::BallsInBins => "balls_in_bins",
+        }
+    }
+}
+
+/// The limit of a truncated Poisson batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TruncatedPoisson {
+    /// Maximum number of units in a batch. At least `expected_batch_size`; a few standard deviations more is best.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    pub largest_batch: u64,
+}
+
+/// Noise multipliers set by hand: standard deviation divided by sensitivity. Less than 0.02 protects nobody, and its ε takes
+/// minutes to bound.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseMultipliers {
+    /// Noise multiplier of the whole vocabulary release, as one Gaussian mechanism. For a privately trained tokenizer
+    /// only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = 0.02, "maximum" = 1e9))]
+    pub tokenizer: Option<f64>,
+    /// Noise multiplier of a training step, or of the first phase's steps.
+    #[schemars(extend("minimum" = 0.02, "maximum" = 1e9))]
+    pub training: f64,
+}
+
+// The schema's view of a type that the accountant owns.
+/// The pairs of data sets that the guarantee compares.
+#[derive(JsonSchema)]
+#[schemars(rename = "NeighboringRelation", rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes a foreign type in the schema; never built")]
+enum Relation {
+    /// One unit is added or removed.
+    AddOrRemoveOne,
+    /// One unit is replaced by another. The number of units is public.
+    ReplaceOne,
+    /// The contribution of one unit is replaced by zero. The number of units is public.
+    ZeroOut,
+}
