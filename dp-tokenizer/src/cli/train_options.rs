@@ -179,24 +179,22 @@ pub(super) fn normalizer(options: &VocabularyOptions) -> anyhow::Result<Option<N
         let model = SentencePieceModel::from_bytes(&bytes).map_err(|error| refused(&error))?;
         let map =
             Charsmap::from_bytes(&model.normalizer.precompiled_charsmap).map_err(|error| refused(&error))?;
-        return Ok(Some(Normalizer::Precompiled(map)));
+        return Ok(Some(map.into()));
     }
     if let Some(path) = &options.normalization_rules {
         let refused = |error: &dyn std::fmt::Display| refuse(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
         let rules = NormalizationRules::from_tsv(&text).map_err(|error| refused(&error))?;
         let map = rules.map().map_err(|error| refused(&error))?;
-        return Ok(Some(Normalizer::Precompiled(map)));
+        return Ok(Some(map.into()));
     }
     if let Some(rules) = options.normalization_rule_name.and_then(NormalizationRuleName::rules) {
-        return Ok(Some(Normalizer::Precompiled(rules.map().map_err(refuse)?)));
+        return Ok(Some(rules.map().map_err(refuse)?.into()));
     }
     Ok(match options.normalizer {
         NormalizerName::None => None,
-        NormalizerName::Nfc => Some(Normalizer::Nfc),
-        NormalizerName::Nfkc => Some(Normalizer::Nfkc),
-        NormalizerName::NfkcLowercase => {
-            Some(Normalizer::Sequence(vec![Normalizer::Nfkc, Normalizer::Lowercase]))
-        }
+        NormalizerName::Nfc => Some(Normalizer::nfc()),
+        NormalizerName::Nfkc => Some(Normalizer::nfkc()),
+        NormalizerName::NfkcLowercase => Some(Normalizer::nfkc().then(Normalizer::lowercase())),
     })
 }
