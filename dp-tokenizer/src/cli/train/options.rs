@@ -4,10 +4,11 @@ use mechanisms::{PrivacyUnit, Words};
 use tokenizer::normalize::{Charsmap, NormalizationRules, Normalizer};
 use tokenizer::sentencepiece::SentencePieceModel;
 
-use super::arguments::{Model, Text, Train, WordsName};
-use super::failure::refuse;
-use super::given::Given;
-use super::vocabulary_options::{NormalizationRuleName, NormalizerName, VocabularyOptions};
+use super::arguments::{Text, Train};
+use super::vocabulary_options::{Model, NormalizationRuleName, NormalizerName, VocabularyOptions};
+use crate::cli::corpus::WordsName;
+use crate::cli::failure::refuse;
+use crate::cli::given::Given;
 
 /// Options that only a release has a use for.
 const OF_RELEASE: [&str; 8] =
