@@ -1,5 +1,9 @@
 //! Why a tokenizer file is refused.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 /// Why a tokenizer file is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -22,7 +26,7 @@ pub enum FormatError {
         /// What the file says.
         found: String,
         /// What can be read.
-        allowed: &'static str,
+        allowed: Cow<'static, str>,
     },
     /// The parts of the file contradict each other.
     #[error("tokenizer.json: {reason}")]
@@ -38,16 +42,32 @@ pub enum FormatError {
         /// Line from 1 (text formats), or entry or byte from 0 (binary formats).
         at: u64,
         /// What is wrong there, and what is allowed.
-        reason: std::borrow::Cow<'static, str>,
+        reason: Cow<'static, str>,
     },
 }
 
 impl FormatError {
-    pub(crate) fn malformed(
-        format: &'static str,
-        at: u64,
-        reason: impl Into<std::borrow::Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn malformed(format: &'static str, at: u64, reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Malformed { format, at, reason: reason.into() }
+    }
+
+    pub(crate) fn inconsistent(reason: impl Into<String>) -> Self {
+        Self::Inconsistent { reason: reason.into() }
+    }
+
+    pub(crate) fn unsupported(
+        part: &'static str,
+        found: &Value,
+        allowed: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::Unsupported { part, found: shortened(&found.to_string()), allowed: allowed.into() }
+    }
+}
+
+/// What fits a message.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }

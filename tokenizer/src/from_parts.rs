@@ -2,13 +2,13 @@
 
 use crate::FormatError;
 use crate::byte_alphabet::byte_to_char;
-use crate::decode::{Cleanup, Decoder};
+use crate::decode::Decoder;
 use crate::encode::{Alphabet, Bpe, Model, Unigram, WordPiece, WordPieceConfig};
 use crate::normalize::{BertNormalizer, Normalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{Metaspace, PreTokenizer, PrependScheme};
 use crate::special_tokens::SpecialTokens;
-use crate::tokenizer::{Role, RoleTokens, Stage, Tokenizer, Words};
+use crate::tokenizer::{Role, RoleTokens, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
 /// How the pieces of a unigram vocabulary encode text: blanks become `▁` and open words.
@@ -58,14 +58,14 @@ impl Tokenizer {
         })?;
         let mut tokenizer = Self::of_model(Model::Unigram(model));
         if let Some(normalizer) = &pipeline.normalizer {
-            tokenizer.normalizer = Stage::Normalizer(normalizer.clone());
+            tokenizer.normalizer = normalizer.clone();
         }
-        tokenizer.pre_tokenizer = Some(PreTokenizer::Metaspace(Metaspace {
+        tokenizer.pre_tokenizer = PreTokenizer::of_metaspace(Metaspace {
             prepend_scheme: PrependScheme::Never,
             split: pipeline.split_by_whitespace,
             ..Metaspace::default()
-        }));
-        tokenizer.words = Words::of(tokenizer.pre_tokenizer.as_ref());
+        });
+        tokenizer.words = tokenizer.pre_tokenizer.words();
         tokenizer.special = SpecialTokens::new(special);
         Ok(tokenizer.with_roles(&pipeline.roles))
     }
@@ -84,13 +84,9 @@ impl Tokenizer {
         let model = Bpe::new(vocabulary, merges, Alphabet::Bytes)
             .map_err(|error| FormatError::Inconsistent { reason: error.to_string() })?;
         let mut tokenizer = Self::of_model(Model::Bpe(model));
-        tokenizer.pre_tokenizer = Some(PreTokenizer::ByteLevel {
-            add_prefix_space: false,
-            use_regex: split_by_whitespace,
-            spells: false,
-        });
-        tokenizer.words = Words::of(tokenizer.pre_tokenizer.as_ref());
-        tokenizer.decoder = Decoder::ByteLevel;
+        tokenizer.pre_tokenizer = PreTokenizer::byte_level(split_by_whitespace);
+        tokenizer.words = tokenizer.pre_tokenizer.words();
+        tokenizer.decoder = Decoder::byte_level();
         tokenizer.special = special;
         Ok(tokenizer)
     }
@@ -151,10 +147,10 @@ impl Tokenizer {
             reason: format!("the vocabulary lacks the token {unk}; add it"),
         })?;
         let mut tokenizer = Self::of_model(Model::WordPiece(model));
-        tokenizer.normalizer = Stage::Normalizer(Normalizer::Bert(normalizer));
-        tokenizer.pre_tokenizer = Some(PreTokenizer::Bert);
-        tokenizer.words = Words::of(tokenizer.pre_tokenizer.as_ref());
-        tokenizer.decoder = Decoder::WordPiece { prefix, cleanup: Cleanup::Text };
+        tokenizer.normalizer = normalizer.into();
+        tokenizer.pre_tokenizer = PreTokenizer::bert();
+        tokenizer.words = tokenizer.pre_tokenizer.words();
+        tokenizer.decoder = Decoder::Bert { prefix };
         tokenizer.special = special;
         if let Some((first, last)) = ends {
             tokenizer.post_processor = PostProcessor::bert((cls, first), (sep, last));

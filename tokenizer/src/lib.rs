@@ -29,6 +29,7 @@ mod regex;
 pub mod sentencepiece;
 pub mod short_key;
 mod special_tokens;
+mod stage;
 mod tokenizer;
 mod vocabulary;
 

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
+use crate::FormatError;
+use crate::error::shortened;
 use crate::regex::Regex;
 
 /// A text or a regular expression.
@@ -16,18 +18,26 @@ pub(crate) enum Pattern {
 }
 
 impl Pattern {
-    /// Reads `{"String": …}` or `{"Regex": …}`.
+    /// Reads the field `pattern` of a stage: `{"String": …}` or `{"Regex": …}`.
     ///
     /// # Errors
-    /// What is allowed instead.
-    pub(crate) fn read(part: &Value) -> Result<Self, String> {
-        match (part["String"].as_str(), part["Regex"].as_str()) {
+    /// If it is neither, or an expression that is not supported.
+    pub(crate) fn read(part: &Value) -> Result<Self, FormatError> {
+        let pattern = &part["pattern"];
+        let read = match (pattern["String"].as_str(), pattern["Regex"].as_str()) {
             (Some(text), None) if !text.is_empty() => Ok(Self::Text(text.to_owned())),
-            (None, Some(source)) => Ok(Self::Regex(Box::new(Regex::new(source)?))),
+            (None, Some(source)) => Regex::new(source).map(|regex| Self::Regex(Box::new(regex))),
             _ => {
                 Err("a pattern is {\"String\": text that is not empty} or {\"Regex\": expression}".to_owned())
             }
-        }
+        };
+        read.map_err(|reason| {
+            let kind = part["type"].as_str().unwrap_or_default();
+            FormatError::inconsistent(format!(
+                "{kind}, pattern {}: {reason}",
+                shortened(&pattern.to_string())
+            ))
+        })
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -44,7 +54,7 @@ impl Pattern {
 
     /// The most bytes that stages of a file may make of so many: a chain of replacements that double a text ends there, and what
     /// would exceed it is left out. Stages of models come nowhere near it.
-    pub(crate) fn most_bytes(given: usize) -> usize {
+    pub(crate) fn byte_limit(given: usize) -> usize {
         given.saturating_mul(100).saturating_add(1 << 20)
     }
 
@@ -59,13 +69,13 @@ impl Pattern {
         }
     }
 
-    /// `text` with `content` in place of each match. None where nothing matches, or if it would have more than `most` bytes.
-    pub(crate) fn replace(&self, text: &str, content: &str, most: usize) -> Option<String> {
-        let most = most.max(text.len());
+    /// `text` with `content` in place of each match. None where nothing matches, or if it would have more than `limit` bytes.
+    pub(crate) fn replace(&self, text: &str, content: &str, limit: usize) -> Option<String> {
+        let limit = limit.max(text.len());
         let mut out: Option<String> = None;
         let mut last = 0;
         self.each_match(text, |range| {
-            if out.as_ref().is_some_and(|out| out.len() > most) {
+            if out.as_ref().is_some_and(|out| out.len() > limit) {
                 return;
             }
             let out = out.get_or_insert_with(|| String::with_capacity(text.len() + text.len() / 2));
@@ -76,6 +86,6 @@ impl Pattern {
         if let Some(out) = &mut out {
             out.push_str(&text[last..]);
         }
-        out.filter(|out| out.len() <= most)
+        out.filter(|out| out.len() <= limit)
     }
 }

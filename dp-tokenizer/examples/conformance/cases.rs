@@ -97,7 +97,7 @@ fn trained(
     add: &mut impl FnMut(&str, Tokenizer, &'static str, PathBuf, bool),
 ) -> Outcome<()> {
     let plain = || UnigramConfig::default();
-    let nfkc = UnigramConfig { normalizer: Some(Normalizer::Nfkc), ..plain() };
+    let nfkc = UnigramConfig { normalizer: Some(Normalizer::nfkc()), ..plain() };
     let symbols = vec!["<user>".to_owned(), "the".to_owned()];
     let shaped =
         UnigramConfig { byte_fallback: false, symbols, sentinels: 3, character_coverage: 0.999, ..plain() };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use dp_tokenizer::corpus::{self, BadUtf8, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
+use mechanisms::Words;
 
 use super::failure::refuse;
 use super::given::Given;
@@ -38,6 +39,26 @@ pub(super) enum InvalidUtf8 {
     Replace,
     /// Refuse the file and name the line.
     Refuse,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WordsName {
+    /// A run of letters, of digits or of other characters.
+    ByClass,
+    /// A run of characters without white space (unigram and char). From ε = 3 on, it needs fewer tokens.
+    AsWritten,
+    /// The same, and each run of two or three of them that a piece can hold (unigram and bpe): pieces reach across blanks.
+    Runs,
+}
+
+impl From<WordsName> for Words {
+    fn from(name: WordsName) -> Self {
+        match name {
+            WordsName::ByClass => Self::ByClass,
+            WordsName::AsWritten => Self::AsWritten,
+            WordsName::Runs => Self::Runs,
+        }
+    }
 }
 
 /// Use of the machine. It never changes a result.

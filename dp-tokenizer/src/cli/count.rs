@@ -5,12 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dp_tokenizer::corpus::Source;
-use dp_tokenizer::count::{ShardOptions, UnitItems, count_shard};
-use dp_tokenizer::release::{public_corpus_counts, public_item_counts};
+use dp_tokenizer::count::{ShardOptions, count_shard};
 use mechanisms::PrivacyUnit;
 
-use super::arguments::{Train, WordsName};
-use super::corpus::{Corpus, Machine};
+use super::corpus::{Corpus, Machine, WordsName};
 use super::failure::refuse;
 use super::given::Given;
 use super::output::Output;
@@ -44,44 +42,6 @@ pub(super) struct Count {
     machine: Machine,
 }
 
-/// In what words are counted.
-pub(super) enum Counted {
-    /// Records.
-    Text(Source),
-    /// Files of counted parts.
-    Runs(Vec<PathBuf>),
-}
-
-impl Counted {
-    /// The items of each unit.
-    pub(super) fn items(&self, arguments: &Train) -> anyhow::Result<UnitItems> {
-        let (words, options) = (arguments.words(), arguments.machine.options());
-        let items = match self {
-            Self::Text(source) => {
-                let _shown = progress::of("counting", source);
-                UnitItems::read(source, arguments.unit, words, &options)
-            }
-            Self::Runs(files) => UnitItems::from_shards(files, Some(arguments.unit), words, &options),
-        };
-        items.map_err(refuse)
-    }
-
-    /// The words of public text with their counts.
-    pub(super) fn public(&self, arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
-        let (words, options) = (arguments.words(), arguments.machine.options());
-        let counts = match self {
-            Self::Text(source) => {
-                let _shown = progress::of("counting", source);
-                public_corpus_counts(source, words, &options)
-            }
-            Self::Runs(files) => {
-                public_item_counts(&UnitItems::from_shards(files, None, words, &options).map_err(refuse)?)
-            }
-        };
-        counts.map_err(refuse)
-    }
-}
-
 pub(super) fn run(mut arguments: Count, given: &Given) -> anyhow::Result<()> {
     if arguments.corpus.input.is_empty() {
         return Err(refuse("no text: give --input FILE, the files of this part (- for standard input)"));
@@ -99,7 +59,7 @@ pub(super) fn run(mut arguments: Count, given: &Given) -> anyhow::Result<()> {
         words: arguments.words.into(),
         corpus: arguments.corpus_name.clone(),
     };
-    let shown = progress::of("counting", &source);
+    let shown = progress::reading("counting", &source);
     let counted = count_shard(&source, shard, &common, &arguments.machine.options(), &arguments.out);
     drop(shown);
     counted.map_err(refuse)?;

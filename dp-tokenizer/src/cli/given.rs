@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 
-use super::arguments::Arguments;
 use super::failure::refuse;
 
 /// The names of the options on the command line, as clap has them.
@@ -29,19 +28,19 @@ impl Given {
 }
 
 /// The arguments, and which of them were given.
-pub(super) struct Parsed {
-    pub(super) arguments: Arguments,
+pub(super) struct Parsed<A> {
+    pub(super) arguments: A,
     pub(super) given: Given,
 }
 
-impl FromArgMatches for Parsed {
+impl<A: FromArgMatches> FromArgMatches for Parsed<A> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let of_command = matches.subcommand().map(|(_, of_command)| of_command);
         let is_given = |of: &ArgMatches, id: &str| of.value_source(id) == Some(ValueSource::CommandLine);
         let given = of_command.into_iter().flat_map(|of| {
             of.ids().map(clap::Id::as_str).filter(move |id| is_given(of, id)).map(str::to_owned)
         });
-        Ok(Self { given: Given(given.collect()), arguments: Arguments::from_arg_matches(matches)? })
+        Ok(Self { given: Given(given.collect()), arguments: A::from_arg_matches(matches)? })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -1,21 +1,44 @@
 //! `inspect`: what a tokenizer contains, and measurements on public text.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use dp_tokenizer::corpus::{Source, open};
 use mechanisms::Words;
 use serde_json::{Value, json};
 use tokenizer::Tokenizer;
 
-use super::arguments::{Inspect, Vocab};
-use super::convert::load;
 use super::failure::refuse;
 use super::line::in_one_word;
 use super::statement;
+use super::tokenizer_file::TokenizerFile;
+
+/// Show what a tokenizer contains.
+#[derive(Args)]
+pub(super) struct Inspect {
+    #[command(flatten)]
+    tokenizer: TokenizerFile,
+    /// PUBLIC text on which to measure tokens per word.
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    public_text: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the vocabulary of a tokenizer.
+#[derive(Args)]
+pub(super) struct Vocab {
+    #[command(flatten)]
+    tokenizer: TokenizerFile,
+    /// Write a JSON object a line, with id, token, score and special.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
-    let tokenizer = load(&arguments.tokenizer)?;
+    let tokenizer = arguments.tokenizer.load()?;
     let name = |id: Option<u32>| id.and_then(|id| tokenizer.token(id)).map(str::to_owned);
     let mut summary = json!({
         "vocab_size": tokenizer.vocab_size(),
@@ -51,7 +74,7 @@ fn statement_beside(tokenizer: &Path) -> Value {
 
 /// Lists the vocabulary.
 pub(super) fn list(arguments: &Vocab) -> anyhow::Result<()> {
-    let tokenizer = load(&arguments.tokenizer)?;
+    let tokenizer = arguments.tokenizer.load()?;
     let mut out = BufWriter::new(io::stdout().lock());
     for id in 0..tokenizer.vocab_size() as u32 {
         // Some files leave ids without a token.

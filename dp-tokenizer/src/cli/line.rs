@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tokenizer::{Encoding, Tokenizer};
 
-use super::arguments::Encode;
 use super::failure::refuse;
 
 /// How the tokens of a text are written.
@@ -68,17 +67,15 @@ pub(super) struct LineWriter<'a> {
 }
 
 impl<'a> LineWriter<'a> {
-    /// Refuses what the tokenizer does not have: a padding token, tokens around a text.
-    pub(super) fn new(arguments: &'a Encode, tokenizer: &'a Tokenizer) -> anyhow::Result<Self> {
-        let options = &arguments.line;
-        if arguments.special_tokens && !tokenizer.adds_special_tokens() {
-            return Err(refuse(format!(
-                "{}: this tokenizer puts no tokens around a text; leave out --special-tokens",
-                arguments.tokenizer.path.display()
-            )));
-        }
+    /// Refuses a padding token that the tokenizer does not have, and a length without room.
+    pub(super) fn new(
+        options: &'a Line,
+        tokenizer: &'a Tokenizer,
+        special_tokens: bool,
+        has_offsets: bool,
+    ) -> anyhow::Result<Self> {
         let around = || tokenizer.post_process(Encoding { ids: Vec::new(), offsets: Vec::new() }).ids.len();
-        let around = arguments.special_tokens.then(around);
+        let around = special_tokens.then(around);
         if let Some(length) =
             options.max_length.filter(|length| around.is_some_and(|n| *length as usize <= n))
         {
@@ -91,7 +88,6 @@ impl<'a> LineWriter<'a> {
             let missing = "--pad: this tokenizer has no padding token (<pad> or [PAD]); leave it out";
             tokenizer.pad_id().ok_or_else(|| refuse(missing))
         });
-        let has_offsets = arguments.offsets.is_some();
         Ok(Self { tokenizer, options, around, has_offsets, pad: pad.transpose()? })
     }
 

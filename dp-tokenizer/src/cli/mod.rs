@@ -1,52 +1,93 @@
 //! The command line.
 
-mod arguments;
 mod carried_statement;
 mod convert;
 mod corpus;
 mod count;
 mod examples;
-mod extension;
 mod failure;
 mod given;
 mod inspect;
 mod line;
 mod output;
-mod private;
 mod progress;
 mod segmentation;
 mod shard;
 mod statement;
+mod tokenizer_file;
 mod tokens;
 mod train;
-mod train_options;
-mod vocabulary_files;
-mod vocabulary_options;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
 
-use arguments::{Command, TokenizerFile};
+use convert::Convert;
+use count::Count;
 pub use failure::Failure;
 use given::Parsed;
+use inspect::{Inspect, Vocab};
 use tokenizer::Tokenizer;
+use tokenizer_file::TokenizerFile;
+use tokens::{Decode, Encode};
+use train::Train;
+
+/// Train a tokenizer on private text with differential privacy, and use it.
+#[derive(Parser)]
+#[command(version, max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a vocabulary. Writes tokenizer.json, tokenizer_config.json and privacy.json.
+    #[command(after_help = examples::TRAIN)]
+    Train(Box<Train>),
+    /// Count a part of a corpus, which other processes may do for its other parts; `train --runs` makes the vocabulary.
+    #[command(after_help = examples::COUNT)]
+    Count(Count),
+    /// Encode texts as lines of ids or tokens, or a corpus as a token file.
+    #[command(after_help = examples::ENCODE)]
+    Encode(Encode),
+    /// Decode lines of ids as lines of text.
+    #[command(after_help = examples::DECODE)]
+    Decode(Decode),
+    /// List the vocabulary of a tokenizer: the id, the token and its score, one token a line.
+    Vocab(Vocab),
+    /// Show what a tokenizer contains.
+    Inspect(Inspect),
+    /// Write a tokenizer in another format.
+    Convert(Convert),
+    /// Print a shell completion script.
+    Completions {
+        #[arg(value_enum)]
+        shell: ::cli::Shell,
+    },
+    /// Write manual pages into a folder.
+    Man {
+        /// The folder; created if missing.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
 
 /// The commands and their options.
 #[must_use]
 pub fn command() -> clap::Command {
     // `--epsilon -1` is a number out of range, not an unknown argument.
-    arguments::Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true))
+    Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true))
 }
 
 /// Runs the command of this process. Exit codes: 0 for success, 2 for refused input, 1 for other failures.
 #[must_use]
 pub fn run() -> ExitCode {
-    let Parsed { arguments, given } = match ::cli::arguments(command()) {
+    let Parsed { arguments, given } = match ::cli::arguments::<Parsed<Arguments>>(command()) {
         Ok(parsed) => parsed,
         Err(error) => return failure::report(&failure::refuse(::cli::in_one_line(&error))),
     };
@@ -90,7 +131,7 @@ pub struct TrainedVocabulary {
 pub fn train(options: impl IntoIterator<Item = OsString>) -> Result<TrainedVocabulary, Failure> {
     let names = [OsString::from("dp-tokenizer"), "train".into()];
     let parsed = command().try_get_matches_from(names.into_iter().chain(options));
-    let parsed = parsed.and_then(|found| Parsed::from_arg_matches(&found));
+    let parsed = parsed.and_then(|found| Parsed::<Arguments>::from_arg_matches(&found));
     let Parsed { arguments, given } =
         parsed.map_err(|error| Failure { refused: true, message: ::cli::in_one_line(&error) })?;
     let Command::Train(arguments) = arguments.command else {
@@ -105,8 +146,8 @@ pub fn train(options: impl IntoIterator<Item = OsString>) -> Result<TrainedVocab
 /// # Errors
 /// A file that cannot be read, is damaged, or has a stage that is not supported.
 pub fn open_tokenizer(path: &Path) -> Result<Tokenizer, Failure> {
-    let file = convert::tokenizer_file(&path.to_string_lossy());
+    let file = tokenizer_file::locate(&path.to_string_lossy());
     let path =
         file.map_err(|reason| Failure { refused: true, message: format!("{}: {reason}", path.display()) })?;
-    convert::load(&TokenizerFile { path, cased: false, uncased: false }).map_err(|error| Failure::of(&error))
+    TokenizerFile { path, cased: false, uncased: false }.load().map_err(|error| Failure::of(&error))
 }

@@ -34,7 +34,7 @@ pub(super) struct SegmentationOptions {
 }
 
 /// Encodes texts in the way that the options ask for.
-pub(super) enum Encode<'a> {
+pub(super) enum Segmenter<'a> {
     /// The best segmentation.
     Best(Box<tokenizer::Encoder<'a>>),
     /// The best ones.
@@ -43,7 +43,7 @@ pub(super) enum Encode<'a> {
     Sample(Sampler<'a>),
 }
 
-impl<'a> Encode<'a> {
+impl<'a> Segmenter<'a> {
     pub(super) fn new(options: &SegmentationOptions, tokenizer: &'a Tokenizer) -> anyhow::Result<Self> {
         Ok(match (options.n_best, options.alpha) {
             (Some(count), _) => {

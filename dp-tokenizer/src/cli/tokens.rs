@@ -1,9 +1,10 @@
 //! `encode` and `decode`, line by line.
 
 use std::io::{self, BufRead, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::{Args, ValueEnum};
 use dp_tokenizer::corpus::{self, BadUtf8, CorpusError, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::tokens::encode_corpus;
@@ -11,16 +12,72 @@ use mechanisms::PrivacyUnit;
 use sha2::{Digest, Sha256};
 use tokenizer::{OffsetUnit, Tokenizer};
 
-use super::arguments::{Decode, Encode, Offsets};
-use super::convert::load;
+use super::corpus::Corpus;
 use super::failure::refuse;
 use super::given::Given;
-use super::line::LineWriter;
+use super::line::{Line, LineWriter};
+use super::output::Output;
 use super::progress;
+use super::segmentation::{SegmentationOptions, Segmenter};
+use super::tokenizer_file::TokenizerFile;
+
+/// Encode lines of text, or a corpus for training.
+#[derive(Args)]
+pub(super) struct Encode {
+    #[command(flatten)]
+    tokenizer: TokenizerFile,
+    /// Write a token file of all records, by unit, instead of lines of ids. It is private if the text is.
+    #[arg(long, value_name = "FILE", requires = "input")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+    /// Privacy unit of the token file: record, user, or words:N.
+    #[arg(long, default_value = "record", value_name = "UNIT", requires = "out")]
+    unit: PrivacyUnit,
+    /// Write each id with the offsets of its token in the line, as id:from:to.
+    #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
+    offsets: Option<Offsets>,
+    /// Add the tokens that the tokenizer puts around a text, such as [CLS] and [SEP].
+    #[arg(long, conflicts_with = "out")]
+    special_tokens: bool,
+    #[command(flatten)]
+    segmentation: SegmentationOptions,
+    #[command(flatten)]
+    line: Line,
+    #[command(flatten)]
+    corpus: Corpus,
+    /// Threads for a token file [default: all cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
+    threads: Option<u16>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Offsets {
+    /// Bytes of UTF-8.
+    Bytes,
+    /// Unicode scalar values, as in Python.
+    Characters,
+}
+
+/// Decode lines of ids.
+#[derive(Args)]
+pub(super) struct Decode {
+    #[command(flatten)]
+    tokenizer: TokenizerFile,
+    /// File to read, also as .gz or .zst [default: standard input].
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Leave out tokens that are no text, such as <pad> and [CLS].
+    #[arg(long)]
+    skip_special_tokens: bool,
+    /// Write text as soon as its ids are read, before the line ends.
+    #[arg(long)]
+    stream: bool,
+}
 
 /// Encodes lines of text as lines of ids, or a corpus as a token file.
 pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
-    let tokenizer = load(&arguments.tokenizer)?;
+    let tokenizer = arguments.tokenizer.load()?;
     if arguments.unit != PrivacyUnit::User {
         given.refuse_any(&["user_field"], "without --unit user")?;
     }
@@ -29,13 +86,19 @@ pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
     }
     given.refuse_any(&["overwrite"], "without --out")?;
     let source = arguments.corpus.texts(given)?;
-    let mut encode = super::segmentation::Encode::new(&arguments.segmentation, &tokenizer)?;
+    let mut encode = Segmenter::new(&arguments.segmentation, &tokenizer)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let unit = arguments.offsets.map(|offsets| match offsets {
         Offsets::Bytes => OffsetUnit::Bytes,
         Offsets::Characters => OffsetUnit::Characters,
     });
-    let line = LineWriter::new(arguments, &tokenizer)?;
+    if arguments.special_tokens && !tokenizer.adds_special_tokens() {
+        return Err(refuse(format!(
+            "{}: this tokenizer puts no tokens around a text; leave out --special-tokens",
+            arguments.tokenizer.path.display()
+        )));
+    }
+    let line = LineWriter::new(&arguments.line, &tokenizer, arguments.special_tokens, unit.is_some())?;
     for_texts(&source, |number, text| encode.write(number, text, unit, &line, &mut out))?;
     Ok(out.flush()?)
 }
@@ -54,7 +117,7 @@ fn encode_to_file(
     let file = std::fs::read(&arguments.tokenizer.path)
         .with_context(|| arguments.tokenizer.path.display().to_string())?;
     let threads = arguments.threads.map_or(CountOptions::default().threads, usize::from);
-    let shown = progress::of("encoding", &source);
+    let shown = progress::reading("encoding", &source);
     let digest = Sha256::digest(&file).into();
     let done = encode_corpus(&source, arguments.unit, tokenizer, digest, out, threads);
     drop(shown);
@@ -65,7 +128,7 @@ fn encode_to_file(
 
 /// Decodes lines of ids as lines of text.
 pub(super) fn decode(arguments: &Decode) -> anyhow::Result<()> {
-    let tokenizer = load(&arguments.tokenizer)?;
+    let tokenizer = arguments.tokenizer.load()?;
     let size = tokenizer.vocab_size();
     let is_shown: Vec<bool> =
         (0..size as u32).map(|id| !arguments.skip_special_tokens || !tokenizer.is_special(id)).collect();
@@ -111,7 +174,7 @@ fn stream(
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
     /// No id has as many digits.
-    const MOST_DIGITS: usize = 32;
+    const MAX_DIGITS: usize = 32;
     let (mut number, mut word, mut text, mut is_open) = (1, String::new(), tokenizer.decode_stream(), false);
     loop {
         let read = input.fill_buf()?;
@@ -119,7 +182,7 @@ fn stream(
         let read = if is_last && is_open { b"\n" } else { read };
         for &byte in read {
             is_open = byte != b'\n';
-            if !byte.is_ascii_whitespace() && word.len() < MOST_DIGITS {
+            if !byte.is_ascii_whitespace() && word.len() < MAX_DIGITS {
                 word.push(char::from(byte));
                 continue;
             }

@@ -302,7 +302,7 @@ mod tests {
         assert!(
             fewer.id("日").is_none() && fewer.id("ë").is_some() && fewer.decode(&fewer.encode("日")) == "日"
         );
-        let normal = UnigramConfig { normalizer: Some(Normalizer::Nfkc), ..config(400) };
+        let normal = UnigramConfig { normalizer: Some(Normalizer::nfkc()), ..config(400) };
         let normal = unigram(&list, &normal).unwrap().tokenizer;
         assert!(normal.id("ﬁ").is_none() && normal.id("▁fine").is_some());
         assert_eq!(normal.encode(" ﬁne"), normal.encode(" fine"));

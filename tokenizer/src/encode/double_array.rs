@@ -7,11 +7,12 @@ const FAN: usize = 256;
 const TRIES: usize = 64;
 
 /// Maps byte strings to their index in the original list.
+#[derive(Debug)]
 pub(crate) struct DoubleArray {
     slots: Vec<Slot>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     /// Where the children of this node start.
     base: u32,

@@ -26,7 +26,9 @@ pub(super) fn read_added_tokens(list: &Value, tokenizer: &Tokenizer) -> Result<S
     }
     Ok(match options.iter().all(|options| *options == TokenOptions::default()) {
         true => SpecialTokens::new(tokens),
-        false => SpecialTokens::with_options(tokens, options, |text| tokenizer.normalizer.normalize(text)),
+        false => SpecialTokens::with_options(tokens, options, |text| {
+            tokenizer.normalizer.normalize(text).into_owned()
+        }),
     })
 }
 

@@ -3,10 +3,9 @@
 use super::{gpt2, vocab_txt};
 use crate::FormatError;
 use crate::encode::{Alphabet, Encode, Model, Unigram, byte_token};
-use crate::normalize::Normalizer;
-use crate::pretokenize::{OF_T5, PreTokenizer, PrependScheme};
+use crate::pretokenize::PrependScheme;
 use crate::sentencepiece::{ModelType, NormalizerSpec, Piece, PieceKind, SentencePieceModel, SpecialIds};
-use crate::tokenizer::{EOS, PAD, Role, Stage, Tokenizer};
+use crate::tokenizer::{EOS, PAD, Role, Tokenizer};
 
 fn refused(file: &'static str, allowed: &'static str) -> FormatError {
     FormatError::Inconsistent { reason: format!("this tokenizer cannot be written as {file}; {allowed} can") }
@@ -97,18 +96,18 @@ impl Tokenizer {
 
     fn sentencepiece_normalizer(&self) -> Option<NormalizerSpec> {
         let mut spec = NormalizerSpec::default();
-        match &self.normalizer {
-            Stage::Identity => spec.name = "identity".to_owned(),
-            Stage::Normalizer(Normalizer::Precompiled(map)) => spec.precompiled_charsmap = map.to_bytes(),
-            _ => return None,
+        if self.normalizer.is_identity() {
+            spec.name = "identity".to_owned();
+        } else {
+            spec.precompiled_charsmap = self.normalizer.charsmap()?.to_bytes();
         }
-        match self.pre_tokenizer.as_ref()? {
-            PreTokenizer::Metaspace(space) if space.prepend_scheme == PrependScheme::Never => {
-                spec.add_dummy_prefix = false;
-                spec.remove_extra_whitespaces = false;
+        if !self.pre_tokenizer.is_t5() {
+            let space = self.pre_tokenizer.metaspace()?;
+            if space.prepend_scheme != PrependScheme::Never {
+                return None;
             }
-            PreTokenizer::Sequence(all) if *all == OF_T5 => {}
-            _ => return None,
+            spec.add_dummy_prefix = false;
+            spec.remove_extra_whitespaces = false;
         }
         Some(spec)
     }

@@ -5,31 +5,18 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::gpt2::{from_entries, split_merge};
-use super::tokenizer_json::{read_unigram, unsupported};
+use super::tokenizer_json::read_unigram;
 use crate::FormatError;
 use crate::byte_alphabet::byte_to_char;
 use crate::encode::{
     Alphabet, Bpe, Encode, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules,
     implied_merges,
 };
-use crate::pretokenize::PreTokenizer;
 use crate::sentencepiece::{ModelType, PieceKind};
 use crate::vocabulary::Vocabulary;
 
-fn inconsistent(reason: impl Into<String>) -> FormatError {
-    FormatError::Inconsistent { reason: reason.into() }
-}
-
-/// Whether words reach the model in GPT-2's alphabet of bytes.
-fn is_byte_level(pre_tokenizer: Option<&PreTokenizer>) -> bool {
-    match pre_tokenizer {
-        Some(PreTokenizer::ByteLevel { .. }) => true,
-        Some(PreTokenizer::Sequence(all)) => is_byte_level(all.last()),
-        _ => false,
-    }
-}
-
-pub(super) fn read_model(model: &Value, pre_tokenizer: Option<&PreTokenizer>) -> Result<Model, FormatError> {
+/// Reads the model; `byte_level`: words reach it in GPT-2's alphabet of bytes.
+pub(super) fn read_model(model: &Value, byte_level: bool) -> Result<Model, FormatError> {
     // Files of before 2020 do not name the type.
     let guessed = match model {
         _ if model["vocab"].is_array() => "Unigram",
@@ -42,12 +29,15 @@ pub(super) fn read_model(model: &Value, pre_tokenizer: Option<&PreTokenizer>) ->
         "WordPiece" => Ok(Model::WordPiece(read_wordpiece(model)?)),
         "WordLevel" => {
             let unk_token = model["unk_token"].as_str().unwrap_or("<unk>");
-            let lacking =
-                || inconsistent(format!("model.vocab lacks the unknown token {unk_token:?}; add it"));
+            let lacking = || {
+                FormatError::inconsistent(format!(
+                    "model.vocab lacks the unknown token {unk_token:?}; add it"
+                ))
+            };
             Ok(Model::WordLevel(WordLevel::new(read_vocab(model)?, unk_token).ok_or_else(lacking)?))
         }
-        "BPE" => Ok(Model::Bpe(read_bpe(model, is_byte_level(pre_tokenizer))?)),
-        _ => Err(unsupported(
+        "BPE" => Ok(Model::Bpe(read_bpe(model, byte_level)?)),
+        _ => Err(FormatError::unsupported(
             "model.type",
             &model["type"],
             "\"Unigram\", \"WordPiece\", \"WordLevel\" or \"BPE\"",
@@ -57,7 +47,7 @@ pub(super) fn read_model(model: &Value, pre_tokenizer: Option<&PreTokenizer>) ->
 
 fn read_vocab(model: &Value) -> Result<Vocabulary, FormatError> {
     let entries: BTreeMap<String, u32> = serde_json::from_value(model["vocab"].clone())
-        .map_err(|_| inconsistent("model.vocab must map each token to its id"))?;
+        .map_err(|_| FormatError::inconsistent("model.vocab must map each token to its id"))?;
     from_entries(entries, "tokenizer.json, model.vocab")
 }
 
@@ -70,13 +60,14 @@ fn read_wordpiece(model: &Value) -> Result<WordPiece, FormatError> {
         continuing_prefix: text("continuing_subword_prefix", default.continuing_prefix),
         max_word_chars: longest.unwrap_or(default.max_word_chars),
     };
-    let refused = inconsistent(format!("model.vocab lacks the unknown token {:?}", config.unk_token));
+    let refused =
+        FormatError::inconsistent(format!("model.vocab lacks the unknown token {:?}", config.unk_token));
     WordPiece::new(read_vocab(model)?, config).ok_or(refused)
 }
 
 fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
     if !(model["dropout"].is_null() || model["dropout"].as_f64() == Some(0.0)) {
-        return Err(unsupported(
+        return Err(FormatError::unsupported(
             "model.dropout",
             &model["dropout"],
             "null or 0: with dropout, ids are drawn at random",
@@ -84,10 +75,11 @@ fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
     }
     let pairs: Option<Vec<_>> = match &model["merges"] {
         Value::Array(pairs) => pairs.iter().map(read_merge).collect(),
-        _ => return Err(inconsistent("model.merges must be a list")),
+        _ => return Err(FormatError::inconsistent("model.merges must be a list")),
     };
-    let merges =
-        pairs.ok_or_else(|| inconsistent("each of model.merges must be \"left right\" or [left, right]"))?;
+    let merges = pairs.ok_or_else(|| {
+        FormatError::inconsistent("each of model.merges must be \"left right\" or [left, right]")
+    })?;
     let flag = |name: &str| model[name].as_bool().unwrap_or(false);
     let text = |name: &str| model[name].as_str().unwrap_or_default().to_owned();
     let rules = WordRules {
@@ -98,7 +90,7 @@ fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
     let has_affixes = !rules.continuing_prefix.is_empty() || !rules.word_suffix.is_empty();
     if has_affixes && flag("byte_fallback") {
         let found = json!({"continuing_subword_prefix": model["continuing_subword_prefix"], "end_of_word_suffix": model["end_of_word_suffix"]});
-        return Err(unsupported("model (BPE) with byte_fallback", &found, "null or empty"));
+        return Err(FormatError::unsupported("model (BPE) with byte_fallback", &found, "null or empty"));
     }
     let vocabulary = read_vocab(model)?;
     let unk_token = model["unk_token"].as_str().map(str::to_owned);
@@ -107,7 +99,7 @@ fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
     } else {
         Alphabet::Characters { unk_token, fuse_unk: flag("fuse_unk"), byte_fallback: flag("byte_fallback") }
     };
-    Bpe::with_rules(vocabulary, merges, alphabet, rules).map_err(|e| inconsistent(e.to_string()))
+    Bpe::with_rules(vocabulary, merges, alphabet, rules).map_err(|e| FormatError::inconsistent(e.to_string()))
 }
 
 /// Whether each byte is a token wherever it stands in a word, so that nothing is unknown.

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::stages_json::{write_normalizer, write_pre_tokenizer};
-use crate::normalize::{Charsmap, Normalizer};
-use crate::pretokenize::{METASPACE, OF_T5, PreTokenizer};
+use crate::normalize::precompiled_json;
+use crate::pretokenize::{METASPACE, PreTokenizer};
 use crate::sentencepiece::{ModelType, NormalizerSpec, PieceKind, SentencePieceModel};
 
 /// Normalizer, pre-tokenizer and decoder. What has no counterpart is left out; whoever writes the file checks that it reads the
@@ -16,10 +15,10 @@ pub(super) struct Stages {
 }
 
 impl Stages {
-    pub(super) fn of(file: &SentencePieceModel, map: &Charsmap) -> Self {
+    pub(super) fn of(file: &SentencePieceModel) -> Self {
         let spec = &file.normalizer;
-        let precompiled = (!spec.precompiled_charsmap.is_empty())
-            .then(|| write_normalizer(&Normalizer::Precompiled(map.clone())));
+        let precompiled =
+            (!spec.precompiled_charsmap.is_empty()).then(|| precompiled_json(&spec.precompiled_charsmap));
         let crosses_blanks = file.pieces.iter().any(|piece| {
             piece.kind == PieceKind::Normal && piece.text.chars().skip(1).any(|c| c == METASPACE)
         });
@@ -30,7 +29,7 @@ impl Stages {
             && spec.add_dummy_prefix
             && spec.remove_extra_whitespaces
         {
-            let pre_tokenizer = write_pre_tokenizer(&PreTokenizer::Sequence(OF_T5.to_vec()));
+            let pre_tokenizer = PreTokenizer::t5().json();
             return Self { normalizer, pre_tokenizer, decoder: decoder(true) };
         }
         let pre_tokenizer = if is_by_word {

@@ -2,12 +2,17 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
+use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization;
 
-use super::stretch_beyond_ascii;
+use super::Normalize;
+use super::unicode::stretch_beyond_ascii;
+use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::character_class::{is_bert_control, is_cjk_ideograph, is_nonspacing_mark};
+use crate::stage::flag;
 
 /// Clean-up, spaces around Chinese characters, accents and case, in this order, as in BERT's training.
 ///
@@ -39,6 +44,15 @@ impl BertNormalizer {
     /// What `bert-base-cased` does.
     pub fn cased() -> Self {
         Self { lowercase: false, ..Self::uncased() }
+    }
+
+    pub(super) fn read(part: &Value) -> Result<Arc<dyn Normalize>, FormatError> {
+        Ok(Arc::new(Self {
+            clean_text: flag(part, "clean_text", true),
+            handle_chinese_chars: flag(part, "handle_chinese_chars", true),
+            strip_accents: part["strip_accents"].as_bool(),
+            lowercase: flag(part, "lowercase", true),
+        }))
     }
 
     /// The normalized text.
@@ -86,8 +100,29 @@ impl BertNormalizer {
         spaced
     }
 
-    /// The same with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut AlignedText) {
+    fn normalize_ascii<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let cleaned = |b: u8| self.clean_text && b.is_ascii_control();
+        let lowered = |b: u8| self.lowercase && b.is_ascii_uppercase();
+        if !text.bytes().any(|b| cleaned(b) || lowered(b)) {
+            return Cow::Borrowed(text);
+        }
+        let kept = text.chars().filter_map(|c| match c {
+            // Vertical tab and form feed are blanks to Unicode, but controls to BERT, which asks that first.
+            '\t' | '\n' | '\r' if self.clean_text => Some(' '),
+            _ if self.clean_text && c.is_ascii_control() => None,
+            _ if self.lowercase => Some(c.to_ascii_lowercase()),
+            _ => Some(c),
+        });
+        Cow::Owned(kept.collect())
+    }
+}
+
+impl Normalize for BertNormalizer {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
+        self.normalize(text)
+    }
+
+    fn align(&self, text: &mut AlignedText, _: usize) {
         if self.clean_text {
             text.filter(|c| !is_dropped(c));
             text.map(|c| if c.is_whitespace() { ' ' } else { c });
@@ -107,20 +142,14 @@ impl BertNormalizer {
         }
     }
 
-    fn normalize_ascii<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let cleaned = |b: u8| self.clean_text && b.is_ascii_control();
-        let lowered = |b: u8| self.lowercase && b.is_ascii_uppercase();
-        if !text.bytes().any(|b| cleaned(b) || lowered(b)) {
-            return Cow::Borrowed(text);
-        }
-        let kept = text.chars().filter_map(|c| match c {
-            // Vertical tab and form feed are blanks to Unicode, but controls to BERT, which asks that first.
-            '\t' | '\n' | '\r' if self.clean_text => Some(' '),
-            _ if self.clean_text && c.is_ascii_control() => None,
-            _ if self.lowercase => Some(c.to_ascii_lowercase()),
-            _ => Some(c),
-        });
-        Cow::Owned(kept.collect())
+    fn json(&self) -> Value {
+        json!({
+            "type": "BertNormalizer",
+            "clean_text": self.clean_text,
+            "handle_chinese_chars": self.handle_chinese_chars,
+            "strip_accents": self.strip_accents,
+            "lowercase": self.lowercase,
+        })
     }
 }
 

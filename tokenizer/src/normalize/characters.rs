@@ -1,29 +1,37 @@
 //! Normalizers that drop or change single characters: `Strip`, `StripAccents`, `Nmt` and `ByteLevel`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use unicode_normalization::char::is_combining_mark;
 
-use super::Rewrite;
+use super::Normalize;
+use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::byte_alphabet::spell_bytes;
+use crate::stage::flag;
 
 /// Drops blanks at the ends of a text.
 #[derive(Debug)]
-pub(crate) struct Strip {
-    pub(crate) left: bool,
-    pub(crate) right: bool,
+pub(super) struct Strip {
+    left: bool,
+    right: bool,
 }
 
 impl Strip {
+    pub(super) fn read(part: &Value) -> Result<Arc<dyn Normalize>, FormatError> {
+        let (left, right) = (flag(part, "strip_left", true), flag(part, "strip_right", true));
+        Ok(Arc::new(Self { left, right }))
+    }
+
     fn kept<'a>(&self, text: &'a str) -> &'a str {
         let text = if self.left { text.trim_start() } else { text };
         if self.right { text.trim_end() } else { text }
     }
 }
 
-impl Rewrite for Strip {
+impl Normalize for Strip {
     fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         Cow::Borrowed(self.kept(text))
     }
@@ -41,9 +49,9 @@ impl Rewrite for Strip {
 
 /// Drops combining marks (category M); characters must be decomposed before.
 #[derive(Debug)]
-pub(crate) struct StripAccents;
+pub(super) struct StripAccents;
 
-impl Rewrite for StripAccents {
+impl Normalize for StripAccents {
     fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         match text.is_ascii() {
             true => Cow::Borrowed(text),
@@ -62,7 +70,7 @@ impl Rewrite for StripAccents {
 
 /// SentencePiece's first rules of `nmt_nfkc`: controls go, and uncommon blanks become spaces.
 #[derive(Debug)]
-pub(crate) struct Nmt;
+pub(super) struct Nmt;
 
 fn is_nmt_control(c: char) -> bool {
     matches!(u32::from(c), 0x1..=0x8 | 0xB | 0xE..=0x1F | 0x7F | 0x8F | 0x9F)
@@ -75,7 +83,7 @@ fn nmt_space(c: char) -> char {
     }
 }
 
-impl Rewrite for Nmt {
+impl Normalize for Nmt {
     fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         Cow::Owned(text.chars().filter(|c| !is_nmt_control(*c)).map(nmt_space).collect())
     }
@@ -92,9 +100,9 @@ impl Rewrite for Nmt {
 
 /// Spells each byte as GPT-2's printable character.
 #[derive(Debug)]
-pub(crate) struct ByteLevel;
+pub(super) struct ByteLevel;
 
-impl Rewrite for ByteLevel {
+impl Normalize for ByteLevel {
     fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
         Cow::Owned(spell_bytes(text))
     }

@@ -1,9 +1,13 @@
 //! SentencePiece's precompiled character map: a double-array trie of replacements.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
+use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::Normalize;
 use crate::FormatError;
 use crate::aligned_text::{AlignedText, Change};
 
@@ -58,6 +62,12 @@ impl Charsmap {
             map.plain[usize::from(byte)] = !is_key;
         }
         Ok(map)
+    }
+
+    pub(super) fn read(part: &Value) -> Result<Arc<dyn Normalize>, FormatError> {
+        let blob = part["precompiled_charsmap"].as_str().and_then(|blob| BASE64_STANDARD.decode(blob).ok());
+        let refused = || FormatError::inconsistent("normalizer.precompiled_charsmap is not base64");
+        Ok(Arc::new(Self::from_bytes(&blob.ok_or_else(refused)?)?))
     }
 
     /// The blob that [`Charsmap::from_bytes`] reads.
@@ -183,8 +193,17 @@ impl Charsmap {
         }
     }
 
-    /// [`Charsmap::normalize_graphemes`] with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut AlignedText) {
+    fn shortest_match<'a>(&'a self, text: &'a str) -> Option<&'a str> {
+        self.matches(text.as_bytes()).next().map(|(_, replacement)| replacement)
+    }
+}
+
+impl Normalize for Charsmap {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
+        self.normalize_graphemes(text)
+    }
+
+    fn align(&self, text: &mut AlignedText, _: usize) {
         let mut changes: Vec<Change> = Vec::with_capacity(text.text.len());
         self.each_grapheme(&text.text, |same, old, new| {
             changes.extend(same.chars().map(|c| (c, 0)));
@@ -200,9 +219,18 @@ impl Charsmap {
         text.change(changes, 0);
     }
 
-    fn shortest_match<'a>(&'a self, text: &'a str) -> Option<&'a str> {
-        self.matches(text.as_bytes()).next().map(|(_, replacement)| replacement)
+    fn json(&self) -> Value {
+        precompiled_json(&self.to_bytes())
     }
+
+    fn charsmap(&self) -> Option<&Charsmap> {
+        Some(self)
+    }
+}
+
+/// The normalizer that applies the map in this blob.
+pub(crate) fn precompiled_json(blob: &[u8]) -> Value {
+    json!({"type": "Precompiled", "precompiled_charsmap": BASE64_STANDARD.encode(blob)})
 }
 
 /// The start of the children of `node`: darts-clone's offset, with its flag for large ones.

@@ -1,8 +1,11 @@
 //! SentencePiece's normalizer: the character map, then its rules for spaces.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::Charsmap;
+use serde_json::Value;
+
+use super::{Charsmap, Normalize};
 use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::encode::DoubleArray;
@@ -10,6 +13,7 @@ use crate::pretokenize::METASPACE;
 use crate::sentencepiece::{NormalizerSpec, PieceKind, SentencePieceModel};
 
 /// Transforms a text into the form in which a `.model` finds pieces.
+#[derive(Debug)]
 pub(crate) struct SentencePieceNormalizer {
     map: Charsmap,
     /// Symbols of the user, which the map must leave alone.
@@ -59,28 +63,6 @@ impl SentencePieceNormalizer {
             space: if spec.escape_whitespaces { METASPACE } else { ' ' },
             space_as_suffix,
         })
-    }
-
-    pub(crate) fn map(&self) -> &Charsmap {
-        &self.map
-    }
-
-    pub(crate) fn normalize(&self, text: &str) -> String {
-        self.form(text, None)
-    }
-
-    /// The same with the places of what it comes from.
-    pub(crate) fn align(&self, text: &AlignedText) -> AlignedText {
-        let mut places = Vec::new();
-        let form = self.form(&text.text, Some(&mut places));
-        let place = |at: usize| {
-            text.spans.get(at).or(text.spans.last()).map_or(0, |span| match at {
-                at if at < text.spans.len() => span.0,
-                _ => span.1,
-            })
-        };
-        let spans = places.windows(2).map(|two| (place(two[0]), place(two[1]))).collect();
-        AlignedText::from_spans(form, spans)
     }
 
     /// The normal form; `places` gets, for each of its bytes and its end, the byte of the text that had been reached.
@@ -178,6 +160,30 @@ impl SentencePieceNormalizer {
     }
 }
 
+impl Normalize for SentencePieceNormalizer {
+    fn normalize<'a>(&self, text: &'a str, _: usize) -> Cow<'a, str> {
+        Cow::Owned(self.form(text, None))
+    }
+
+    fn align(&self, text: &mut AlignedText, _: usize) {
+        let mut places = Vec::new();
+        let form = self.form(&text.text, Some(&mut places));
+        let place = |at: usize| {
+            text.spans.get(at).or(text.spans.last()).map_or(0, |span| match at {
+                at if at < text.spans.len() => span.0,
+                _ => span.1,
+            })
+        };
+        let spans = places.windows(2).map(|two| (place(two[0]), place(two[1]))).collect();
+        *text = AlignedText::from_spans(form, spans);
+    }
+
+    /// The map alone; the rules for spaces are those of the stages that [`crate::format`] writes for a whole `.model`.
+    fn json(&self) -> Value {
+        self.map.json()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,15 +199,15 @@ mod tests {
     #[test]
     fn spaces_follow_the_settings() {
         // Oracle: SentencePiece 0.2.3's rules, `Normalizer::Normalize`.
-        assert_eq!(normalizer(|_| {}).normalize("  x   y "), "▁x▁y");
-        assert_eq!(normalizer(|_| {}).normalize("   "), "");
-        assert_eq!(normalizer(|m| m.normalizer.add_dummy_prefix = false).normalize(" x"), "x");
+        assert_eq!(normalizer(|_| {}).normalize("  x   y ", 0), "▁x▁y");
+        assert_eq!(normalizer(|_| {}).normalize("   ", 0), "");
+        assert_eq!(normalizer(|m| m.normalizer.add_dummy_prefix = false).normalize(" x", 0), "x");
         assert_eq!(
-            normalizer(|m| m.normalizer.remove_extra_whitespaces = false).normalize(" x  y "),
+            normalizer(|m| m.normalizer.remove_extra_whitespaces = false).normalize(" x  y ", 0),
             "▁▁x▁▁y▁"
         );
-        assert_eq!(normalizer(|m| m.normalizer.escape_whitespaces = false).normalize("x  y"), " x y");
-        assert_eq!(normalizer(|m| m.treat_whitespace_as_suffix = true).normalize("x y"), "x▁y▁");
+        assert_eq!(normalizer(|m| m.normalizer.escape_whitespaces = false).normalize("x  y", 0), " x y");
+        assert_eq!(normalizer(|m| m.treat_whitespace_as_suffix = true).normalize("x y", 0), "x▁y▁");
     }
 
     #[test]
@@ -223,16 +229,14 @@ mod tests {
                     parts[(state >> 16) as usize % parts.len()]
                 })
                 .collect();
-            assert_eq!(
-                normalizer.normalize(&text),
-                normalizer.align(&AlignedText::new(&text, 0)).text,
-                "{text:?}"
-            );
+            let mut aligned = AlignedText::new(&text, 0);
+            normalizer.align(&mut aligned, 0);
+            assert_eq!(normalizer.normalize(&text, 0), aligned.text, "{text:?}");
         }
     }
 
     #[test]
     fn symbols_of_the_user_are_left_alone() {
-        assert_eq!(normalizer(|_| {}).normalize("x  a  b"), "▁x▁a▁▁b");
+        assert_eq!(normalizer(|_| {}).normalize("x  a  b", 0), "▁x▁a▁▁b");
     }
 }

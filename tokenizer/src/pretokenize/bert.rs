@@ -1,6 +1,24 @@
 //! BERT's pre-tokenizer: words are separated by blanks, and each punctuation mark is a word.
 
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use super::{PreTokenize, place};
 use crate::character_class::is_bert_punctuation;
+
+#[derive(Debug)]
+pub(super) struct BertPreTokenizer;
+
+impl PreTokenize for BertPreTokenizer {
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+        bert_words(text).for_each(|word| take(place(text, word)));
+    }
+
+    fn json(&self) -> Value {
+        json!({"type": "BertPreTokenizer"})
+    }
+}
 
 /// The words of `text`, in order. Blanks are dropped, and each punctuation mark is a word.
 pub fn bert_words(text: &str) -> impl Iterator<Item = &str> {

@@ -1,6 +1,74 @@
 //! GPT-2's pre-tokenizer.
 
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{PreTokenize, Words, place};
+use crate::FormatError;
+use crate::aligned_text::AlignedText;
 use crate::character_class::{is_letter, is_number};
+use crate::stage::flag;
+
+#[derive(Debug)]
+pub(super) struct ByteLevel {
+    /// Whether a text that does not start with a space gets one.
+    pub(super) add_prefix_space: bool,
+    /// Whether words are cut by GPT-2's rule.
+    pub(super) use_regex: bool,
+}
+
+impl ByteLevel {
+    pub(super) fn read(part: &Value) -> Result<Arc<dyn PreTokenize>, FormatError> {
+        Ok(Arc::new(Self {
+            add_prefix_space: flag(part, "add_prefix_space", true),
+            use_regex: flag(part, "use_regex", true),
+        }))
+    }
+
+    fn adds_space(&self, text: &str) -> bool {
+        self.add_prefix_space && !text.starts_with(' ')
+    }
+}
+
+impl PreTokenize for ByteLevel {
+    fn mark<'a>(&self, text: &'a str, _: bool) -> Cow<'a, str> {
+        if self.adds_space(text) { Cow::Owned([" ", text].concat()) } else { Cow::Borrowed(text) }
+    }
+
+    fn align(&self, text: &mut AlignedText) {
+        if self.adds_space(&text.text) {
+            text.prepend(" ");
+        }
+    }
+
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+        match self.use_regex {
+            true => byte_level_words(text).for_each(|word| take(place(text, word))),
+            false => take(0..text.len()),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "type": "ByteLevel", "add_prefix_space": self.add_prefix_space, "trim_offsets": true, "use_regex": self.use_regex,
+        })
+    }
+
+    fn spells_bytes(&self) -> bool {
+        true
+    }
+
+    fn is_identity(&self) -> bool {
+        !self.add_prefix_space && !self.use_regex
+    }
+
+    fn fast_words(&self) -> Option<Words> {
+        (!self.add_prefix_space && self.use_regex).then_some(Words::ByteLevel)
+    }
+}
 
 /// The words of `text` by GPT-2's rule. They concatenate to `text`.
 ///

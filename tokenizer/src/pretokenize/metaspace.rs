@@ -1,9 +1,15 @@
 //! SentencePiece's pre-tokenizer: a blank becomes a visible mark at the start of the next word.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use serde_json::{Value, json};
+
+use super::{PreTokenize, Words, place};
+use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::short_key::MARK;
+use crate::stage::{character, flag, lacking};
 
 /// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
 pub(crate) const METASPACE: char = '\u{2581}';
@@ -37,35 +43,17 @@ impl Default for Metaspace {
 }
 
 impl Metaspace {
-    /// The text with marks for its spaces, and one before it if due.
-    pub(crate) fn mark<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
-        let due = self.is_due(is_first);
-        let opens = text.starts_with([' ', self.replacement]);
-        if text.is_empty() || (!text.contains(' ') && (opens || !due)) {
-            return Cow::Borrowed(text);
-        }
-        let mut marked = String::with_capacity(text.len() + text.len() / 2);
-        if due && !opens {
-            marked.push(self.replacement);
-        }
-        let mut rest = text;
-        while let Some(space) = memchr::memchr(b' ', rest.as_bytes()) {
-            marked.push_str(&rest[..space]);
-            marked.push(self.replacement);
-            rest = &rest[space + 1..];
-        }
-        marked.push_str(rest);
-        Cow::Owned(marked)
-    }
-
-    /// [`Metaspace::mark`] with the places of what it comes from.
-    pub(crate) fn align(&self, text: &mut AlignedText) {
-        // As in tokenizers: what comes from the beginning of the input, which several words may do.
-        let is_first = text.spans.first().is_some_and(|span| span.0 == 0);
-        text.map(|c| if c == ' ' { self.replacement } else { c });
-        if self.is_due(is_first) && !text.text.starts_with(self.replacement) {
-            text.prepend(self.replacement.encode_utf8(&mut [0; 4]));
-        }
+    /// Reads the pre-tokenizer, or the decoder of the same name.
+    pub(crate) fn read(part: &Value) -> Result<Self, FormatError> {
+        // Files of before 2023 have a flag instead of the scheme.
+        let prepend_scheme = match (part["prepend_scheme"].as_str(), part["add_prefix_space"].as_bool()) {
+            (Some("always"), _) | (None, None | Some(true)) => PrependScheme::Always,
+            (Some("first"), _) => PrependScheme::First,
+            (Some("never"), _) | (None, Some(false)) => PrependScheme::Never,
+            _ => return Err(lacking(part, "prepend_scheme", "always, first or never")),
+        };
+        let replacement = character(part, "replacement")?;
+        Ok(Self { replacement, prepend_scheme, split: flag(part, "split", true) })
     }
 
     pub(crate) fn is_due(&self, is_first: bool) -> bool {
@@ -87,6 +75,60 @@ impl Metaspace {
             rest = tail;
             Some(word)
         })
+    }
+}
+
+impl PreTokenize for Metaspace {
+    fn mark<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
+        let due = self.is_due(is_first);
+        let opens = text.starts_with([' ', self.replacement]);
+        if text.is_empty() || (!text.contains(' ') && (opens || !due)) {
+            return Cow::Borrowed(text);
+        }
+        let mut marked = String::with_capacity(text.len() + text.len() / 2);
+        if due && !opens {
+            marked.push(self.replacement);
+        }
+        let mut rest = text;
+        while let Some(space) = memchr::memchr(b' ', rest.as_bytes()) {
+            marked.push_str(&rest[..space]);
+            marked.push(self.replacement);
+            rest = &rest[space + 1..];
+        }
+        marked.push_str(rest);
+        Cow::Owned(marked)
+    }
+
+    fn align(&self, text: &mut AlignedText) {
+        // As in tokenizers: what comes from the beginning of the input, which several words may do.
+        let is_first = text.spans.first().is_some_and(|span| span.0 == 0);
+        text.map(|c| if c == ' ' { self.replacement } else { c });
+        if self.is_due(is_first) && !text.text.starts_with(self.replacement) {
+            text.prepend(self.replacement.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+        self.words(text).for_each(|word| take(place(text, word)));
+    }
+
+    fn json(&self) -> Value {
+        let scheme = match self.prepend_scheme {
+            PrependScheme::Always => "always",
+            PrependScheme::First => "first",
+            PrependScheme::Never => "never",
+        };
+        json!({
+            "type": "Metaspace", "replacement": self.replacement, "prepend_scheme": scheme, "split": self.split,
+        })
+    }
+
+    fn metaspace(&self) -> Option<&Metaspace> {
+        Some(self)
+    }
+
+    fn fast_words(&self) -> Option<Words> {
+        (self.replacement == METASPACE && self.split).then_some(Words::AtBlanks(*self))
     }
 }
 

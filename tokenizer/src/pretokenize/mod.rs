@@ -2,9 +2,11 @@
 
 mod bert;
 mod byte_level;
+mod fast;
 mod metaspace;
+mod scripts;
 mod split;
-mod words;
+mod whitespace;
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -13,183 +15,217 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::byte_alphabet::spell_bytes;
+use crate::stage::{self, Kinds};
 
+use bert::BertPreTokenizer;
 pub use bert::bert_words;
+use byte_level::ByteLevel;
 pub use byte_level::byte_level_words;
+pub(crate) use fast::{Marks, Spelling, Words};
 pub(crate) use metaspace::{METASPACE, next_blank, next_mark};
 pub use metaspace::{Metaspace, PrependScheme};
-pub(crate) use split::{Behavior, CutAt, Split};
-pub(crate) use words::{UnicodeScripts, Whitespace};
+use whitespace::WhitespaceSplit;
 
-/// A pre-tokenizer as in a `tokenizer.json`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PreTokenizer {
-    /// BERT's: blanks go, punctuation stands alone.
-    Bert,
-    /// GPT-2's.
-    ByteLevel {
-        /// Whether a text that does not start with a space gets one.
-        add_prefix_space: bool,
-        /// Whether words are cut by GPT-2's rule.
-        use_regex: bool,
-        /// Whether the bytes are spelt out here, because stages follow; otherwise the model does so.
-        spells: bool,
-    },
-    /// SentencePiece's: spaces become marks.
-    Metaspace(Metaspace),
-    /// Blanks go.
-    WhitespaceSplit,
-    /// One of those that only a `tokenizer.json` asks for.
-    OfFile(OfFile),
-    /// The words of one are cut further by the next. No sequence is in another.
-    Sequence(Vec<PreTokenizer>),
-}
-
-/// A pre-tokenizer that only a `tokenizer.json` asks for. It is behind a trait, so that a program that reads no such file, as
-/// a page, does not contain it.
-#[derive(Clone, Debug)]
-pub(crate) struct OfFile(pub(crate) Arc<dyn Cut>);
-
-impl PartialEq for OfFile {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.json() == other.0.json()
+/// A pre-tokenizer with its form in a `tokenizer.json`.
+pub(crate) trait PreTokenize: Debug + Send + Sync {
+    /// The text with what is put in before it is cut. `is_first`: the text is the beginning of the input.
+    fn mark<'a>(&self, text: &'a str, _is_first: bool) -> Cow<'a, str> {
+        Cow::Borrowed(text)
     }
-}
 
-impl Eq for OfFile {}
+    /// The same with the places of what it comes from, which tell where the input begins.
+    fn align(&self, _text: &mut AlignedText) {}
 
-/// A pre-tokenizer that cuts a text without changing it, with its form in a `tokenizer.json`.
-pub(crate) trait Cut: Debug + Send + Sync {
-    /// Hands the places of the words of `text` to `take`, in order. No word is empty.
-    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>));
+    /// Hands the places of the words of a marked text to `take`, in order. No word is empty.
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>));
 
     /// As a `tokenizer.json` writes it.
     fn json(&self) -> Value;
-}
 
-/// The pre-tokenizers of T5 and of most files made from a SentencePiece `.model`.
-pub(crate) const OF_T5: [PreTokenizer; 2] = [
-    PreTokenizer::WhitespaceSplit,
-    PreTokenizer::Metaspace(Metaspace {
-        replacement: METASPACE,
-        prepend_scheme: PrependScheme::Always,
-        split: true,
-    }),
-];
-
-impl PreTokenizer {
-    /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
-    pub(crate) fn each_word(&self, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
-        each_word(self.stages(), text, is_first, take);
+    /// Whether each byte of a word becomes a character of GPT-2's alphabet, here or in the model.
+    fn spells_bytes(&self) -> bool {
+        false
     }
 
-    /// The same with the places of what the words come from, which tell where the input begins.
-    pub(crate) fn each_aligned(&self, text: AlignedText, take: &mut dyn FnMut(&AlignedText)) {
-        each_aligned(self.stages(), text, take);
+    /// Whether words stay as they are, but for the spelling of bytes.
+    fn is_identity(&self) -> bool {
+        false
+    }
+
+    /// The rules for marks, if it puts them in place of blanks.
+    fn metaspace(&self) -> Option<&Metaspace> {
+        None
+    }
+
+    /// A faster way to the same words.
+    fn fast_words(&self) -> Option<Words> {
+        None
+    }
+}
+
+/// The field of a sequence that lists its stages.
+const LIST: &str = "pretokenizers";
+
+/// Every pre-tokenizer. A program that reads no `tokenizer.json`, as a page, contains only those that it makes.
+const KINDS: Kinds<dyn PreTokenize> = Kinds {
+    part: "pre_tokenizer",
+    list: LIST,
+    read: &[
+        ("Metaspace", |part| Ok(Arc::new(Metaspace::read(part)?))),
+        ("BertPreTokenizer", |_| Ok(Arc::new(BertPreTokenizer))),
+        ("WhitespaceSplit", |_| Ok(Arc::new(WhitespaceSplit))),
+        ("Whitespace", whitespace::Whitespace::read),
+        ("ByteLevel", ByteLevel::read),
+        ("Split", split::Split::read),
+        ("Punctuation", split::CutAt::punctuation),
+        ("Digits", split::CutAt::digits),
+        ("CharDelimiterSplit", split::CutAt::delimiter),
+        ("UnicodeScripts", scripts::UnicodeScripts::read),
+    ],
+};
+
+/// Pre-tokenizers, of which each cuts the words of the one before; none leave a text as one word.
+#[derive(Debug, Default)]
+pub(crate) struct PreTokenizer {
+    stages: Vec<Arc<dyn PreTokenize>>,
+    /// The model spells the bytes of words, so the last stage does not.
+    model_spells: bool,
+}
+
+impl PreTokenizer {
+    /// Reads the part of a `tokenizer.json`. `model_spells`: the model spells the bytes of words.
+    ///
+    /// # Errors
+    /// If a pre-tokenizer is not supported.
+    pub(crate) fn read(part: &Value) -> Result<Self, FormatError> {
+        Ok(Self { stages: KINDS.read(part)?, model_spells: false })
+    }
+
+    /// Leaves the spelling of bytes to the model.
+    pub(crate) fn leave_bytes_to_model(&mut self) {
+        self.model_spells = true;
+    }
+
+    /// Blanks go, punctuation stands alone.
+    pub(crate) fn bert() -> Self {
+        Self { stages: vec![Arc::new(BertPreTokenizer)], model_spells: false }
+    }
+
+    /// GPT-2's, for a model that spells bytes. `use_regex`: words are cut by GPT-2's rule.
+    pub(crate) fn byte_level(use_regex: bool) -> Self {
+        let stage = ByteLevel { add_prefix_space: false, use_regex };
+        Self { stages: vec![Arc::new(stage)], model_spells: true }
+    }
+
+    /// Spaces become marks.
+    pub(crate) fn of_metaspace(space: Metaspace) -> Self {
+        Self { stages: vec![Arc::new(space)], model_spells: false }
+    }
+
+    /// The pre-tokenizers of T5 and of most files made from a SentencePiece `.model`.
+    pub(crate) fn t5() -> Self {
+        Self { stages: vec![Arc::new(WhitespaceSplit), Arc::new(Metaspace::default())], model_spells: false }
+    }
+
+    /// Whether it is that of T5.
+    pub(crate) fn is_t5(&self) -> bool {
+        let [first, second] = self.stages.as_slice() else { return false };
+        second.metaspace() == Some(&Metaspace::default()) && first.json() == WhitespaceSplit.json()
+    }
+
+    /// The rules for marks, if it does nothing else than to put them in place of blanks.
+    pub(crate) fn metaspace(&self) -> Option<&Metaspace> {
+        let [one] = self.stages.as_slice() else { return None };
+        one.metaspace()
+    }
+
+    /// Whether words reach the model in GPT-2's alphabet of bytes.
+    pub(crate) fn is_byte_level(&self) -> bool {
+        self.stages.last().is_some_and(|last| last.spells_bytes())
+    }
+
+    /// As a `tokenizer.json` writes it.
+    pub(crate) fn json(&self) -> Value {
+        stage::write(&self.stages, LIST, PreTokenize::json)
+    }
+
+    /// The fastest way to its words.
+    pub(crate) fn words(&self) -> Words {
+        match self.stages.as_slice() {
+            [] => Words::Whole,
+            [one] if !self.spells(0) => one.fast_words().unwrap_or(Words::Stages),
+            _ if self.is_t5() => Words::Opened,
+            _ => Words::Stages,
+        }
     }
 
     /// Whether a mark goes before each word that comes from the beginning of the input, which only the words' places tell:
     /// a normalizer can make several words of one character, or drop the first ones.
     pub(crate) fn marks_by_place(&self, is_normalized: bool) -> bool {
-        let is_first = |stage: &Self| matches!(stage, Self::Metaspace(space) if space.prepend_scheme == PrependScheme::First);
+        let is_first = |space: &Metaspace| space.prepend_scheme == PrependScheme::First;
         let earlier_stages = usize::from(!is_normalized);
-        self.stages().iter().skip(earlier_stages).any(is_first)
+        self.stages.iter().skip(earlier_stages).any(|stage| stage.metaspace().is_some_and(is_first))
     }
 
-    /// Makes the bytes be spelt out before what follows.
-    pub(crate) fn spell(&mut self) {
-        match self {
-            Self::ByteLevel { spells, .. } => *spells = true,
-            Self::Sequence(all) => all.iter_mut().for_each(Self::spell),
-            _ => {}
-        }
+    /// Whether this stage spells the bytes of its words.
+    fn spells(&self, number: usize) -> bool {
+        let is_models = self.model_spells && number + 1 == self.stages.len();
+        self.stages[number].spells_bytes() && !is_models
     }
 
-    /// All of a sequence, or itself.
-    pub(crate) fn stages(&self) -> &[Self] {
-        match self {
-            Self::Sequence(all) => all,
-            one => std::slice::from_ref(one),
-        }
+    /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
+    pub(crate) fn each_word(&self, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
+        self.each_word_from(0, text, is_first, take);
     }
 
-    /// Whether it hands on each text as it is.
-    fn does_nothing(&self) -> bool {
-        matches!(self, Self::ByteLevel { add_prefix_space: false, use_regex: false, spells: false })
-    }
-
-    /// The text with what is put in before it is cut.
-    fn marked<'a>(&self, text: &'a str, is_first: bool) -> Cow<'a, str> {
-        match self {
-            Self::ByteLevel { add_prefix_space: true, .. } if !text.starts_with(' ') => {
-                Cow::Owned([" ", text].concat())
-            }
-            Self::Metaspace(space) => space.mark(text, is_first),
-            _ => Cow::Borrowed(text),
-        }
-    }
-
-    /// The same with the places of what it comes from.
-    fn align(&self, text: &mut AlignedText) {
-        match self {
-            Self::ByteLevel { add_prefix_space: true, .. } if !text.text.starts_with(' ') => {
-                text.prepend(" ")
-            }
-            Self::Metaspace(space) => space.align(text),
-            _ => {}
-        }
-    }
-
-    /// Hands the places of the words of a marked text to `take`.
-    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
-        let place = |word: &str| {
-            let start = word.as_ptr() as usize - text.as_ptr() as usize;
-            start..start + word.len()
+    fn each_word_from(&self, number: usize, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
+        let Some(stage) = self.stages.get(number).filter(|_| !text.is_empty()) else { return take(text) };
+        let marked = stage.mark(text, is_first);
+        let (spells, next) = (self.spells(number), number + 1);
+        let is_last = match &self.stages[next..] {
+            [] => true,
+            [last] => last.is_identity() && !self.spells(next),
+            _ => false,
         };
-        match self {
-            Self::Bert => bert_words(text).for_each(|word| take(place(word))),
-            Self::ByteLevel { use_regex: true, .. } => {
-                byte_level_words(text).for_each(|word| take(place(word)));
+        stage.cut(&marked, &mut |place| {
+            let opens = is_first && place.start == 0;
+            let word = &marked[place];
+            match (spells, is_last) {
+                (false, true) => take(word),
+                (true, true) => take(&spell_bytes(word)),
+                (true, false) => self.each_word_from(next, &spell_bytes(word), opens, take),
+                (false, false) => self.each_word_from(next, word, opens, take),
             }
-            // A sequence has been taken apart before.
-            Self::ByteLevel { .. } | Self::Sequence(_) => take(0..text.len()),
-            Self::Metaspace(space) => space.words(text).for_each(|word| take(place(word))),
-            Self::WhitespaceSplit => text.split_whitespace().for_each(|word| take(place(word))),
-            Self::OfFile(OfFile(cut)) => cut.words(text, take),
-        }
+        });
+    }
+
+    /// [`Self::each_word`] with the places of what the words come from.
+    pub(crate) fn each_aligned(&self, text: AlignedText, take: &mut dyn FnMut(&AlignedText)) {
+        self.each_aligned_from(0, text, take);
+    }
+
+    fn each_aligned_from(&self, number: usize, mut text: AlignedText, take: &mut dyn FnMut(&AlignedText)) {
+        let Some(stage) = self.stages.get(number).filter(|_| !text.text.is_empty()) else {
+            return take(&text);
+        };
+        stage.align(&mut text);
+        stage.cut(&text.text, &mut |place| {
+            let mut word = text.part(place);
+            if self.spells(number) {
+                word.spell_bytes();
+            }
+            self.each_aligned_from(number + 1, word, take);
+        });
     }
 }
 
-fn each_word(all: &[PreTokenizer], text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
-    let Some((stage, others)) = all.split_first().filter(|_| !text.is_empty()) else { return take(text) };
-    let marked = stage.marked(text, is_first);
-    let spells = matches!(stage, PreTokenizer::ByteLevel { spells: true, .. });
-    stage.cut(&marked, &mut |place| {
-        let opens = is_first && place.start == 0;
-        let word = &marked[place];
-        match others {
-            [last] if last.does_nothing() && !spells => take(word),
-            _ if spells => each_word(others, &spell_bytes(word), opens, take),
-            [] => take(word),
-            _ => each_word(others, word, opens, take),
-        }
-    });
-}
-
-fn each_aligned(all: &[PreTokenizer], mut text: AlignedText, take: &mut dyn FnMut(&AlignedText)) {
-    let Some((stage, others)) = all.split_first().filter(|_| !text.text.is_empty()) else {
-        return take(&text);
-    };
-    stage.align(&mut text);
-    stage.cut(&text.text, &mut |place| {
-        let mut word = text.part(place);
-        if matches!(stage, PreTokenizer::ByteLevel { spells: true, .. }) {
-            word.spell_bytes();
-        }
-        each_aligned(others, word, take);
-    });
+/// Where a part of `text` stands in it.
+fn place(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
 }
 
 #[cfg(test)]
@@ -199,8 +235,7 @@ mod tests {
     #[test]
     fn words_of_t5_have_one_mark_each() {
         let mut words = Vec::new();
-        PreTokenizer::Sequence(OF_T5.to_vec())
-            .each_word("a\n  b", true, &mut |word| words.push(word.to_owned()));
+        PreTokenizer::t5().each_word("a\n  b", true, &mut |word| words.push(word.to_owned()));
         assert_eq!(words, ["▁a", "▁b"]);
     }
 }

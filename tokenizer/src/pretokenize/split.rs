@@ -1,16 +1,19 @@
 //! Pre-tokenizers that cut a text where a pattern or a character is found.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Cut;
+use super::PreTokenize;
+use crate::FormatError;
 use crate::character_class::is_bert_punctuation;
 use crate::pattern::Pattern;
+use crate::stage::{character, flag, lacking};
 
 /// What becomes of what is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behavior {
+pub(super) enum Behavior {
     /// It is dropped.
     Removed,
     /// It is a word.
@@ -32,8 +35,10 @@ impl Behavior {
         ("Contiguous", Self::Contiguous),
     ];
 
-    pub(crate) fn read(name: &Value) -> Option<Self> {
-        Self::NAMES.into_iter().find(|known| *name == known.0).map(|known| known.1)
+    fn read(part: &Value) -> Result<Self, FormatError> {
+        let known = Self::NAMES.into_iter().find(|known| part["behavior"] == known.0);
+        let names = Self::NAMES.map(|known| known.0).join(", ");
+        known.map(|known| known.1).ok_or_else(|| lacking(part, "behavior", &names))
     }
 
     fn name(self) -> &'static str {
@@ -83,15 +88,22 @@ impl<'a> Joiner<'a> {
 
 /// Cuts where a pattern is found, or where it is not.
 #[derive(Debug)]
-pub(crate) struct Split {
-    pub(crate) pattern: Pattern,
-    pub(crate) behavior: Behavior,
+pub(super) struct Split {
+    pattern: Pattern,
+    behavior: Behavior,
     /// Whether what lies between the matches is what is found.
-    pub(crate) invert: bool,
+    invert: bool,
 }
 
-impl Cut for Split {
-    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+impl Split {
+    pub(super) fn read(part: &Value) -> Result<Arc<dyn PreTokenize>, FormatError> {
+        let (pattern, behavior) = (Pattern::read(part)?, Behavior::read(part)?);
+        Ok(Arc::new(Self { pattern, behavior, invert: flag(part, "invert", false) }))
+    }
+}
+
+impl PreTokenize for Split {
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
         // In the common case, each match and each gap is a word.
         let mut last = 0;
         if self.behavior == Behavior::Isolated {
@@ -132,7 +144,7 @@ impl Cut for Split {
 
 /// Cuts at single characters.
 #[derive(Debug)]
-pub(crate) enum CutAt {
+pub(super) enum CutAt {
     /// Numbers (category N), one by one or together.
     Digits { individual: bool },
     /// Punctuation as BERT defines it.
@@ -142,6 +154,20 @@ pub(crate) enum CutAt {
 }
 
 impl CutAt {
+    pub(super) fn digits(part: &Value) -> Result<Arc<dyn PreTokenize>, FormatError> {
+        Ok(Arc::new(Self::Digits { individual: flag(part, "individual_digits", false) }))
+    }
+
+    pub(super) fn punctuation(part: &Value) -> Result<Arc<dyn PreTokenize>, FormatError> {
+        let is_stated = !part["behavior"].is_null();
+        let behavior = if is_stated { Behavior::read(part)? } else { Behavior::Isolated };
+        Ok(Arc::new(Self::Punctuation(behavior)))
+    }
+
+    pub(super) fn delimiter(part: &Value) -> Result<Arc<dyn PreTokenize>, FormatError> {
+        Ok(Arc::new(Self::Delimiter(character(part, "delimiter")?)))
+    }
+
     fn is_cut(&self, c: char) -> bool {
         match self {
             Self::Digits { .. } => c.is_numeric(),
@@ -151,8 +177,8 @@ impl CutAt {
     }
 }
 
-impl Cut for CutAt {
-    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+impl PreTokenize for CutAt {
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
         let behavior = match self {
             Self::Digits { individual: true } => Behavior::Isolated,
             Self::Digits { individual: false } => Behavior::Contiguous,
@@ -187,9 +213,9 @@ impl Cut for CutAt {
 mod tests {
     use super::*;
 
-    fn words(cut: &dyn Cut, text: &str) -> Vec<String> {
+    fn words(cut: &dyn PreTokenize, text: &str) -> Vec<String> {
         let mut words = Vec::new();
-        cut.words(text, &mut |range| words.push(text[range].to_owned()));
+        cut.cut(text, &mut |range| words.push(text[range].to_owned()));
         words
     }
 
@@ -210,7 +236,7 @@ mod tests {
 
     #[test]
     fn an_inverted_split_drops_what_lies_between() {
-        let pattern = Pattern::read(&json!({"Regex": "[a-z]+"})).unwrap();
+        let pattern = Pattern::read(&json!({"pattern": {"Regex": "[a-z]+"}})).unwrap();
         let split = Split { pattern, behavior: Behavior::Removed, invert: true };
         assert_eq!(words(&split, "1ab 2c"), ["ab", "c"]);
     }

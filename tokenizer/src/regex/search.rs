@@ -1,14 +1,15 @@
-//! Finds matches.
+//! Finds matches by backtracking.
 
 use std::ops::Range;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::class::Set;
 use super::next_char;
 use super::parse::Place;
 use super::program::{Op, Program};
-use rustc_hash::FxHashSet;
 
-/// Where to go on when a way leads nowhere: at `at`, or at any character boundary before it down to `low`.
+/// An alternative that is still untried: to continue with `op` at `at`, or at any character boundary before it down to `low`.
 #[derive(Clone, Copy)]
 struct Frame {
     op: u32,
@@ -16,19 +17,70 @@ struct Frame {
     low: usize,
 }
 
-/// After this many returns within one match, states are remembered, so that none is tried twice.
-const PATIENCE: usize = 1 << 12;
+/// A start of a match may backtrack and look around this often before outcomes are remembered.
+pub(super) const PATIENCE: usize = 1 << 12;
 
-/// A text that is searched.
+/// The search for the matches in one text.
+///
+/// Whether an operation at a place leads to a match depends on nothing before it, since no operation refers to earlier text.
+/// So once a start has used up its patience, outcomes are remembered for the rest of the text: where an operation
+/// failed, it is not tried again, and the body of a look-around or an atomic group runs once at each place. This bounds the time
+/// for all matches of a text by the square of its length times the size of the pattern, however look-ahead is nested.
 pub(super) struct Search<'a> {
     program: &'a Program,
     text: &'a str,
     stack: Vec<Frame>,
+    /// Backtracking steps and inner runs that the present start may still take without memory.
+    patience: usize,
+    memory: Option<Memory>,
+}
+
+/// Outcomes by operation and place.
+#[derive(Default)]
+struct Memory {
+    failed: FxHashSet<u64>,
+    /// The end that a body reaches, or none.
+    inner: FxHashMap<u64, Option<usize>>,
+    /// Those of `failed` that are still being tried, with the height of the stack where they started.
+    open: Vec<(u64, usize)>,
+}
+
+impl Memory {
+    /// Whether `op` has not failed at `at`. The stack was `popped` high without its frame, and is `height` high where it starts.
+    fn enter(&mut self, op: u32, at: usize, popped: usize, height: usize) -> bool {
+        // An operation has failed when a frame below its own is taken.
+        while self.open.pop_if(|open| open.1 > popped).is_some() {}
+        let key = key(op, at);
+        let is_new = self.failed.insert(key);
+        if is_new {
+            self.open.push((key, height));
+        }
+        is_new
+    }
+
+    /// A run ends. What is open above `base` led to its end if it succeeded, or failed with it.
+    fn close(&mut self, base: usize, is_match: bool) {
+        for (key, _) in self.open.drain(base..) {
+            if is_match {
+                self.failed.remove(&key);
+            }
+        }
+    }
+}
+
+fn key(op: u32, at: usize) -> u64 {
+    u64::from(op) << 40 | at as u64
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(program: &'a Program, text: &'a str) -> Self {
-        Self { program, text, stack: Vec::new() }
+        Self { program, text, stack: Vec::new(), patience: PATIENCE, memory: None }
+    }
+
+    /// A search that remembers outcomes from the start.
+    #[cfg(test)]
+    pub(super) fn with_memory(program: &'a Program, text: &'a str) -> Self {
+        Self { memory: Some(Memory::default()), ..Self::new(program, text) }
     }
 
     /// The first match that starts at `from` or later.
@@ -40,24 +92,25 @@ impl<'a> Search<'a> {
                 .iter()
                 .take_while(|byte| byte.is_ascii() && self.program.begins[usize::from(**byte)] == 0);
             from += skipped.count();
-            let mut ways = match bytes.get(from) {
+            let mut alternatives = match bytes.get(from) {
                 Some(byte) => self.program.begins[usize::from(*byte)],
                 None => self.program.anywhere,
             };
             if let Some(automaton) = &self.program.automaton {
-                if ways != 0
+                if alternatives != 0
                     && let Some(end) = automaton.end(bytes, from)
                 {
                     return Some(from..end);
                 }
-                ways = 0;
+                alternatives = 0;
             }
-            while ways != 0 {
-                let entry = self.program.entries[ways.trailing_zeros() as usize];
+            self.patience = PATIENCE;
+            while alternatives != 0 {
+                let entry = self.program.entries[alternatives.trailing_zeros() as usize];
                 if let Some(end) = self.run(entry, from) {
                     return Some(from..end);
                 }
-                ways &= ways - 1;
+                alternatives &= alternatives - 1;
             }
             if from >= bytes.len() {
                 return None;
@@ -66,43 +119,63 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The end of the preferred way from `op` at `at` to the next `Match`.
-    fn run(&mut self, mut op: u32, mut at: usize) -> Option<usize> {
+    /// [`Self::run`] of the body of a look-around or an atomic group.
+    fn inner(&mut self, op: u32, at: usize) -> Option<usize> {
+        self.lose_patience();
+        if let Some(known) = self.memory.as_ref().and_then(|memory| memory.inner.get(&key(op, at))) {
+            return *known;
+        }
+        let end = self.run(op, at);
+        if let Some(memory) = &mut self.memory {
+            memory.inner.insert(key(op, at), end);
+        }
+        end
+    }
+
+    fn lose_patience(&mut self) {
+        self.patience = self.patience.saturating_sub(1);
+        if self.patience == 0 && self.memory.is_none() {
+            self.memory = Some(Memory::default());
+        }
+    }
+
+    /// The end of the preferred match from `op` at `at` to the next `Match`.
+    fn run(&mut self, op: u32, at: usize) -> Option<usize> {
         let base = self.stack.len();
-        let mut returns = 0;
-        let mut tried: Option<FxHashSet<u64>> = None;
+        let open = self.memory.as_ref().map_or(0, |memory| memory.open.len());
+        let end = self.run_above(base, op, at);
+        self.stack.truncate(base);
+        if let Some(memory) = &mut self.memory {
+            memory.close(open, end.is_some());
+        }
+        end
+    }
+
+    fn run_above(&mut self, base: usize, mut op: u32, mut at: usize) -> Option<usize> {
         loop {
-            if let Some(next) = self.step(op, at) {
-                match next {
-                    Next::Done => {
-                        self.stack.truncate(base);
-                        return Some(at);
-                    }
-                    Next::Go(next_op, next_at) => (op, at) = (next_op, next_at),
-                }
-                continue;
-            }
-            loop {
-                if self.stack.len() == base {
-                    return None;
-                }
-                let frame = self.stack.pop()?;
-                if frame.at > frame.low {
-                    self.stack.push(Frame { at: previous(self.text, frame.at), ..frame });
-                }
-                returns += 1;
-                if returns == PATIENCE {
-                    tried = Some(FxHashSet::default());
-                }
-                if tried
-                    .as_mut()
-                    .is_none_or(|tried| tried.insert(u64::from(frame.op) << 40 | frame.at as u64))
-                {
-                    (op, at) = (frame.op, frame.at);
-                    break;
-                }
+            match self.step(op, at) {
+                Some(Next::Done) => return Some(at),
+                Some(Next::Go(next_op, next_at)) => (op, at) = (next_op, next_at),
+                None => (op, at) = self.backtrack(base)?,
             }
         }
+    }
+
+    /// The next untried alternative on the stack above `base`.
+    fn backtrack(&mut self, base: usize) -> Option<(u32, usize)> {
+        while self.stack.len() > base {
+            let frame = self.stack.pop()?;
+            let popped = self.stack.len();
+            if frame.at > frame.low {
+                self.stack.push(Frame { at: self.text.floor_char_boundary(frame.at - 1), ..frame });
+            }
+            self.lose_patience();
+            let height = self.stack.len();
+            if self.memory.as_mut().is_none_or(|memory| memory.enter(frame.op, frame.at, popped, height)) {
+                return Some((frame.op, frame.at));
+            }
+        }
+        None
     }
 
     /// One step, or none if it leads nowhere.
@@ -118,7 +191,7 @@ impl<'a> Search<'a> {
                 let (low, high) = scan(&self.program.sets[set as usize], self.text.as_bytes(), at, min, max)?;
                 let is_last = matches!(self.program.ops[next as usize], Op::Match);
                 if gives_back && high > low && !is_last {
-                    self.stack.push(Frame { op: next, at: previous(self.text, high), low });
+                    self.stack.push(Frame { op: next, at: self.text.floor_char_boundary(high - 1), low });
                 }
                 go(next, high)
             }
@@ -134,7 +207,7 @@ impl<'a> Search<'a> {
                 }
             }
             Op::Ahead { is_negative, then } => {
-                let found = self.run(next, at).is_some();
+                let found = self.inner(next, at).is_some();
                 if found != is_negative { go(then, at) } else { None }
             }
             Op::Behind { is_negative, width, then } => {
@@ -144,11 +217,11 @@ impl<'a> Search<'a> {
                         self.text[..at].char_indices().rev().nth(width as usize - 1).map(|(start, _)| start)
                     }
                 };
-                let found = start.is_some_and(|start| self.run(next, start).is_some());
+                let found = start.is_some_and(|start| self.inner(next, start).is_some());
                 if found != is_negative { go(then, at) } else { None }
             }
             Op::Atomic { then } => {
-                let end = self.run(next, at)?;
+                let end = self.inner(next, at)?;
                 go(then, end)
             }
             Op::Fork { other } => {
@@ -189,16 +262,6 @@ impl<'a> Search<'a> {
 enum Next {
     Done,
     Go(u32, usize),
-}
-
-/// The start of the character before `at`.
-fn previous(text: &str, at: usize) -> usize {
-    let bytes = text.as_bytes();
-    let mut before = at.saturating_sub(1);
-    while before > 0 && bytes[before] & 0xC0 == 0x80 {
-        before -= 1;
-    }
-    before
 }
 
 /// The length of the character at `at`, if it belongs to the set.

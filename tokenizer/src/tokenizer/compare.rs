@@ -1,7 +1,7 @@
 //! Whether two tokenizers give the same ids and texts, by a sample.
 
 use super::Tokenizer;
-use crate::decode::{Cleanup, Decoder};
+use crate::decode::Decoder;
 use crate::encode::Model;
 use crate::sentencepiece::{ModelType, PieceKind};
 
@@ -56,7 +56,7 @@ impl Tokenizer {
             return Some(format!("{} tokens become {}", self.vocab_size(), other.vocab_size()));
         }
         // Rules may be of characters that no sample holds.
-        if self.denormalizer.is_some() != other.denormalizer.is_some() {
+        if self.denormalizer.is_identity() != other.denormalizer.is_identity() {
             return Some("a .model's rules for decoded text have no counterpart".to_owned());
         }
         let cleans_text = self.cleans_text() || other.cleans_text();
@@ -134,7 +134,7 @@ impl Tokenizer {
     }
 
     fn cleans_text(&self) -> bool {
-        matches!(self.decoder, Decoder::WordPiece { cleanup: Cleanup::Text, .. })
+        matches!(self.decoder, Decoder::Bert { .. })
     }
 
     /// The names of tokens that are for the model or stand for bytes, and of those that only some formats find in a text.

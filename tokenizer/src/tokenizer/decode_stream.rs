@@ -21,7 +21,7 @@ const CONTEXT: usize = 16;
 
 impl<'a> DecodeStream<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
-        let whole_text = tokenizer.denormalizer.is_some();
+        let whole_text = !tokenizer.denormalizer.is_identity();
         let uncertain = tokenizer.decoder.tokens_that_may_change().filter(|_| !whole_text);
         Self { tokenizer, ids: Vec::new(), shown: String::new(), uncertain }
     }

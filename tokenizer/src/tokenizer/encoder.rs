@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-use super::pipeline::{Spelling, Words};
-use super::{Stage, Tokenizer};
+use super::Tokenizer;
 use crate::encode::WordCache;
+use crate::pretokenize::{Spelling, Words};
 use crate::short_key::SHORT_BYTES;
 
 /// A tokenizer with a cache of words; see [`Tokenizer::encoder`].
@@ -68,11 +68,9 @@ impl Encoder<'_> {
 
     /// The first stage, and the special tokens that are sought in normalized text.
     fn normalize(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
-        let normal = match &self.tokenizer.normalizer {
-            _ if matches!(self.tokenizer.words, Words::AtRuns(_)) => Cow::Borrowed(text),
-            Stage::Identity => Cow::Borrowed(text),
-            Stage::Normalizer(normalizer) => normalizer.normalize(text),
-            Stage::SentencePiece(normalizer) => Cow::Owned(normalizer.normalize(text)),
+        let normal = match self.tokenizer.words {
+            Words::AtRuns(_) => Cow::Borrowed(text),
+            _ => self.tokenizer.normalizer.normalize(text),
         };
         match self.tokenizer.special.normalized() {
             None => self.words(&normal, is_first, ids),
@@ -89,7 +87,7 @@ impl Encoder<'_> {
         let Tokenizer { words, pre_tokenizer, model, .. } = *tokenizer;
         // What a model finds in a whole text may not be what it finds in a word.
         let longest = if matches!(words, Words::Whole) { 0 } else { SHORT_BYTES };
-        words.each(pre_tokenizer.as_ref(), text, is_first, |word| {
+        words.each(pre_tokenizer, text, is_first, |word| {
             if word.key != 0 && cache.recall(word.key, ids) {
                 return;
             }

@@ -4,7 +4,6 @@ mod compare;
 mod decode_stream;
 mod encoder;
 mod offsets;
-mod pipeline;
 mod roles;
 mod segmentations;
 mod stage_mark;
@@ -14,7 +13,7 @@ use crate::decode::Decoder;
 use crate::encode::{Model, SentencePiece, byte_token};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
-use crate::pretokenize::PreTokenizer;
+use crate::pretokenize::{METASPACE, PreTokenizer, Words};
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::special_tokens::{SpecialTokens, TokenOptions};
 
@@ -22,14 +21,13 @@ pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;
 use encoder::IdleCaches;
 pub(crate) use offsets::ids_by_place;
-pub(crate) use pipeline::{Marks, Words};
 pub(crate) use roles::RoleIds;
 pub use roles::{Role, RoleTokens};
 pub use segmentations::{Sampler, Segmentation};
 pub use stage_mark::StageMark;
 
 /// Stands for a blank inside tokens, as in SentencePiece.
-pub const BLANK: char = '\u{2581}';
+pub const BLANK: char = METASPACE;
 
 /// The token that pads short sequences.
 pub const PAD: &str = "<pad>";
@@ -53,15 +51,15 @@ const TEXTS_AT_ONCE: usize = 64;
 /// # Ok::<(), tokenizer::FormatError>(())
 /// ```
 pub struct Tokenizer {
-    pub(crate) normalizer: Stage,
-    pub(crate) pre_tokenizer: Option<PreTokenizer>,
+    pub(crate) normalizer: Normalizer,
+    pub(crate) pre_tokenizer: PreTokenizer,
     pub(crate) model: Model,
     pub(crate) decoder: Decoder,
     pub(crate) special: SpecialTokens,
     /// What a `tokenizer.json` adds at both ends of a text, on request.
     pub(crate) post_processor: PostProcessor,
     /// What a `.model` does to decoded text.
-    pub(crate) denormalizer: Option<Box<SentencePieceNormalizer>>,
+    pub(crate) denormalizer: Normalizer,
     /// The ids of roles whose tokens have other names than usual.
     pub(crate) roles: RoleIds,
     /// Encodes by the places of words, where a `tokenizer.json` marks them so. Behind a pointer, so that a program that reads no
@@ -108,27 +106,6 @@ pub enum SegmentationError {
 /// Appends the ids of a part of a text that starts at a place.
 pub(crate) type EncodeByPlace = fn(&Tokenizer, &str, usize, &mut Vec<u32>);
 
-/// The normalization of a text.
-pub(crate) enum Stage {
-    /// Nothing.
-    Identity,
-    /// That of a `tokenizer.json`.
-    Normalizer(Normalizer),
-    /// That of a `.model`.
-    SentencePiece(Box<SentencePieceNormalizer>),
-}
-
-impl Stage {
-    /// The normalized text.
-    pub(crate) fn normalize(&self, text: &str) -> String {
-        match self {
-            Self::Identity => text.to_owned(),
-            Self::Normalizer(normalizer) => normalizer.normalize(text).into_owned(),
-            Self::SentencePiece(normalizer) => normalizer.normalize(text),
-        }
-    }
-}
-
 impl Tokenizer {
     /// A model alone, without the other stages.
     pub(crate) fn of_model(model: Model) -> Self {
@@ -141,13 +118,13 @@ impl Tokenizer {
             }
         }
         Self {
-            normalizer: Stage::Identity,
-            pre_tokenizer: None,
+            normalizer: Normalizer::default(),
+            pre_tokenizer: PreTokenizer::default(),
             model,
             decoder: Decoder::SentencePiece { drop_first_space: false },
             special: SpecialTokens::new(Vec::new()),
             post_processor: PostProcessor::default(),
-            denormalizer: None,
+            denormalizer: Normalizer::default(),
             roles: RoleIds::default(),
             by_place: None,
             words: Words::Whole,
@@ -183,7 +160,9 @@ impl Tokenizer {
         }
         self.special = match options.iter().all(|options| *options == TokenOptions::default()) {
             true => SpecialTokens::new(tokens),
-            false => SpecialTokens::with_options(tokens, options, |text| self.normalizer.normalize(text)),
+            false => SpecialTokens::with_options(tokens, options, |text| {
+                self.normalizer.normalize(text).into_owned()
+            }),
         };
         // Text between other special tokens may reach the model by another path.
         self.caches = IdleCaches::default();
@@ -195,12 +174,13 @@ impl Tokenizer {
     /// # Errors
     /// If the file is damaged.
     pub fn from_sentencepiece(file: &SentencePieceModel) -> Result<Self, FormatError> {
-        let normalizer = SentencePieceNormalizer::new(file)?;
         let drop_first_space = file.normalizer.add_dummy_prefix && !file.treat_whitespace_as_suffix;
         let mut tokenizer = Self::of_model(Model::SentencePiece(Box::new(SentencePiece::new(file.clone())?)));
-        tokenizer.normalizer = Stage::SentencePiece(Box::new(normalizer));
+        tokenizer.normalizer = Normalizer::of(SentencePieceNormalizer::new(file)?);
         tokenizer.decoder = Decoder::SentencePiece { drop_first_space };
-        tokenizer.denormalizer = SentencePieceNormalizer::of_decoded(file)?.map(Box::new);
+        if let Some(denormalizer) = SentencePieceNormalizer::of_decoded(file)? {
+            tokenizer.denormalizer = Normalizer::of(denormalizer);
+        }
         tokenizer.roles = RoleIds::of_sentencepiece(file);
         Ok(tokenizer)
     }
@@ -275,10 +255,7 @@ impl Tokenizer {
     #[must_use]
     pub fn decode(&self, ids: &[u32]) -> String {
         let text = self.decoder.decode(ids, &self.model, &self.byte_of, &self.special);
-        match &self.denormalizer {
-            None => text,
-            Some(denormalizer) => denormalizer.normalize(&text),
-        }
+        if self.denormalizer.is_identity() { text } else { self.denormalizer.normalize(&text).into_owned() }
     }
 
     /// The text of ids that come one at a time.

@@ -4,7 +4,7 @@ use crate::aligned_text::{AlignedText, Span};
 use crate::encode::Token;
 use crate::encoding::{Encoding, OffsetUnit};
 
-use super::{Encoder, Stage, Tokenizer};
+use super::{Encoder, Tokenizer};
 
 impl Tokenizer {
     /// The ids of `text` with offsets, as in Hugging Face's `Encoding.offsets`, or for a `.model` as in SentencePiece.
@@ -42,7 +42,7 @@ impl Tokenizer {
     /// Whether [`Self::post_process`] adds tokens.
     #[must_use]
     pub fn adds_special_tokens(&self) -> bool {
-        self.post_processor.ids().next().is_some()
+        !self.post_processor.ids().is_empty()
     }
 }
 
@@ -106,7 +106,11 @@ impl Found {
                 (*start, *end) = (before[*start], before[*end]);
             }
         }
-        tokenizer.post_processor.trim(|id| tokenizer.token(id), &widened, &mut found);
+        // An added token may have taken blanks around it.
+        tokenizer.post_processor.trim(&mut found, &|at, id| {
+            let matched = widened.binary_search_by_key(&at, |widened| widened.0).ok();
+            matched.map(|n| widened[n].1.as_str()).or_else(|| tokenizer.token(id)).unwrap_or_default()
+        });
         found
     }
 }
@@ -132,14 +136,9 @@ pub(crate) fn each_part(tokenizer: &Tokenizer, text: &str, take: &mut dyn FnMut(
 
 /// Text without special tokens, through all stages but the model.
 fn each_normalized_part(tokenizer: &Tokenizer, mut text: AlignedText, take: &mut dyn FnMut(Part<'_>)) {
-    match &tokenizer.normalizer {
-        Stage::Identity => {}
-        Stage::Normalizer(normalizer) => normalizer.align(&mut text),
-        Stage::SentencePiece(normalizer) => text = normalizer.align(&text),
-    }
-    let words = |text: AlignedText, take: &mut dyn FnMut(Part<'_>)| match &tokenizer.pre_tokenizer {
-        Some(stages) => stages.each_aligned(text, &mut |word| take(Part::Word(word))),
-        None => take(Part::Word(&text)),
+    tokenizer.normalizer.align(&mut text);
+    let words = |text: AlignedText, take: &mut dyn FnMut(Part<'_>)| {
+        tokenizer.pre_tokenizer.each_aligned(text, &mut |word| take(Part::Word(word)));
     };
     match tokenizer.special.normalized() {
         None => words(text, take),

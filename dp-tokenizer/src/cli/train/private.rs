@@ -10,9 +10,9 @@ use mechanisms::{COUNT_SHARE, OsRng, PrivacyRng, PrivacyUnit, TestRng, random_id
 use serde_json::{Value, json};
 
 use super::arguments::{Method, Train};
-use super::count::Counted;
-use super::failure::refuse;
-use super::train::{EMBEDDED_RECORDS, progress};
+use super::counted::{Counted, EMBEDDED_RECORDS};
+use crate::cli::failure::refuse;
+use crate::cli::progress::note;
 
 /// The rounds of method `weighted`.
 const WEIGHTED_SHARES: [f64; 1] = [0.75];
@@ -66,7 +66,7 @@ pub(super) fn run(
     let Planned { promise, .. } = planned;
     let items = text.items(arguments)?;
     if arguments.units.is_none() && !arguments.embedded {
-        progress(&format!(
+        note(&format!(
             "warning: δ = {:e} must be below one over the number of units, which is private and not looked at; --units N states one",
             promise.delta.get()
         ));

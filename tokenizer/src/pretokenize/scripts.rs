@@ -1,37 +1,15 @@
-//! Pre-tokenizers that cut a text between classes of characters: `Whitespace` and `UnicodeScripts`.
+//! The pre-tokenizer `UnicodeScripts`, which cuts a text between scripts.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Cut;
-use crate::regex::Regex;
-
-/// Runs of word characters and runs of others; blanks go.
-#[derive(Debug)]
-pub(crate) struct Whitespace(Regex);
-
-impl Whitespace {
-    /// # Errors
-    /// Never: the expression is fixed.
-    pub(crate) fn new() -> Result<Self, String> {
-        // The joiners are word characters here, as in the `regex` crate.
-        Regex::new("[\\w\\u200C\\u200D]+|[^\\w\\s\\u200C\\u200D]+").map(Self)
-    }
-}
-
-impl Cut for Whitespace {
-    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
-        self.0.each_match(text, take);
-    }
-
-    fn json(&self) -> Value {
-        json!({"type": "Whitespace"})
-    }
-}
+use super::PreTokenize;
+use crate::FormatError;
 
 /// Runs of one script. Hiragana and katakana go with Han, and a space goes with what is before it.
-pub(crate) struct UnicodeScripts {
+pub(super) struct UnicodeScripts {
     /// For each code point the number of its script, 0 for none.
     pages: Vec<u16>,
     scripts: Vec<[u8; 256]>,
@@ -60,13 +38,11 @@ const SCRIPTS: &str = "Han Hiragana Katakana Adlam Ahom Anatolian_Hieroglyphs Ar
 const HAN: u8 = 1;
 
 impl UnicodeScripts {
-    /// # Errors
-    /// Never: the scripts are fixed.
-    pub(crate) fn new() -> Result<Self, String> {
+    pub(super) fn read(_: &Value) -> Result<Arc<dyn PreTokenize>, FormatError> {
         let mut of_code = vec![[0_u8; 256]; 0x1100];
         for (number, name) in (1_u8..).zip(SCRIPTS.split_whitespace()) {
             let number = if number <= 3 { HAN } else { number };
-            let class = crate::regex::class(&format!("\\p{{{name}}}"))?;
+            let class = crate::regex::class(&format!("\\p{{{name}}}")).map_err(FormatError::inconsistent)?;
             for code in
                 class.ranges().iter().flat_map(|range| u32::from(range.start())..=u32::from(range.end()))
             {
@@ -83,7 +59,7 @@ impl UnicodeScripts {
                 scripts.push(page);
             }
         }
-        Ok(Self { pages, scripts })
+        Ok(Arc::new(Self { pages, scripts }))
     }
 
     fn script(&self, c: char) -> u8 {
@@ -92,8 +68,8 @@ impl UnicodeScripts {
     }
 }
 
-impl Cut for UnicodeScripts {
-    fn words(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
+impl PreTokenize for UnicodeScripts {
+    fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
         let mut last = None;
         let mut start = None;
         for (at, c) in text.char_indices() {

@@ -6,10 +6,11 @@ use dp_tokenizer::train::{Trained, extend};
 use serde_json::{Value, json};
 use tokenizer::Tokenizer;
 
-use super::arguments::{TokenizerFile, Train};
-use super::failure::refuse;
-use super::output::sha256_hex;
-use super::statement::{is_of_public_text, parse};
+use super::arguments::Train;
+use crate::cli::failure::refuse;
+use crate::cli::output::sha256_hex;
+use crate::cli::statement::{is_of_public_text, parse};
+use crate::cli::tokenizer_file::TokenizerFile;
 
 /// Tokens added at most unless told.
 const ADDED_TOKENS: usize = 4000;
@@ -40,8 +41,7 @@ impl Extension {
                 path.display()
             )));
         }
-        let public =
-            super::convert::load(&TokenizerFile { path: path.clone(), cased: false, uncased: false })?;
+        let public = TokenizerFile { path: path.clone(), cased: false, uncased: false }.load()?;
         if public.mark().is_some() {
             return Err(refuse(format!(
                 "{}: its mark says that a private stage made it, and the ε of private text would add to that of this release; give \

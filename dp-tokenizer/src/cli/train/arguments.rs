@@ -1,65 +1,21 @@
-//! The arguments of the command line.
+//! The arguments of `train`.
 
 use std::path::PathBuf;
 
 use accountant::NeighboringRelation;
 use clap::builder::PossibleValue;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use dp_tokenizer::release::Paper;
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 
-use super::corpus::{Corpus, Machine};
-use super::count::Count;
-use super::examples;
-use super::line::Line;
-use super::output::Output;
-use super::segmentation::SegmentationOptions;
-use super::vocabulary_options::VocabularyOptions;
-
-/// Train a tokenizer on private text with differential privacy, and use it.
-#[derive(Parser)]
-#[command(version, max_term_width = 110)]
-pub(super) struct Arguments {
-    #[command(subcommand)]
-    pub(super) command: Command,
-}
-
-#[derive(Subcommand)]
-pub(super) enum Command {
-    /// Train a vocabulary. Writes tokenizer.json, tokenizer_config.json and privacy.json.
-    #[command(after_help = examples::TRAIN)]
-    Train(Box<Train>),
-    /// Count a part of a corpus, which other processes may do for its other parts; `train --runs` makes the vocabulary.
-    #[command(after_help = examples::COUNT)]
-    Count(Count),
-    /// Encode texts as lines of ids or tokens, or a corpus as a token file.
-    #[command(after_help = examples::ENCODE)]
-    Encode(Encode),
-    /// Decode lines of ids as lines of text.
-    #[command(after_help = examples::DECODE)]
-    Decode(Decode),
-    /// List the vocabulary of a tokenizer: the id, the token and its score, one token a line.
-    Vocab(Vocab),
-    /// Show what a tokenizer contains.
-    Inspect(Inspect),
-    /// Write a tokenizer in another format.
-    Convert(Convert),
-    /// Print a shell completion script.
-    Completions {
-        #[arg(value_enum)]
-        shell: ::cli::Shell,
-    },
-    /// Write manual pages into a folder.
-    Man {
-        /// The folder; created if missing.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-    },
-}
+use super::vocabulary_options::{Model, VocabularyOptions};
+use crate::cli::corpus::{Corpus, Machine, WordsName};
+use crate::cli::output::Output;
+use crate::cli::tokenizer_file;
 
 /// Train a vocabulary.
 #[derive(Args)]
-pub(super) struct Train {
+pub(in crate::cli) struct Train {
     #[command(flatten)]
     pub(super) corpus: Corpus,
     /// Train on 6000 invented clinical notes.
@@ -108,7 +64,7 @@ pub(super) struct Train {
     #[arg(
         long,
         value_name = "PUBLIC",
-        value_parser = super::convert::tokenizer_file,
+        value_parser = tokenizer_file::locate,
         conflicts_with_all = [
             "model", "vocab_size", "no_byte_fallback", "symbols", "sentinels", "character_coverage", "normalizer",
             "normalizer_of", "normalization_rules", "required_characters", "max_piece_length", "cased", "special_tokens"
@@ -136,7 +92,7 @@ pub(super) struct Train {
     pub(super) machine: Machine,
     /// Print the summary as JSON.
     #[arg(long)]
-    pub(super) json: bool,
+    pub(in crate::cli) json: bool,
 }
 
 /// What a vocabulary is made from.
@@ -163,114 +119,6 @@ impl Train {
     pub(super) fn words(&self) -> Words {
         if self.options.split_by_whitespace { self.words.into() } else { Words::Runs }
     }
-}
-
-/// A tokenizer to use.
-#[derive(Args)]
-pub(super) struct TokenizerFile {
-    /// A tokenizer.json, a SentencePiece .model or .spm, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt; or a folder,
-    /// which stands for the first of these in it.
-    #[arg(long = "tokenizer", value_name = "PATH", value_parser = super::convert::tokenizer_file)]
-    pub(super) path: PathBuf,
-    /// Keep the case of the text. For a vocab.txt [default: what the tokenizer_config.json beside it says; without one,
-    /// whether a token has a capital from A to Z].
-    #[arg(long, conflicts_with = "uncased")]
-    pub(super) cased: bool,
-    /// Put text into lower case and remove its accents. For a vocab.txt.
-    #[arg(long)]
-    pub(super) uncased: bool,
-}
-
-/// Encode lines of text, or a corpus for training.
-#[derive(Args)]
-pub(super) struct Encode {
-    #[command(flatten)]
-    pub(super) tokenizer: TokenizerFile,
-    /// Write a token file of all records, by unit, instead of lines of ids. It is private if the text is.
-    #[arg(long, value_name = "FILE", requires = "input")]
-    pub(super) out: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) output: Output,
-    /// Privacy unit of the token file: record, user, or words:N.
-    #[arg(long, default_value = "record", value_name = "UNIT", requires = "out")]
-    pub(super) unit: PrivacyUnit,
-    /// Write each id with the offsets of its token in the line, as id:from:to.
-    #[arg(long, value_enum, value_name = "UNIT", conflicts_with = "out")]
-    pub(super) offsets: Option<Offsets>,
-    /// Add the tokens that the tokenizer puts around a text, such as [CLS] and [SEP].
-    #[arg(long, conflicts_with = "out")]
-    pub(super) special_tokens: bool,
-    #[command(flatten)]
-    pub(super) segmentation: SegmentationOptions,
-    #[command(flatten)]
-    pub(super) line: Line,
-    #[command(flatten)]
-    pub(super) corpus: Corpus,
-    /// Threads for a token file [default: all cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), requires = "out")]
-    pub(super) threads: Option<u16>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(super) enum Offsets {
-    /// Bytes of UTF-8.
-    Bytes,
-    /// Unicode scalar values, as in Python.
-    Characters,
-}
-
-/// Decode lines of ids.
-#[derive(Args)]
-pub(super) struct Decode {
-    #[command(flatten)]
-    pub(super) tokenizer: TokenizerFile,
-    /// File to read, also as .gz or .zst [default: standard input].
-    #[arg(long, value_name = "FILE")]
-    pub(super) input: Option<PathBuf>,
-    /// Leave out tokens that are no text, such as <pad> and [CLS].
-    #[arg(long)]
-    pub(super) skip_special_tokens: bool,
-    /// Write text as soon as its ids are read, before the line ends.
-    #[arg(long)]
-    pub(super) stream: bool,
-}
-
-/// List the vocabulary of a tokenizer.
-#[derive(Args)]
-pub(super) struct Vocab {
-    #[command(flatten)]
-    pub(super) tokenizer: TokenizerFile,
-    /// Write a JSON object a line, with id, token, score and special.
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-/// Show what a tokenizer contains.
-#[derive(Args)]
-pub(super) struct Inspect {
-    #[command(flatten)]
-    pub(super) tokenizer: TokenizerFile,
-    /// PUBLIC text on which to measure tokens per word.
-    #[arg(long, num_args = 1.., value_name = "FILE")]
-    pub(super) public_text: Vec<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-/// Write a tokenizer in another format.
-#[derive(Args)]
-pub(super) struct Convert {
-    #[command(flatten)]
-    pub(super) tokenizer: TokenizerFile,
-    /// File to write. Its name determines the format, as above.
-    #[arg(long, value_name = "PATH")]
-    pub(super) out: PathBuf,
-    /// Write the file even if a few texts are read otherwise, such as those that spell a special token. They are named.
-    #[arg(long)]
-    pub(super) allow_rare_differences: bool,
-    #[command(flatten)]
-    pub(super) output: Output,
 }
 
 /// How words are released: by a method that a plan can name, or by a simpler one for comparison.
@@ -324,42 +172,6 @@ impl ValueEnum for Method {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(PossibleValue::new(self.name()).help(self.help()))
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Model {
-    /// Pieces with probabilities (Kudo 2018).
-    Unigram,
-    /// Byte-level merges, as in GPT-2.
-    Bpe,
-    /// Longest match in lower case, as in BERT.
-    Wordpiece,
-    /// Whole words in lower case; others are unknown.
-    Word,
-    /// Single characters.
-    Char,
-    /// Single bytes; nothing is learnt.
-    Byte,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum WordsName {
-    /// A run of letters, of digits or of other characters.
-    ByClass,
-    /// A run of characters without white space (unigram and char). From ε = 3 on, it needs fewer tokens.
-    AsWritten,
-    /// The same, and each run of two or three of them that a piece can hold (unigram and bpe): pieces reach across blanks.
-    Runs,
-}
-
-impl From<WordsName> for Words {
-    fn from(name: WordsName) -> Self {
-        match name {
-            WordsName::ByClass => Self::ByClass,
-            WordsName::AsWritten => Self::AsWritten,
-            WordsName::Runs => Self::Runs,
-        }
     }
 }
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::Value;
 
-use super::failure::refuse;
-use super::output::Output;
-use super::statement;
+use crate::cli::failure::refuse;
+use crate::cli::output::Output;
+use crate::cli::statement;
 use durable::ExclusiveFile;
 
 /// The statement comes first: without it, a private tokenizer would pass for a public one.

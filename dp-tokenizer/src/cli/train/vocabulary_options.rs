@@ -6,8 +6,6 @@ use clap::{Args, ValueEnum};
 use tokenizer::normalize::{NormalizationRules, RuleName};
 use tokenizer::{Role, RoleTokens};
 
-use super::arguments::Model;
-
 /// The public parts of a vocabulary, beside learnt pieces.
 #[derive(Args)]
 #[command(next_help_heading = "Vocabulary")]
@@ -125,4 +123,20 @@ impl VocabularyOptions {
         };
         usual.after(self.special_tokens.iter().map(|token| (token.role, token.name.clone())).collect())
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Model {
+    /// Pieces with probabilities (Kudo 2018).
+    Unigram,
+    /// Byte-level merges, as in GPT-2.
+    Bpe,
+    /// Longest match in lower case, as in BERT.
+    Wordpiece,
+    /// Whole words in lower case; others are unknown.
+    Word,
+    /// Single characters.
+    Char,
+    /// Single bytes; nothing is learnt.
+    Byte,
 }

@@ -1,10 +1,18 @@
 //! `train`: release words, train on them, write the files.
 
+mod arguments;
+mod counted;
+mod extension;
+mod options;
+mod private;
+mod vocabulary_files;
+mod vocabulary_options;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use dp_tokenizer::corpus::{Source, expand, public_sketch, read_counts};
+use dp_tokenizer::corpus::{expand, public_sketch, read_counts};
 use dp_tokenizer::count::Words;
 use dp_tokenizer::identity::SKETCH;
 use dp_tokenizer::train::words as whole_words;
@@ -16,18 +24,17 @@ use serde_json::{Value, json};
 use tokenizer::normalize::BertNormalizer;
 use tokenizer::{RoleTokens, StageMark, Tokenizer};
 
-use super::arguments::{Model, Text, Train};
-use super::count::Counted;
-use super::extension::Extension;
 use super::failure::refuse;
 use super::given::Given;
 use super::output::sha256_hex;
+use super::progress::note;
 use super::statement;
-use super::vocabulary_files::VocabularyFiles;
-
-/// The invented notes of `--embedded`.
-const EMBEDDED: Source = Source::Embedded { records: EMBEDDED_RECORDS, seed: 7 };
-pub(super) const EMBEDDED_RECORDS: u64 = 6000;
+use arguments::Text;
+pub(super) use arguments::Train;
+use counted::Counted;
+use extension::Extension;
+use vocabulary_files::VocabularyFiles;
+use vocabulary_options::Model;
 
 /// A vocabulary whose files are written.
 pub(super) struct Summary {
@@ -40,29 +47,29 @@ pub(super) struct Summary {
 
 pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     // All that can be refused is refused before hours of work, and before anything is spent.
-    super::train_options::check(arguments, given)?;
+    options::check(arguments, given)?;
     let extension = Extension::of(arguments)?;
     let largest = extension.as_ref().map_or(arguments.vocab_size, Extension::largest);
     if extension.is_none() {
         rehearse(arguments)?;
     }
-    if let Some(warning) = super::train_options::warning_of_rules(&arguments.options) {
-        progress(&format!("warning: {warning}"));
+    if let Some(warning) = options::warning_of_rules(&arguments.options) {
+        note(&format!("warning: {warning}"));
     }
-    let planned = (arguments.text() == Text::Private).then(|| super::private::plan(arguments)).transpose()?;
+    let planned = (arguments.text() == Text::Private).then(|| private::plan(arguments)).transpose()?;
     let files = VocabularyFiles::prepare(&arguments.out, &arguments.output, &inputs(arguments)?)?;
     // Once the folder exists, so that a path through it is no second name of a file.
     let text = match arguments.text() {
         Text::None => None,
         Text::Public if !arguments.counts.is_empty() => None,
-        Text::Public | Text::Private => Some(counted(arguments, given)?),
+        Text::Public | Text::Private => Some(Counted::of(arguments, given)?),
     };
     let (words, privacy) = match (&planned, &text) {
         (Some(planned), Some(text)) => {
             files.reserve(largest)?;
-            let (words, privacy) = super::private::run(arguments, planned, text)?;
+            let (words, privacy) = private::run(arguments, planned, text)?;
             files.record(&statement::spent(&privacy))?;
-            progress(&format!("training on {} released words", words.len()));
+            note(&format!("training on {} released words", words.len()));
             (words, privacy)
         }
         _ if arguments.text() == Text::None => {
@@ -79,12 +86,12 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
         }
     };
     if let Some(warning) = privacy["warning"].as_str() {
-        progress(&format!("warning: {warning}"));
+        note(&format!("warning: {warning}"));
     }
     let made = make(arguments, extension.as_ref(), files, words, privacy);
     if made.is_err() && arguments.text() == Text::Private {
         let out = arguments.out.display();
-        progress(&format!("{out}/privacy.json records what was spent, and trainer-native history counts it"));
+        note(&format!("{out}/privacy.json records what was spent, and trainer-native history counts it"));
     }
     made
 }
@@ -106,14 +113,14 @@ fn make(
         None => train_to_fit(arguments, &words)?,
     };
     if arguments.text() == Text::Private && extension.is_none() && words.len() < arguments.vocab_size {
-        progress(&format!(
+        note(&format!(
             "{} released words are fewer than the vocabulary's tokens; a public vocabulary to which they are added \
              (--extend PUBLIC) often needs fewer tokens",
             words.len()
         ));
     }
     if let Some(warning) = trained.warning() {
-        progress(&format!("warning: {warning}"));
+        note(&format!("warning: {warning}"));
     }
     let tokenizer = match privacy["id"].as_str() {
         Some(id) => trained.tokenizer.with_mark(StageMark::new("dp-tokenizer train", id)),
@@ -144,7 +151,7 @@ fn frequent(arguments: &Train, words: Vec<(String, f64)>) -> anyhow::Result<Vec<
     match (kept.is_empty(), arguments.text()) {
         (false, _) => Ok(kept),
         (true, Text::Private) => {
-            progress(&format!("warning: no released word has a count of {least}; all of them are kept"));
+            note(&format!("warning: no released word has a count of {least}; all of them are kept"));
             Ok(words)
         }
         (true, _) => {
@@ -163,7 +170,7 @@ fn train_to_fit(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Tr
             }
             other => {
                 if kept.len() < words.len() {
-                    progress(&format!(
+                    note(&format!(
                         "warning: --vocab-size {} has no room for all characters of the released words; words with the \
                          rarest ones are left out",
                         arguments.vocab_size
@@ -222,7 +229,7 @@ fn train_model(
                 symbols: options.symbols.clone(),
                 sentinels: options.sentinels,
                 character_coverage: options.character_coverage.unwrap_or(1.0),
-                normalizer: super::train_options::normalizer(options)?,
+                normalizer: self::options::normalizer(options)?,
                 required_characters: options.required_characters.clone().unwrap_or_default(),
                 max_piece_length: options.max_piece_length,
                 split_by_whitespace: arguments.words() != Words::Runs,
@@ -274,14 +281,6 @@ fn word_config(arguments: &Train, roles: &RoleTokens) -> WordPieceTraining {
     }
 }
 
-fn counted(arguments: &Train, given: &Given) -> anyhow::Result<Counted> {
-    Ok(match () {
-        () if arguments.embedded => Counted::Text(EMBEDDED),
-        () if !arguments.runs.is_empty() => Counted::Runs(expand(&arguments.runs).map_err(refuse)?),
-        () => Counted::Text(arguments.corpus.source(given)?),
-    })
-}
-
 /// Without a text, the words of files of counts.
 fn count_public(arguments: &Train, text: Option<&Counted>) -> anyhow::Result<Vec<(String, f64)>> {
     match text {
@@ -316,9 +315,4 @@ impl Summary {
         let learnt = if *words == 0 { String::new() } else { format!(" from {words} words") };
         Ok(writeln!(stdout, "{out}: {vocab_size} tokens{learnt}; {cost}")?)
     }
-}
-
-pub(super) fn progress(line: &str) {
-    // A closed stderr must not stop the work.
-    let _ = writeln!(io::stderr(), "dp-tokenizer: {line}");
 }

@@ -1,9 +1,9 @@
-//! The way from a text to words, chosen when a tokenizer is loaded.
+//! Fast ways to the words of well-known pre-tokenizers, chosen when a tokenizer is loaded.
 
 use std::ops::Range;
 
-use super::BLANK;
-use crate::pretokenize::{Metaspace, OF_T5, PreTokenizer, byte_level_words, next_blank};
+use super::metaspace::METASPACE;
+use super::{Metaspace, PreTokenizer, byte_level_words, next_blank, place};
 use crate::short_key::short_word;
 
 /// How the words of a text are found: by the pre-tokenizer of the file, or by a faster way that finds the same ones.
@@ -37,23 +37,23 @@ impl Marks {
         match self {
             Self::Never => false,
             Self::Always => true,
-            Self::Metaspace(space) => space.is_due(is_first) && !text.starts_with([' ', BLANK]),
+            Self::Metaspace(space) => space.is_due(is_first) && !text.starts_with([' ', METASPACE]),
         }
     }
 }
 
 /// A word where it stands in a text.
-pub(super) struct Word<'t> {
-    pub(super) text: &'t str,
-    pub(super) place: Range<usize>,
+pub(crate) struct Word<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) place: Range<usize>,
     /// Its [`crate::short_key::short_key`]; 0 if it was not computed.
-    pub(super) key: u128,
-    pub(super) spelling: Spelling,
+    pub(crate) key: u128,
+    pub(crate) spelling: Spelling,
 }
 
 /// How the model gets a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spelling {
+pub(crate) enum Spelling {
     /// As it stands.
     AsWritten,
     /// With a mark before it, as every word of the text.
@@ -68,12 +68,12 @@ impl<'t> Word<'t> {
     }
 
     /// Appends the word, as the model gets it, to `out`.
-    pub(super) fn spell(&self, out: &mut String) {
+    pub(crate) fn spell(&self, out: &mut String) {
         let word = &self.text[self.place.clone()];
         match self.spelling {
             Spelling::AsWritten => out.push_str(word),
             Spelling::Opened => {
-                out.push(BLANK);
+                out.push(METASPACE);
                 out.push_str(word);
             }
             Spelling::Marked => push_marked(out, word),
@@ -82,42 +82,24 @@ impl<'t> Word<'t> {
 }
 
 impl Words {
-    /// The fastest way for this pre-tokenizer.
-    pub(crate) fn of(pre_tokenizer: Option<&PreTokenizer>) -> Self {
-        match pre_tokenizer {
-            None => Self::Whole,
-            Some(PreTokenizer::Metaspace(space @ Metaspace { replacement: BLANK, split: true, .. })) => {
-                Self::AtBlanks(*space)
-            }
-            Some(PreTokenizer::ByteLevel { add_prefix_space: false, use_regex: true, spells: false }) => {
-                Self::ByteLevel
-            }
-            Some(PreTokenizer::Sequence(all)) if *all == OF_T5 => Self::Opened,
-            Some(_) => Self::Stages,
-        }
-    }
-
     /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
     #[inline]
-    pub(super) fn each(
+    pub(crate) fn each(
         self,
-        stages: Option<&PreTokenizer>,
+        stages: &PreTokenizer,
         text: &str,
         is_first: bool,
         mut take: impl FnMut(Word<'_>),
     ) {
         match self {
             Self::Whole => take(Word::whole(text)),
-            Self::Opened if !text.contains(BLANK) => {
+            Self::Opened if !text.contains(METASPACE) => {
                 for word in text.split_whitespace() {
-                    let from = word.as_ptr() as usize - text.as_ptr() as usize;
-                    take(Word { text, place: from..from + word.len(), key: 0, spelling: Spelling::Opened });
+                    take(Word { text, place: place(text, word), key: 0, spelling: Spelling::Opened });
                 }
             }
             Self::Stages | Self::Opened => {
-                if let Some(stages) = stages {
-                    stages.each_word(text, is_first, &mut |word| take(Word::whole(word)));
-                }
+                stages.each_word(text, is_first, &mut |word| take(Word::whole(word)));
             }
             Self::ByteLevel => {
                 let mut from = 0;
@@ -128,7 +110,7 @@ impl Words {
                 }
             }
             Self::AtBlanks(space) => {
-                let due = space.is_due(is_first) && !text.starts_with([' ', BLANK]);
+                let due = space.is_due(is_first) && !text.starts_with([' ', METASPACE]);
                 marked(text, due, 0, |from| after_one(text, from), take);
             }
             Self::AtRuns(marks) => {
@@ -152,8 +134,8 @@ fn marked(
     let mut from = 0;
     if due && !text.is_empty() {
         from = end(0);
-        let mut opened = String::with_capacity(from + BLANK.len_utf8());
-        opened.push(BLANK);
+        let mut opened = String::with_capacity(from + METASPACE.len_utf8());
+        opened.push(METASPACE);
         push_marked(&mut opened, &text[..from]);
         take(Word::whole(&opened));
     }
@@ -175,7 +157,7 @@ fn after_one(text: &str, from: usize) -> usize {
 /// The end of the word at `from`: of blanks and marks, and of what follows them up to the next.
 fn after_run(text: &str, from: usize) -> usize {
     let rest = &text[from..];
-    let opening = rest.len() - rest.trim_start_matches([' ', BLANK]).len();
+    let opening = rest.len() - rest.trim_start_matches([' ', METASPACE]).len();
     next_blank(text, from + opening)
 }
 
@@ -183,7 +165,7 @@ fn after_run(text: &str, from: usize) -> usize {
 fn push_marked(out: &mut String, text: &str) {
     for (at, part) in text.split(' ').enumerate() {
         if at > 0 {
-            out.push(BLANK);
+            out.push(METASPACE);
         }
         out.push_str(part);
     }

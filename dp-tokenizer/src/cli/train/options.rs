@@ -4,10 +4,11 @@ use mechanisms::{PrivacyUnit, Words};
 use tokenizer::normalize::{Charsmap, NormalizationRules, Normalizer};
 use tokenizer::sentencepiece::SentencePieceModel;
 
-use super::arguments::{Model, Text, Train, WordsName};
-use super::failure::refuse;
-use super::given::Given;
-use super::vocabulary_options::{NormalizationRuleName, NormalizerName, VocabularyOptions};
+use super::arguments::{Text, Train};
+use super::vocabulary_options::{Model, NormalizationRuleName, NormalizerName, VocabularyOptions};
+use crate::cli::corpus::WordsName;
+use crate::cli::failure::refuse;
+use crate::cli::given::Given;
 
 /// Options that only a release has a use for.
 const OF_RELEASE: [&str; 8] =
@@ -179,24 +180,22 @@ pub(super) fn normalizer(options: &VocabularyOptions) -> anyhow::Result<Option<N
         let model = SentencePieceModel::from_bytes(&bytes).map_err(|error| refused(&error))?;
         let map =
             Charsmap::from_bytes(&model.normalizer.precompiled_charsmap).map_err(|error| refused(&error))?;
-        return Ok(Some(Normalizer::Precompiled(map)));
+        return Ok(Some(map.into()));
     }
     if let Some(path) = &options.normalization_rules {
         let refused = |error: &dyn std::fmt::Display| refuse(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
         let rules = NormalizationRules::from_tsv(&text).map_err(|error| refused(&error))?;
         let map = rules.map().map_err(|error| refused(&error))?;
-        return Ok(Some(Normalizer::Precompiled(map)));
+        return Ok(Some(map.into()));
     }
     if let Some(rules) = options.normalization_rule_name.and_then(NormalizationRuleName::rules) {
-        return Ok(Some(Normalizer::Precompiled(rules.map().map_err(refuse)?)));
+        return Ok(Some(rules.map().map_err(refuse)?.into()));
     }
     Ok(match options.normalizer {
         NormalizerName::None => None,
-        NormalizerName::Nfc => Some(Normalizer::Nfc),
-        NormalizerName::Nfkc => Some(Normalizer::Nfkc),
-        NormalizerName::NfkcLowercase => {
-            Some(Normalizer::Sequence(vec![Normalizer::Nfkc, Normalizer::Lowercase]))
-        }
+        NormalizerName::Nfc => Some(Normalizer::nfc()),
+        NormalizerName::Nfkc => Some(Normalizer::nfkc()),
+        NormalizerName::NfkcLowercase => Some(Normalizer::nfkc().then(Normalizer::lowercase())),
     })
 }

@@ -1,0 +1,164 @@
+//! Decoding: tokens to text.
+
+mod bytes;
+mod marks;
+mod text;
+mod wordpiece;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::FormatError;
+use crate::encode::Model;
+use crate::pattern::Pattern;
+use crate::pretokenize::{METASPACE, Metaspace};
+use crate::special_tokens::SpecialTokens;
+use crate::stage::{self, Kinds};
+use bytes::flush_bytes;
+use wordpiece::{WordPiece, clean_up, word_piece};
+
+/// A step of decoding with its form in a `tokenizer.json`.
+pub(crate) trait Decode: Debug + Send + Sync {
+    /// The tokens that these become, of at most `limit` bytes where they would grow.
+    fn decode(&self, tokens: Vec<String>, limit: usize) -> Vec<String>;
+
+    /// The number of last tokens whose text may become another one when further tokens come; `None` if any token's may.
+    fn tokens_that_may_change(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    /// As a `tokenizer.json` writes it.
+    fn json(&self) -> Value;
+}
+
+/// The field of a sequence that lists its stages.
+const LIST: &str = "decoders";
+
+/// Every step. A program that reads no `tokenizer.json`, as a page, contains only those that it makes.
+const KINDS: Kinds<dyn Decode> = Kinds {
+    part: "decoder",
+    list: LIST,
+    read: &[
+        ("Metaspace", |part| Ok(Arc::new(Metaspace::read(part)?))),
+        ("ByteLevel", |_| Ok(Arc::new(bytes::ByteLevel))),
+        ("WordPiece", WordPiece::read),
+        ("BPEDecoder", marks::Bpe::read),
+        ("ByteFallback", |_| Ok(Arc::new(bytes::ByteFallback))),
+        ("Fuse", |_| Ok(Arc::new(text::Fuse))),
+        ("Strip", text::Strip::read),
+        ("Replace", text::Replace::read),
+    ],
+};
+
+/// How tokens are joined to a text.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    /// That of a `.model`, and of vocabularies trained here: marks become spaces, and byte tokens become characters.
+    SentencePiece {
+        /// Whether the leading space of the first token was added by the pre-tokenizer.
+        drop_first_space: bool,
+    },
+    /// That of BERT's own tools: a space goes before each token without the prefix, and spaces that English spelling does not
+    /// have go.
+    Bert {
+        /// The prefix of tokens inside a word.
+        prefix: String,
+    },
+    /// The steps of a `tokenizer.json`, whose tokens are joined at the end.
+    Steps(Vec<Arc<dyn Decode>>),
+}
+
+impl Decoder {
+    /// Reads the part of a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// If a decoder is not supported.
+    pub(crate) fn read(part: &Value) -> Result<Self, FormatError> {
+        let spaces: Arc<dyn Decode> = Arc::new(text::Spaces);
+        Ok(Self::Steps(if part.is_null() { vec![spaces] } else { KINDS.read(part)? }))
+    }
+
+    /// Tokens spell bytes in GPT-2's alphabet.
+    pub(crate) fn byte_level() -> Self {
+        Self::Steps(vec![Arc::new(bytes::ByteLevel)])
+    }
+
+    /// As a `tokenizer.json` writes it.
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Self::SentencePiece { drop_first_space } => {
+                let scheme = if *drop_first_space { "always" } else { "never" };
+                let space = json!({"type": "Metaspace", "replacement": METASPACE, "prepend_scheme": scheme, "split": true});
+                json!({"type": "Sequence", "decoders": [space, {"type": "ByteFallback"}, {"type": "Fuse"}]})
+            }
+            Self::Bert { prefix } => json!({"type": "WordPiece", "prefix": prefix, "cleanup": true}),
+            // Without a step, tokens are joined; null would put spaces between them.
+            Self::Steps(steps) if steps.is_empty() => json!({"type": "Sequence", "decoders": []}),
+            Self::Steps(steps) => stage::write(steps, LIST, Decode::json),
+        }
+    }
+
+    /// The number of last tokens whose text may become another one when further tokens come; `None` if any token's may.
+    pub(crate) fn tokens_that_may_change(&self) -> Option<usize> {
+        match self {
+            Self::SentencePiece { .. } => Some(0),
+            // A contraction has up to four tokens, as in "do n ' t".
+            Self::Bert { .. } => Some(4),
+            Self::Steps(steps) => {
+                steps.iter().try_fold(0, |most, step| Some(most.max(step.tokens_that_may_change()?)))
+            }
+        }
+    }
+
+    /// The text of `ids`.
+    pub(crate) fn decode(
+        &self,
+        ids: &[u32],
+        model: &Model,
+        byte_of: &[Option<u8>],
+        special: &SpecialTokens,
+    ) -> String {
+        match self {
+            Self::SentencePiece { drop_first_space } => {
+                let surface = |id: u32| model.surface(id).or_else(|| special.name(id));
+                let text = join_pieces(ids, byte_of, surface);
+                let first = ids.iter().find(|id| surface(**id).is_some()).copied();
+                // The text that a `.model` shows for unknown characters keeps its own space.
+                let is_unknown = matches!(model, Model::SentencePiece(_)) && first == model.unk_id();
+                match text.strip_prefix(' ') {
+                    Some(rest) if *drop_first_space && !is_unknown => rest.to_owned(),
+                    _ => text,
+                }
+            }
+            Self::Bert { prefix } => {
+                let tokens = ids.iter().filter_map(|id| model.token(*id).or_else(|| special.name(*id)));
+                clean_up(tokens.enumerate().map(|(place, token)| word_piece(place, token, prefix)).collect())
+            }
+            Self::Steps(steps) => {
+                let tokens = ids.iter().filter_map(|id| special.shown(*id).or_else(|| model.token(*id)));
+                let tokens: Vec<String> = tokens.map(str::to_owned).collect();
+                let limit = Pattern::byte_limit(tokens.iter().map(String::len).sum());
+                steps.iter().fold(tokens, |tokens, step| step.decode(tokens, limit)).concat()
+            }
+        }
+    }
+}
+
+fn join_pieces<'a>(ids: &[u32], byte_of: &[Option<u8>], surface: impl Fn(u32) -> Option<&'a str>) -> String {
+    let mut text = String::new();
+    let mut bytes = Vec::new();
+    for &id in ids {
+        if let Some(&Some(byte)) = byte_of.get(id as usize) {
+            bytes.push(byte);
+            continue;
+        }
+        flush_bytes(&mut bytes, &mut text);
+        if let Some(piece) = surface(id) {
+            text.extend(piece.chars().map(|c| if c == METASPACE { ' ' } else { c }));
+        }
+    }
+    flush_bytes(&mut bytes, &mut text);
+    text
+}

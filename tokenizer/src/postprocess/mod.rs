@@ -1,0 +1,100 @@
+//! What a `tokenizer.json` does after encoding: tokens at the ends of a text, and spaces that are no part of a token's place.
+
+mod template;
+mod trim;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::FormatError;
+use crate::encoding::Encoding;
+use crate::stage::Kinds;
+use template::Template;
+use trim::Trim;
+
+/// The text of the token at a position with an id.
+pub(crate) type TokenText<'t> = dyn Fn(usize, u32) -> &'t str + 't;
+
+/// A step after encoding.
+pub(crate) trait PostProcess: Debug + Send + Sync {
+    /// Excludes spaces from the places of tokens.
+    fn trim(&self, _found: &mut Encoding, _token: &TokenText<'_>) {}
+
+    /// Puts tokens around a text.
+    fn surround(&self, found: Encoding) -> Encoding {
+        found
+    }
+
+    /// All ids that it adds.
+    fn ids(&self) -> Vec<u32> {
+        Vec::new()
+    }
+}
+
+type Steps = [Arc<dyn PostProcess>];
+
+/// Every post-processor, with its steps. A program that reads no `tokenizer.json`, as a page, contains only those that it makes.
+const KINDS: Kinds<Steps> = Kinds {
+    part: "post_processor",
+    list: "processors",
+    read: &[
+        ("TemplateProcessing", |part| Ok(Arc::new([Arc::new(Template::read(part)?)]))),
+        ("BertProcessing", |part| Ok(Arc::new([Arc::new(Template::read_bert(part)?)]))),
+        ("RobertaProcessing", |part| {
+            let template: Arc<dyn PostProcess> = Arc::new(Template::read_bert(part)?);
+            Ok(trim(part).into_iter().chain([template]).collect())
+        }),
+        ("ByteLevel", |part| Ok(trim(part).into_iter().collect())),
+    ],
+};
+
+fn trim(part: &Value) -> Option<Arc<dyn PostProcess>> {
+    Some(Arc::new(Trim::read(part)?))
+}
+
+/// The post-processor of a tokenizer; none by default.
+#[derive(Debug, Default)]
+pub(crate) struct PostProcessor {
+    /// As it was written.
+    json: Value,
+    steps: Vec<Arc<dyn PostProcess>>,
+}
+
+impl PostProcessor {
+    /// Reads the part of the file.
+    ///
+    /// # Errors
+    /// If a post-processor is not supported.
+    pub(crate) fn read(part: &Value) -> Result<Self, FormatError> {
+        let steps = KINDS.read(part)?.iter().flat_map(|steps| steps.iter().cloned()).collect();
+        Ok(Self { json: part.clone(), steps })
+    }
+
+    /// BERT's: a token at each end.
+    pub(crate) fn bert(first: (&str, u32), last: (&str, u32)) -> Self {
+        let json = json!({"type": "BertProcessing", "sep": last, "cls": first});
+        Self { json, steps: vec![Arc::new(Template::around(first.1, last.1))] }
+    }
+
+    /// As the file writes it.
+    pub(crate) fn json(&self) -> &Value {
+        &self.json
+    }
+
+    /// All ids that it adds.
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.steps.iter().flat_map(|step| step.ids()).collect()
+    }
+
+    /// Excludes spaces from the places of tokens, where the file says so.
+    pub(crate) fn trim(&self, found: &mut Encoding, token: &TokenText<'_>) {
+        self.steps.iter().for_each(|step| step.trim(found, token));
+    }
+
+    /// Puts the file's tokens around a text.
+    pub(crate) fn surround(&self, found: Encoding) -> Encoding {
+        self.steps.iter().fold(found, |found, step| step.surround(found))
+    }
+}
