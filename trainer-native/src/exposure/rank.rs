@@ -10,6 +10,7 @@ use crate::data::{Canaries, Dataset, Occurrences, Secret, Secrets, Units, Window
 use crate::infer::{ModelTask, RunModel, with_model};
 use crate::objective::canary_tokens;
 use crate::plan_file::read_uncertified;
+use crate::ranks::Ranks;
 use crate::store::{files, read_canaries};
 use network::nn::Kernels;
 
@@ -30,7 +31,7 @@ pub(super) struct Measured {
 /// [`RunError::Refused`] if the run holds no secrets, or its text cannot be read.
 pub(super) fn measure(run: &Path, base: &Path, device: Device) -> Result<Measured, RunError> {
     let canaries = read_canaries(run)?.ok_or_else(|| without_secrets(run))?;
-    let units = read_units(&read_uncertified(&run.join(files::PLAN))?, base, false)?;
+    let units = read_units(&read_uncertified(&run.join(files::PLAN))?, base, false, &Ranks::alone())?;
     with_model(run, device, Ask { run, canaries, units })
 }
 
