@@ -165,12 +165,12 @@ fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
         return Ok(());
     }
     let (proof, earlier_statements) = found_in(folder)?;
-    if let Some((proof, finished)) = proof {
-        let parents = folder.join(files::PARENTS);
+    if let Some((mut proof, finished)) = proof {
         // What is declared disjoint is another text.
         for parent in proof.parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits) {
-            let earlier = Proof::read(&parents.join(parent.folder()), &parents)?;
-            insert(stages, Known::of(earlier, true, folder));
+            if let Some(earlier) = proof.earlier.take(parent) {
+                insert(stages, Known::of(earlier, true, folder));
+            }
         }
         if !proof.is_public && (finished || proof.spent_something()) {
             insert(stages, Known::of(proof, finished, folder));

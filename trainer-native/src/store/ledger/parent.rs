@@ -53,12 +53,11 @@ impl Parent {
     }
 
     /// How its text relates to the text of a run that declares `declared` of the stage between them.
-    pub fn seen_through(&self, declared: MadeFrom, between_is_public: bool) -> Self {
-        let made_from = match declared {
+    pub fn made_from_through(&self, declared: MadeFrom, between_is_public: bool) -> MadeFrom {
+        match declared {
             MadeFrom::SameUnits if !between_is_public => self.made_from,
             declared => declared,
-        };
-        Self { made_from, ..self.clone() }
+        }
     }
 }
 
