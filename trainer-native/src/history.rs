@@ -1,5 +1,6 @@
 //! The sum of all runs on one text.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -105,6 +106,8 @@ struct Known {
     stage: Parent,
     /// The ledger of a run, which tells whether one state of it continues another.
     ledger: Option<LedgerState>,
+    /// The ledgers of a sweep's runs, by their folders, which tell the same of a sweep.
+    trials: BTreeMap<String, LedgerState>,
     finished: bool,
     /// The folder that was named.
     folder: PathBuf,
@@ -112,7 +115,8 @@ struct Known {
 
 impl Known {
     fn of(proof: Proof, finished: bool, folder: &Path) -> Self {
-        Self { stage: proof.stage, ledger: proof.ledger, finished, folder: folder.to_owned() }
+        let (stage, ledger) = (proof.stage, proof.ledger);
+        Self { stage, ledger, trials: BTreeMap::new(), finished, folder: folder.to_owned() }
     }
 
     /// Whether it is the same stage as `earlier`, in the same or a later state.
@@ -123,10 +127,13 @@ impl Known {
         match (&self.ledger, &earlier.ledger) {
             (Some(own), Some(earlier)) => own.continues(&earlier.position()),
             // A release is spent at once: the statements before and after its tokenizer was written say the same of it. So is a
-            // sweep.
+            // sweep, but two copies of it that went on apart draw their noise apart.
             (None, None) => {
                 let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
-                spent(&self.stage) == spent(&earlier.stage)
+                let goes_on = |(name, earlier): (&String, &LedgerState)| {
+                    self.trials.get(name).is_some_and(|own| own.continues(&earlier.position()))
+                };
+                spent(&self.stage) == spent(&earlier.stage) && earlier.trials.iter().all(goes_on)
             }
             _ => false,
         }
@@ -141,7 +148,7 @@ impl Known {
     }
 }
 
-/// Takes a stage along once: an earlier state of a run is part of the later one, and both of two runs that went on from a copy
+/// Takes a stage along once: an earlier state of a run or a sweep is part of the later one, and both of two that went on from a copy
 /// count.
 fn insert(stages: &mut Vec<Known>, found: Known) {
     if stages.iter().any(|known| known.continues(&found)) {
@@ -159,8 +166,9 @@ fn insert(stages: &mut Vec<Known>, found: Known) {
 fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     if sweep::is_sweep(folder) {
         // All of it was charged before its first trial began.
-        if let Some((stage, finished)) = sweep::stage(folder)? {
-            insert(stages, Known { stage, ledger: None, finished, folder: folder.to_owned() });
+        if let Some(sweep::Spent { stage, finished, ledgers }) = sweep::spent(folder)? {
+            let found = Known { stage, ledger: None, trials: ledgers, finished, folder: folder.to_owned() };
+            insert(stages, found);
         }
         return Ok(());
     }

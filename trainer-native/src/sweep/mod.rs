@@ -27,7 +27,7 @@ use plan::{Device, Setting, SweepTrials};
 
 pub use self::certificate::SweepSummary;
 pub use self::verify::verify_sweep;
-pub(crate) use self::verify::{promise, stage};
+pub(crate) use self::verify::{Spent, promise, spent};
 
 use self::charge::OpenSweep;
 use self::input::SweepInput;
