@@ -14,6 +14,9 @@ use pythonize::pythonize;
 use crate::interrupt::computed;
 use crate::runs::exists;
 
+/// Threads of one call, as for `dp-tokenizer --threads`.
+const MOST_THREADS: usize = 256;
+
 /// Text to token ids and back.
 #[pyclass(frozen, module = "private_lm.dp_tokenizer")]
 pub(crate) struct Tokenizer {
@@ -98,7 +101,7 @@ impl Tokenizer {
         self.tokenizer.encode(text)
     }
 
-    /// The ids of many texts, in the same order, computed on several threads (all cores unless given).
+    /// The ids of many texts, in the same order, computed on 1 to 256 threads (all cores unless given).
     ///
     /// `output` is "lists", or "numpy" for two arrays: all ids (uint32), and offsets (int64), one more than texts. The ids of
     /// text i are `ids[offsets[i]:offsets[i + 1]]`.
@@ -114,6 +117,10 @@ impl Tokenizer {
             return Err(PyTypeError::new_err(
                 "texts must be a list of str, not str; encode() takes one text",
             ));
+        }
+        if let Some(threads) = threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+            let message = format!("threads = {threads}; allowed: 1 to {MOST_THREADS}");
+            return Err(PyValueError::new_err(message));
         }
         let texts: Vec<PyBackedStr> = texts.extract()?;
         let as_arrays = match output {

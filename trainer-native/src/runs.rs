@@ -78,7 +78,7 @@ fn listed(folder: &Path) -> Option<Listed> {
 }
 
 fn of_finished(folder: &Path) -> Listed {
-    let verified = VerifiedRun::read_proof(folder, &folder.join(files::PARENTS)).and_then(|run| {
+    let verified = VerifiedRun::read_proof(folder).and_then(|run| {
         let loss = read_evaluation(folder, run.ledger.files())?.map(|evaluation| evaluation.nll());
         let guarantee = &run.certificate.guarantee;
         Ok(Listed {

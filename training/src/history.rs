@@ -1,5 +1,6 @@
 //! The sum of all runs on one text.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -105,6 +106,8 @@ struct Known {
     stage: Parent,
     /// The ledger of a run, which shows whether one state of the run continues another.
     ledger: Option<LedgerState>,
+    /// The ledgers of a sweep's runs, by their folders, which tell the same of a sweep.
+    trials: BTreeMap<String, LedgerState>,
     finished: bool,
     /// The folder that was named.
     folder: PathBuf,
@@ -112,7 +115,8 @@ struct Known {
 
 impl Known {
     fn of(proof: Proof, finished: bool, folder: &Path) -> Self {
-        Self { stage: proof.stage, ledger: proof.ledger, finished, folder: folder.to_owned() }
+        let (stage, ledger) = (proof.stage, proof.ledger);
+        Self { stage, ledger, trials: BTreeMap::new(), finished, folder: folder.to_owned() }
     }
 
     /// Whether it is the same stage as `earlier`, in the same or a later state.
@@ -126,7 +130,10 @@ impl Known {
             // written agree on it. The same holds for a sweep.
             (None, None) => {
                 let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
-                spent(&self.stage) == spent(&earlier.stage)
+                let goes_on = |(name, earlier): (&String, &LedgerState)| {
+                    self.trials.get(name).is_some_and(|own| own.continues(&earlier.position()))
+                };
+                spent(&self.stage) == spent(&earlier.stage) && earlier.trials.iter().all(goes_on)
             }
             _ => false,
         }
@@ -159,18 +166,19 @@ fn insert(stages: &mut Vec<Known>, found: Known) {
 fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     if sweep::is_sweep(folder) {
         // All of it was charged before the first trial began.
-        if let Some((stage, finished)) = sweep::stage(folder)? {
-            insert(stages, Known { stage, ledger: None, finished, folder: folder.to_owned() });
+        if let Some(sweep::Spent { stage, finished, ledgers }) = sweep::spent(folder)? {
+            let found = Known { stage, ledger: None, trials: ledgers, finished, folder: folder.to_owned() };
+            insert(stages, found);
         }
         return Ok(());
     }
     let (proof, earlier_statements) = found_in(folder)?;
-    if let Some((proof, finished)) = proof {
-        let parents = folder.join(files::PARENTS);
+    if let Some((mut proof, finished)) = proof {
         // What is declared disjoint is another text.
         for parent in proof.parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits) {
-            let earlier = Proof::read(&parents.join(parent.folder()), &parents)?;
-            insert(stages, Known::of(earlier, true, folder));
+            if let Some(earlier) = proof.earlier.take(parent) {
+                insert(stages, Known::of(earlier, true, folder));
+            }
         }
         if !proof.is_public && (finished || proof.spent_something()) {
             insert(stages, Known::of(proof, finished, folder));

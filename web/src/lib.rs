@@ -10,6 +10,7 @@
 )]
 
 pub mod handler;
+mod link;
 mod log_scale;
 mod numbers;
 #[cfg(feature = "page")]

@@ -144,6 +144,22 @@ mod tests {
     use crate::presets::PRESETS;
 
     #[test]
+    fn no_statement_and_no_figure_names_a_file() {
+        for preset in PRESETS {
+            let (mut plan, certified) = (preset.plan().unwrap(), certify(preset.text).unwrap());
+            plan.data.source = plan::Source::Path("secret.jsonl".to_owned());
+            plan.model.initial = plan::Initial::Checkpoint("secret".to_owned());
+            if let Some(evaluation) = &mut plan.evaluation {
+                evaluation.source = plan::Source::Path("secret.txt".to_owned());
+            }
+            let sections = sections(&plan, &certified);
+            let figures = figures(&plan, &certified);
+            assert!(sections.iter().all(|section| !section.text.contains("secret")), "{}", preset.name);
+            assert!(figures.iter().all(|(_, value)| !value.contains("secret")), "{}", preset.name);
+        }
+    }
+
+    #[test]
     fn a_public_plan_has_no_guarantee_and_says_so() {
         let mut plan = PRESETS[0].plan().unwrap();
         plan.data.visibility = Visibility::Public;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{FileRecords, STDIN};
 use super::{CorpusError, Files, Source, folder};
-use crate::identity::{Fingerprint, Fingerprints, Key, Passage, Sketch, strings_of_json};
+use crate::identity::{Fingerprint, Fingerprints, Key, Passage, Share, Sketch, strings_of_json};
 
 /// Hashes of all sketches of a corpus together.
 const MOST_HASHES: usize = 1 << 21;
@@ -22,7 +22,39 @@ const LEAST_OF_ONE: usize = 1 << 8;
 /// # Errors
 /// [`CorpusError::SameText`] with the two names; other errors for a file that cannot be read.
 pub fn check_distinct(source: &Source) -> Result<(), CorpusError> {
+    check_distinct_shares(source, &random_key()?, Share::whole(), &mut |own| vec![own])
+}
+
+/// Refuses a corpus as [`check_distinct`] does, on several processes together. All have the same key and name the same paths, of which
+/// each reads one in [`Share::processes`]. `exchange` gives the numbers of every process for those of this one; every process calls it
+/// once, unless the source is no file.
+///
+/// # Errors
+/// As [`check_distinct`], on every process that can read the paths in question: a process that differs from the others in this way
+/// reports it to them.
+pub fn check_distinct_shares(
+    source: &Source,
+    key: &Key,
+    share: Share,
+    exchange: &mut dyn FnMut(Vec<u64>) -> Vec<Vec<u64>>,
+) -> Result<(), CorpusError> {
     let Source::Files(files) = source else { return Ok(()) };
+    let named = check_names(files);
+    let own = if named.is_ok() { examine_share(files, key, share) } else { Vec::new() };
+    let all = exchange(own.iter().flat_map(|(place, found)| to_numbers(*place, found)).collect());
+    named?;
+    let mut found: Vec<Option<Examined>> = files.paths.iter().map(|_| None).collect();
+    let of_others = all.iter().flat_map(|numbers| of_numbers(numbers));
+    for (place, examined) in of_others.chain(own) {
+        if let Some(found) = found.get_mut(place) {
+            *found = Some(examined);
+        }
+    }
+    judge(files, key, found)
+}
+
+/// Refuses two names of one file.
+fn check_names(files: &Files) -> Result<(), CorpusError> {
     let mut known: HashMap<FileId, PathBuf> = HashMap::new();
     for path in files.paths.iter().flat_map(|path| files_of(path, files)) {
         let Some(id) = file_id(&path) else { continue };
@@ -30,19 +62,140 @@ pub fn check_distinct(source: &Source) -> Result<(), CorpusError> {
             return Err(named_twice(&first, &path));
         }
     }
-    for path in files.paths.iter().filter(|path| is_folder(path, files)) {
-        check_folder(path, files)?;
+    Ok(())
+}
+
+/// What the text of a path is found to be.
+enum Examined {
+    /// Nothing to compare: the only path, a pipe, or a path that reading will refuse.
+    Alone,
+    /// A sketch, to compare with those of other paths.
+    Sketched(Sketch),
+    /// A folder that has half of its texts twice.
+    Repeats,
+    /// The error of this process, or that of another one, which stays there.
+    Unreadable(Option<CorpusError>),
+}
+
+/// Examines this process's share of the paths, on several threads. With their places, in order.
+fn examine_share(files: &Files, key: &Key, share: Share) -> Vec<(usize, Examined)> {
+    let readable = files.paths.iter().filter(|path| can_be_read_again(path)).count();
+    let most = (MOST_HASHES / readable.max(1)).clamp(LEAST_OF_ONE, MOST_OF_ONE);
+    let examine = |path: &PathBuf| {
+        let sketch = (readable > 1 && can_be_read_again(path)).then(|| Sketch::new(most));
+        examine(path, files, key, sketch).unwrap_or_else(|error| Examined::Unreadable(Some(error)))
+    };
+    let own = |place: &usize| *place as u64 % share.processes == share.process;
+    let own: Vec<usize> = (0..files.paths.len()).filter(own).collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        while let Some(place) = own.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+            found.push((*place, examine(&files.paths[*place])));
+        }
+        found
+    };
+    let threads = (share.threads as usize).clamp(1, own.len().max(1));
+    let done = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+    });
+    let done = done.into_iter().map(|worker| worker.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    let mut all: Vec<(usize, Examined)> = done.flatten().collect();
+    all.sort_unstable_by_key(|(place, _)| *place);
+    all
+}
+
+/// Reads a path once: for its sketch, and for the texts that a folder has twice.
+fn examine(
+    path: &PathBuf,
+    files: &Files,
+    key: &Key,
+    mut sketch: Option<Sketch>,
+) -> Result<Examined, CorpusError> {
+    let is_folder = is_folder(path, files);
+    if !is_folder && sketch.is_none() {
+        return Ok(Examined::Alone);
     }
-    let readable: Vec<&PathBuf> = files.paths.iter().filter(|path| can_be_read_again(path)).collect();
-    if readable.len() < 2 {
-        return Ok(());
+    let mut texts = Vec::new();
+    each(std::slice::from_ref(path), files, key, &mut |fingerprint| {
+        if let Some(sketch) = &mut sketch {
+            sketch.add(fingerprint);
+        }
+        if let Fingerprint::Record { hash: Some(hash), is_telling: true, .. } = fingerprint
+            && is_folder
+        {
+            texts.push(hash);
+        }
+    })?;
+    Ok(if repeats(texts) { Examined::Repeats } else { sketch.map_or(Examined::Alone, Examined::Sketched) })
+}
+
+/// Whether half of the texts of a folder are there twice, as with a copy of a folder in it.
+fn repeats(mut hashes: Vec<u64>) -> bool {
+    hashes.sort_unstable();
+    let texts = hashes.len();
+    hashes.dedup();
+    let again = texts - hashes.len();
+    again > 0 && 2 * again >= hashes.len()
+}
+
+/// Refuses by what the processes found: first folders, then files that cannot be read, then pairs of paths, each in the order of the
+/// paths.
+fn judge(files: &Files, key: &Key, found: Vec<Option<Examined>>) -> Result<(), CorpusError> {
+    let (folders, others): (Vec<_>, Vec<_>) =
+        files.paths.iter().zip(found).enumerate().partition(|(_, (path, _))| is_folder(path, files));
+    let mut sketches = Vec::new();
+    for (place, (path, found)) in folders.into_iter().chain(others) {
+        match found {
+            Some(Examined::Alone) => {}
+            Some(Examined::Sketched(sketch)) => sketches.push((place, sketch)),
+            Some(Examined::Repeats) => return Err(named_twice(path, path)),
+            Some(Examined::Unreadable(Some(error))) => return Err(error),
+            // Processes that have the same file report the same error.
+            Some(Examined::Unreadable(None)) => {
+                examine(path, files, key, Some(Sketch::new(1)))?;
+            }
+            None => {
+                let reason = "no process compared it with the other texts".to_owned();
+                return Err(CorpusError::Unreadable { path: path.clone(), reason });
+            }
+        }
     }
-    let most = (MOST_HASHES / readable.len()).clamp(LEAST_OF_ONE, MOST_OF_ONE);
-    let sketches = sketch_each(&readable, files, most)?;
+    sketches.sort_unstable_by_key(|(place, _)| *place);
+    let (places, sketches): (Vec<usize>, Vec<Sketch>) = sketches.into_iter().unzip();
     match Sketch::first_pair(&sketches) {
         None => Ok(()),
-        Some((first, second)) => Err(named_twice(readable[first], readable[second])),
+        Some((first, second)) => Err(named_twice(&files.paths[places[first]], &files.paths[places[second]])),
     }
+}
+
+/// What was found at a place, for other processes.
+fn to_numbers(place: usize, examined: &Examined) -> Vec<u64> {
+    let (kind, sketch) = match examined {
+        Examined::Alone => (0, Vec::new()),
+        Examined::Sketched(sketch) => (1, sketch.to_numbers()),
+        Examined::Repeats => (2, Vec::new()),
+        Examined::Unreadable(_) => (3, Vec::new()),
+    };
+    [vec![place as u64, kind], sketch].concat()
+}
+
+/// What a process found, up to the first number that has no meaning.
+fn of_numbers(numbers: &[u64]) -> Vec<(usize, Examined)> {
+    let mut numbers = numbers.iter().copied();
+    let mut next = || {
+        let place = numbers.next()?;
+        let examined = match numbers.next()? {
+            0 => Examined::Alone,
+            1 => Examined::Sketched(Sketch::of_numbers(MOST_OF_ONE, &mut numbers)?),
+            2 => Examined::Repeats,
+            3 => Examined::Unreadable(None),
+            _ => return None,
+        };
+        Some((place as usize, examined))
+    };
+    std::iter::from_fn(&mut next).collect()
 }
 
 /// A file that two sources have in common, by device and inode: its names in both.
@@ -114,51 +267,11 @@ fn sketch(paths: &[PathBuf], files: &Files, most: usize, key: &Key) -> Result<Sk
     Ok(sketch)
 }
 
-/// The sketch of each path. Several threads read them.
-fn sketch_each(paths: &[&PathBuf], files: &Files, most: usize) -> Result<Vec<Sketch>, CorpusError> {
-    let (key, next) = (random_key()?, std::sync::atomic::AtomicUsize::new(0));
-    let work = || {
-        let mut own = Vec::new();
-        loop {
-            let place = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let Some(path) = paths.get(place) else { return Ok(own) };
-            own.push((place, sketch(std::slice::from_ref(path), files, most, &key)?));
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(paths.len()));
-    let done = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
-    });
-    let mut all = Vec::with_capacity(paths.len());
-    for worker in done {
-        all.extend(worker.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-    }
-    all.sort_unstable_by_key(|(place, _)| *place);
-    Ok(all.into_iter().map(|(_, sketch)| sketch).collect())
-}
-
 fn random_key() -> Result<Key, CorpusError> {
     Key::random().map_err(|error| CorpusError::Unreadable {
         path: PathBuf::from("the system's random generator"),
         reason: error.to_string(),
     })
-}
-
-/// Refuses a folder of which half of the texts are there twice, as with a copy of a folder in it.
-fn check_folder(path: &PathBuf, files: &Files) -> Result<(), CorpusError> {
-    let key = random_key()?;
-    let mut hashes = Vec::new();
-    each(std::slice::from_ref(path), files, &key, &mut |fingerprint| {
-        if let Fingerprint::Record { hash: Some(hash), is_telling: true, .. } = fingerprint {
-            hashes.push(hash);
-        }
-    })?;
-    hashes.sort_unstable();
-    let texts = hashes.len();
-    hashes.dedup();
-    let again = texts - hashes.len();
-    if again > 0 && 2 * again >= hashes.len() { Err(named_twice(path, path)) } else { Ok(()) }
 }
 
 /// Device and inode.
@@ -183,7 +296,9 @@ fn file_id(path: &Path) -> Option<FileId> {
 mod tests {
     use std::fs;
     use std::io::Write;
+    use std::sync::{Barrier, Mutex};
 
+    use super::super::BadUtf8;
     use super::*;
 
     fn compressed(text: &str) -> Vec<u8> {
@@ -193,11 +308,87 @@ mod tests {
     }
 
     fn is_refused(names: &[PathBuf], second: &Path) {
-        let refused = check_distinct(&Source::files(names.iter().cloned())).unwrap_err();
+        let source = Source::files(names.iter().cloned());
+        let refused = check_distinct(&source).unwrap_err();
         assert!(
             matches!(&refused, CorpusError::SameText { second: found, .. } if found == second),
             "{refused}"
         );
+        for count in [2, 3] {
+            assert_eq!(on_processes(count, |_| source.clone()), vec![Err(refused.to_string()); count]);
+        }
+    }
+
+    /// The messages of processes that check a corpus together. Each has files of its own.
+    fn on_processes(count: usize, source: impl Fn(usize) -> Source + Sync) -> Vec<Result<(), String>> {
+        let (key, barrier) = (Key::public(), Barrier::new(count));
+        let sent = Mutex::new(vec![Vec::new(); count]);
+        let work = |process: usize| {
+            let share = Share { process: process as u64, processes: count as u64, threads: 2 };
+            let exchange = &mut |own| {
+                sent.lock().unwrap()[process] = own;
+                barrier.wait();
+                sent.lock().unwrap().clone()
+            };
+            check_distinct_shares(&source(process), &key, share, exchange).map_err(|error| error.to_string())
+        };
+        let work = &work;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..count).map(|process| scope.spawn(move || work(process))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    /// A process that read a path of another one would be refused, since it has no text there.
+    #[test]
+    fn each_process_reads_its_share_of_the_paths_and_all_are_compared() {
+        let line =
+            |name: usize, n: usize| format!("line {n} of text {name} with words enough for a run {n}\n");
+        let text = |name: usize| (0..100).map(|n| line(name, n)).collect::<String>();
+        let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+        let source = |process: usize| {
+            let paths = (0..7).map(|place| folders[process].path().join(format!("{place}.txt")));
+            Source::Files(Files { bad_utf8: BadUtf8::Refuse, ..Files::of(paths) })
+        };
+        let write = |process: usize, place: usize, bytes: &[u8]| {
+            fs::write(folders[process].path().join(format!("{place}.txt")), bytes).unwrap();
+        };
+        for place in 0..7 {
+            (0..3).for_each(|process| write(process, place, b"\xFF\n"));
+            write(place % 3, place, text(place).as_bytes());
+        }
+        assert_eq!(on_processes(3, source), vec![Ok(()); 3]);
+        write(1, 4, text(2).to_uppercase().as_bytes());
+        for (process, refused) in on_processes(3, source).into_iter().enumerate() {
+            let name = |place: usize| folders[process].path().join(format!("{place}.txt"));
+            assert_eq!(refused, Err(named_twice(&name(2), &name(4)).to_string()));
+        }
+        // What only one process cannot read, it reports to the others.
+        write(1, 4, b"\xFF\n");
+        (0..3).step_by(2).for_each(|process| write(process, 4, text(4).as_bytes()));
+        let found = on_processes(3, source);
+        assert!(found[1].as_ref().is_err_and(|error| error.contains("4.txt")), "{found:?}");
+        assert!(found[0].is_ok() && found[2].is_ok(), "{found:?}");
+        // What no process can read has the message of one.
+        write(0, 4, b"\xFF\n");
+        assert!(on_processes(3, |_| source(0)).iter().all(|own| *own == on_processes(1, |_| source(0))[0]));
+    }
+
+    #[test]
+    fn a_path_that_no_process_has_compared_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a.txt", "b.txt"].map(|name| folder.path().join(name));
+        paths.iter().for_each(|path| fs::write(path, path.to_string_lossy().as_bytes()).unwrap());
+        let share = Share { process: 0, processes: 2, threads: 1 };
+        for sent in [vec![], vec![1, 4], vec![1, 1, 0], vec![1, 1, 0, 1 << 40], vec![1 << 40, 0]] {
+            let exchange = &mut |own| vec![own, sent.clone()];
+            let refused =
+                check_distinct_shares(&Source::files(paths.clone()), &Key::public(), share, exchange);
+            assert!(
+                matches!(&refused, Err(CorpusError::Unreadable { path, .. }) if *path == paths[1]),
+                "{sent:?}: {refused:?}"
+            );
+        }
     }
 
     /// TRUST 1, 4, A1 and A5: a second name, a link, a compressed copy, a copy in another form, order or spelling is the same text.

@@ -34,6 +34,19 @@ impl Sample {
         self.shrink(most);
     }
 
+    /// Its level, the number of its hashes, and these.
+    fn to_numbers(&self) -> impl Iterator<Item = u64> {
+        [u64::from(self.level), self.hashes.len() as u64].into_iter().chain(self.hashes.iter().copied())
+    }
+
+    /// What [`Self::to_numbers`] gave, of at most `most` hashes.
+    fn of_numbers(most: usize, numbers: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        let level = u32::try_from(numbers.next()?).ok()?;
+        let count = usize::try_from(numbers.next()?).ok().filter(|count| *count <= most)?;
+        let hashes: BTreeSet<u64> = numbers.take(count).collect();
+        (hashes.len() == count).then_some(Self { level, hashes })
+    }
+
     fn shrink(&mut self, most: usize) {
         while self.hashes.len() > most {
             self.level += 1;
@@ -85,6 +98,18 @@ impl Sketch {
             Fingerprint::Record { hash: Some(hash), .. } => self.records.add(hash, self.most),
             Fingerprint::Record { hash: None, .. } => {}
         }
+    }
+
+    /// The sketch as numbers, for another process.
+    pub(crate) fn to_numbers(&self) -> Vec<u64> {
+        self.records.to_numbers().chain(self.runs.to_numbers()).collect()
+    }
+
+    /// The sketch of these numbers, of at most `most` hashes of each kind; [`None`] if they are none.
+    pub(crate) fn of_numbers(most: usize, numbers: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        let records = Sample::of_numbers(most, numbers)?;
+        let runs = Sample::of_numbers(most, numbers)?;
+        Some(Self { most, records, runs })
     }
 
     /// Two sketches of which one text holds at least half of the records or of the runs of the other, if there are such.

@@ -30,7 +30,12 @@ pub(super) struct Measured {
 /// [`RunError::Refused`] if the run holds no secrets, or its text cannot be read.
 pub(super) fn measure(run: &Path, base: &Path, device: Device) -> Result<Measured, RunError> {
     let canaries = read_canaries(run)?.ok_or_else(|| without_secrets(run))?;
-    let units = read_units(&read_uncertified(&run.join(files::PLAN))?, base, false)?;
+    let units = read_units(
+        &read_uncertified(&run.join(files::PLAN))?,
+        base,
+        false,
+        &training::ranks::Ranks::alone(),
+    )?;
     with_model(run, device, Ask { run, canaries, units })
 }
 

@@ -132,6 +132,11 @@ fn signed(run: &Path) -> Vec<Hostile> {
     let deep = nested(r#"{"type":"composed","events":["#, "", "]}", 50);
     let composed = |count: u64| format!(r#"{{"type":"self_composed","event":{event},"count":{count}}}"#);
     let file = r#"{"name":"../../../etc/passwd","sha256":""}"#;
+    let parent = |number: u64| {
+        format!(
+            r#"{{"kind":"parent","name":"a","id":"{number}","sha256":"{number:064}","made_from":"same_units","unit":"record","relation":"add_or_remove_one","not_private_because":[],"charges":[]}}"#
+        )
+    };
     [
         ("a step of 2^64 - 1", vec![step(u64::MAX, 1, event)]),
         ("an attempt of 2^64 - 1", vec![step(0, u64::MAX, event)]),
@@ -147,6 +152,7 @@ fn signed(run: &Path) -> Vec<Hostile> {
             )],
         ),
         ("a million files", vec![completed(0, &vec![file; 1_000_000].join(","))]),
+        ("100,000 earlier stages", (0..100_000).map(parent).collect()),
         (
             "100,000 resumed processes",
             vec![r#"{"kind":"resume","steps_done":0,"torn_bytes":18446744073709551615}"#.to_owned(); 100_000],

@@ -262,3 +262,58 @@ fn trials_share_one_private_vocabulary_that_is_charged_once() {
     fs::write(out.join("vocabulary/tokenizer.json"), format!("{text} ")).unwrap();
     assert!(verify_sweep(&out).unwrap_err().to_string().contains("not the vocabulary"));
 }
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A copied sweep that was finished twice released two results. Oracle: the accountant on the charge, twice.
+#[test]
+fn both_sweeps_that_went_on_from_a_copy_count_in_the_history_and_a_copy_of_one_does_not() {
+    for sweep in [all(), best(4.0)] {
+        let bench = bench(&sweep);
+        let [out, begun, other] = ["out", "begun", "other"].map(|name| bench.path(name));
+        let mut process = command(&bench, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !out.join("charge.json").exists() && process.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        process.kill().unwrap();
+        process.wait().unwrap();
+        copy(&out, &begun);
+        finish(&bench, &["--resume"]);
+        let finished = bench.path("finished");
+        copy(&out, &finished);
+        // The copy goes on where the notes of this computer are not read, as on another computer.
+        copy(&begun, &other);
+        let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        elsewhere.arg("sweep").arg("--sweep").arg(bench.path("sweep.json")).arg("--out").arg(&other);
+        let resumed =
+            elsewhere.arg("--resume").env("XDG_STATE_HOME", bench.path("elsewhere")).output().unwrap();
+        assert!(resumed.status.success(), "{}", stderr(&resumed));
+        let event: DpEvent = serde_json::from_value(read(out.join("charge.json"))["event"].clone()).unwrap();
+        let (once, twice) =
+            (epsilon(&event), epsilon(&DpEvent::Composed { events: vec![event.clone(), event] }));
+        let together = |folders: &[&Path]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+            let output =
+                command.arg("history").args(folders).args(["--delta", "1e-4", "--json"]).output().unwrap();
+            assert!(output.status.success(), "{}", stderr(&output));
+            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+            found["epsilon"]["upper"].as_f64().unwrap()
+        };
+        for folders in [[&out, &begun], [&begun, &out], [&out, &finished], [&begun, &other]] {
+            assert_eq!(together(&folders.map(PathBuf::as_path)), once, "{folders:?}");
+        }
+        for folders in [[&out, &other, &begun], [&begun, &other, &out], [&other, &begun, &finished]] {
+            assert_eq!(together(&folders.map(PathBuf::as_path)), twice, "{folders:?}");
+        }
+    }
+}

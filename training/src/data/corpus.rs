@@ -50,15 +50,21 @@ pub struct Units {
 /// # Errors
 /// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on
 /// the number of units and the text has another number than the plan declares.
-pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool) -> Result<Units, RunError> {
+pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool, ranks: &Ranks) -> Result<Units, RunError> {
+    let source = training_source(plan, base);
+    if plan.data().token_file().is_none() {
+        overlap::check_distinct(&source, "data.source", ranks)?;
+    }
+    ranks.agree(read_own(plan, base, source, in_files))
+}
+
+fn read_own(plan: &plan::Plan, base: &Path, source: Source, in_files: bool) -> Result<Units, RunError> {
     let unit = plan.privacy().unit;
     if let Some(path) = plan.data().token_file() {
         let data = open_tokens(plan, unit, path, base)?;
         check_count(plan, data.units())?;
         return Ok(Units { texts: Texts::none(), tokens: Some(Private::new(data)), labelled: None });
     }
-    let source = training_source(plan, base);
-    corpus::check_distinct(&source).map_err(|error| refused("data.source", &error))?;
     let files = LineFiles::of(&source).filter(|_| in_files);
     let is_compressed = files.is_none() && matches!(source, Source::Files(_));
     let _shown = reading(READING, &source);
@@ -145,20 +151,21 @@ pub(crate) enum PublicText {
 }
 
 /// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit. The caller compares
-/// them with the training text ([`overlap::check_records`]).
+/// them with the training text ([`overlap::check_records`]). All ranks call this together, with the same plan.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read, or is in a file of the training text.
+/// [`RunError::Refused`] on all ranks if the text cannot be read, or is in a file of the training text.
 pub(crate) fn read_evaluation(
     plan: &plan::Plan,
     base: &Path,
     units: &Units,
+    ranks: &Ranks,
 ) -> Result<Option<PublicText>, RunError> {
     let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
     // The text behind a token file is not available, so its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
-    overlap::check_files(training.as_ref(), &source, EVALUATION)?;
-    read_public(plan, source, EVALUATION).map(Some)
+    overlap::check_files(training.as_ref(), &source, EVALUATION, ranks)?;
+    ranks.agree(read_public(plan, source, EVALUATION).map(Some))
 }
 
 /// The plan's evaluation text.
@@ -200,13 +207,14 @@ pub fn check_other_text(
     paths: &[PathBuf],
     option: &str,
 ) -> Result<(), RunError> {
-    let units = read_units(plan, base, true)?;
+    let ranks = Ranks::alone();
+    let units = read_units(plan, base, true, &ranks)?;
     let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
     let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
     let training = units.tokens.is_none().then(|| training_source(plan, base));
-    overlap::check_files(training.as_ref(), &public, option)?;
-    overlap::check_records(plan, base, &units, &read_public(plan, public, option)?, option, &Ranks::alone())
+    overlap::check_files(training.as_ref(), &public, option, &ranks)?;
+    overlap::check_records(plan, base, &units, &read_public(plan, public, option)?, option, &ranks)
 }
 
 fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {

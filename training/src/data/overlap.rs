@@ -23,17 +23,38 @@ use crate::ranks::Ranks;
 const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \
                        remove what the texts share, or name other text";
 
-/// Refuses public files that are named twice, or that are training files under another name.
-/// `field` names the public files.
-pub(super) fn check_files(training: Option<&Source>, public: &Source, field: &str) -> Result<(), RunError> {
-    corpus::check_distinct(public).map_err(|error| refused(field, &error))?;
-    match training.and_then(|training| corpus::common_file(training, public)) {
+/// Refuses a text that is named twice. `field` names it. All ranks call this together, with the same text, and each reads its share
+/// of the paths.
+///
+/// # Errors
+/// [`RunError::Refused`] on all ranks.
+pub(super) fn check_distinct(source: &Source, field: &str, ranks: &Ranks) -> Result<(), RunError> {
+    let key = shared_key(ranks)?;
+    let distinct =
+        corpus::check_distinct_shares(source, &key, share(ranks), &mut |own| exchange(ranks, &own));
+    ranks.agree(distinct.map_err(|error| refused(field, &error)))
+}
+
+/// Refuses public files that are named twice, or that are training files under whatever name. `field` names them. All ranks call this
+/// together.
+///
+/// # Errors
+/// [`RunError::Refused`] on all ranks.
+pub(super) fn check_files(
+    training: Option<&Source>,
+    public: &Source,
+    field: &str,
+    ranks: &Ranks,
+) -> Result<(), RunError> {
+    check_distinct(public, field, ranks)?;
+    let common = training.and_then(|training| corpus::common_file(training, public));
+    ranks.agree(match common {
         None => Ok(()),
         Some((training, public)) => Err(refused(
             field,
             &format!("{} is the training text {}; {ALLOWED}", public.display(), training.display()),
         )),
-    }
+    })
 }
 
 /// Refuses public text that shares records, or runs of words, with private training text. `field` names the public text. All ranks
@@ -69,14 +90,16 @@ fn check_pair(
     ranks: &Ranks,
 ) -> Result<(), RunError> {
     let key = shared_key(ranks)?;
-    let mut exchange = |own| {
-        let own: Vec<u64> = ranks.agree(own)?;
-        let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let number = |eight: &[u8]| eight.try_into().map_or(0, u64::from_le_bytes);
-        Ok(ranks.exchange(&bytes).iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect())
-    };
-    let overlap = compare_shares(&key, share(ranks), public, private, &mut exchange)?;
+    let mut exchange_or_fail = |own| ranks.agree(own).map(|own: Vec<u64>| exchange(ranks, &own));
+    let overlap = compare_shares(&key, share(ranks), public, private, &mut exchange_or_fail)?;
     ranks.agree(overlap.check().map_err(|sharing| refused(field, &shared(sharing))))
+}
+
+/// The numbers of every rank, by rank.
+fn exchange(ranks: &Ranks, own: &[u64]) -> Vec<Vec<u64>> {
+    let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let number = |eight: &[u8]| eight.try_into().map_or(0, u64::from_le_bytes);
+    ranks.exchange(&bytes).iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect()
 }
 
 /// A random key, the same on all ranks.

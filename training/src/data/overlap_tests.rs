@@ -71,8 +71,8 @@ impl Texts {
     fn compared(&self, ranks: usize, in_files: bool) -> Vec<Result<(), String>> {
         let (base, plan) = (self.folder.path(), &self.plan);
         on_ranks(ranks, |ranks| {
-            let units = read_units(plan, base, in_files).unwrap();
-            let public = read_evaluation(plan, base, &units).unwrap().unwrap();
+            let units = read_units(plan, base, in_files, ranks).unwrap();
+            let public = read_evaluation(plan, base, &units, ranks).unwrap().unwrap();
             check_records(plan, base, &units, &public, EVALUATION, ranks).map_err(|error| error.to_string())
         })
     }
@@ -165,8 +165,8 @@ fn a_file_that_can_no_longer_be_read_on_one_rank_is_refused_on_all() {
     }
     let found = on_ranks(3, |ranks| {
         let base = if ranks.rank() == 1 { others.path() } else { base };
-        let units = read_units(plan, base, true).unwrap();
-        let public = read_evaluation(plan, base, &units).unwrap().unwrap();
+        let units = read_units(plan, base, true, ranks).unwrap();
+        let public = read_evaluation(plan, base, &units, ranks).unwrap().unwrap();
         if ranks.rank() == 1 {
             fs::remove_file(base.join("private.jsonl")).unwrap();
         }
@@ -177,6 +177,42 @@ fn a_file_that_can_no_longer_be_read_on_one_rank_is_refused_on_all() {
     assert!(found[1..].iter().all(|error| matches!(error, RunError::Elsewhere { code: 2 })));
 }
 
+/// Each rank has text at its own places alone, so that it fails if it reads another one's.
+#[test]
+fn each_rank_reads_its_share_of_the_paths_and_a_text_named_twice_is_refused_on_all() {
+    let bases: Vec<_> = (0..2).map(|_| tempfile::tempdir().unwrap()).collect();
+    let text = |place: usize| (0..100).map(|n| note(1_000 * place + n) + "\n").collect::<String>();
+    for place in 0..4 {
+        let name = format!("{place}.txt");
+        fs::write(bases[place % 2].path().join(&name), text(place)).unwrap();
+        fs::write(bases[(place + 1) % 2].path().join(&name), b"\xFF\n").unwrap();
+    }
+    let source = |base: &TempDir| {
+        let paths = (0..4).map(|place| base.path().join(format!("{place}.txt")));
+        let files = corpus::Files { bad_utf8: corpus::BadUtf8::Refuse, ..corpus::Files::of(paths) };
+        Source::Files(files)
+    };
+    let check = |base: &TempDir, ranks: &Ranks| {
+        check_distinct(&source(base), "data.source", ranks).map_err(|error| error.to_string())
+    };
+    let found = on_ranks(2, |ranks| check(&bases[ranks.rank()], ranks));
+    assert!(found.iter().all(Result::is_ok), "{found:?}");
+    fs::write(bases[1].path().join("3.txt"), text(2).to_lowercase()).unwrap();
+    let found = on_ranks(2, |ranks| check(&bases[ranks.rank()], ranks));
+    assert!(found.iter().all(Result::is_err), "{found:?}");
+    // The message is that of one process that has all of the text.
+    (0..4).step_by(2).for_each(|place| {
+        let name = format!("{place}.txt");
+        fs::write(bases[1].path().join(name), text(place)).unwrap();
+    });
+    fs::write(bases[1].path().join("1.txt"), text(1)).unwrap();
+    let one = check(&bases[1], &Ranks::alone());
+    assert!(one.as_ref().is_err_and(|error| error.contains("2.txt") && error.contains("3.txt")), "{one:?}");
+    let found = on_ranks(2, |ranks| check(&bases[1], ranks));
+    assert_eq!(found[0], one);
+    assert!(found[1].is_err());
+}
+
 #[test]
 fn the_ranks_sketch_a_text_together_and_have_the_sketch_of_one_process() {
     let private: Vec<String> = (0..RECORDS).map(note).collect();
@@ -185,7 +221,7 @@ fn the_ranks_sketch_a_text_together_and_have_the_sketch_of_one_process() {
         let (base, plan) = (texts.folder.path(), &texts.plan);
         let of = |count| {
             on_ranks(count, |ranks| {
-                let units = read_units(plan, base, true).unwrap();
+                let units = read_units(plan, base, true, ranks).unwrap();
                 sketch(plan, base, &units, ranks).unwrap()
             })
         };
@@ -195,7 +231,7 @@ fn the_ranks_sketch_a_text_together_and_have_the_sketch_of_one_process() {
         }
         let earlier = [("first", &one[0])];
         let refused = on_ranks(3, |ranks| {
-            let units = read_units(plan, base, true).unwrap();
+            let units = read_units(plan, base, true, ranks).unwrap();
             check_earlier(plan, base, &units, &earlier, ranks).unwrap_err().to_string()
         });
         assert!(refused[0].contains("text of first, which was declared public"), "{}", refused[0]);

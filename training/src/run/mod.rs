@@ -69,7 +69,7 @@ pub(crate) fn run_trial(trial: Trial) -> Result<Summary, RunError> {
 pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
     let job = trial.into_job()?;
     stop::listen()?;
-    let units = data::read_units(job.plan.plan(), &job.base, false)?;
+    let units = data::read_units(job.plan.plan(), &job.base, false, &job.ranks)?;
     let mut store = RunStore::open(&job.open_run(&units, None))?;
     match job.test_key {
         Some(key) => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &TestRng::from_seed(key)),

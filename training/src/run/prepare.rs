@@ -41,33 +41,19 @@ impl Inputs {
     /// # Errors
     /// [`RunError`] on all ranks.
     pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
-        let inputs = job.ranks.agree(Self::read_own::<B>(job, device))?;
-        inputs.check_same(job)?;
+        let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
+        ranks.agree(check_machine::<B>(job, device))?;
+        check_same(ranks, job.plan.hash().as_bytes())?;
+        let units = data::read_units(plan, base, ranks.are_several(), ranks)?;
+        let public_text = data::public_sketch(plan, base, &units)?;
+        ranks.agree(label_histogram::check(plan, &units))?;
+        let evaluation = data::read_evaluation(plan, base, &units, ranks)?;
+        ranks.agree(chat::check(plan, base, &units, evaluation.as_ref()))?;
+        let (initial, vocabulary) = ranks.agree(check_model(job))?;
+        let inputs = Self { units, public_text, evaluation, initial, vocabulary };
+        inputs.check_same_files(job)?;
         inputs.check_texts(job)?;
         Ok(inputs)
-    }
-
-    fn read_own<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
-        let plan = job.plan.plan();
-        let fits = |vocabulary| {
-            memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
-        };
-        fits(plan.tokenizer().least_vocabulary())?;
-        check_precision::<B>(plan.performance().precision, device)
-            .map_err(|error| RunError::Refused(error.to_string()))?;
-        let units = data::read_units(plan, &job.base, job.ranks.are_several())?;
-        let public_text = data::public_sketch(plan, &job.base, &units)?;
-        label_histogram::check(plan, &units)?;
-        let evaluation = data::read_evaluation(plan, &job.base, &units)?;
-        chat::check(plan, &job.base, &units, evaluation.as_ref())?;
-        job.check_interrupt()?;
-        vocabulary::check(&job.plan, &job.base)?;
-        let vocabulary = vocabulary::most_tokens(plan, &job.base)?;
-        check_network(plan, vocabulary)?;
-        fits(vocabulary)?;
-        let initial = start::prepare(plan, &job.base)?;
-        let of_checkpoint = initial.as_ref().map_or(0, |initial| initial.vocab_size as u32);
-        Ok(Self { units, public_text, evaluation, initial, vocabulary: vocabulary.max(of_checkpoint) })
     }
 
     /// Refuses private text that is public elsewhere: in an earlier stage, or in the evaluation text.
@@ -85,7 +71,7 @@ impl Inputs {
     ///
     /// # Errors
     /// [`RunError::Refused`].
-    fn check_same(&self, job: &Job) -> Result<(), RunError> {
+    fn check_same_files(&self, job: &Job) -> Result<(), RunError> {
         if !job.ranks.are_several() {
             return Ok(());
         }
@@ -95,15 +81,45 @@ impl Inputs {
         let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
         let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
-        if job.ranks.have_same([&text, initial, &evaluation].concat().as_bytes()) {
-            return Ok(());
-        }
-        job.ranks.agree(Err(RunError::Refused(
-            "the ranks do not all read the same plan, training text, evaluation text and checkpoint with the same version of this \
-             program; put them on a file system that all machines share, or copy them to each"
-                .to_owned(),
-        )))
+        check_same(&job.ranks, [&text, initial, &evaluation].concat().as_bytes())
     }
+}
+
+/// Refuses ranks that do not have the same digest of what they read.
+fn check_same(ranks: &Ranks, digest: &[u8]) -> Result<(), RunError> {
+    if ranks.have_same(&[env!("CARGO_PKG_VERSION").as_bytes(), digest].concat()) {
+        return Ok(());
+    }
+    ranks.agree(Err(RunError::Refused(
+        "the ranks do not all read the same plan, training text, evaluation text and checkpoint with the same version of this \
+         program; put them on a file system that all machines share, or copy them to each"
+            .to_owned(),
+    )))
+}
+
+/// Refuses a plan that this machine cannot carry out whatever its text.
+fn check_machine<B: Kernels>(job: &Job, device: &B::Device) -> Result<(), RunError> {
+    let plan = job.plan.plan();
+    check_memory(job, plan.tokenizer().least_vocabulary())?;
+    check_precision::<B>(plan.performance().precision, device)
+        .map_err(|error| RunError::Refused(error.to_string()))
+}
+
+fn check_memory(job: &Job, vocabulary: u32) -> Result<(), RunError> {
+    memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
+}
+
+/// The checkpoint to start from, if any, and the most tokens that the vocabulary will have.
+fn check_model(job: &Job) -> Result<(Option<Start>, u32), RunError> {
+    let plan = job.plan.plan();
+    job.check_interrupt()?;
+    vocabulary::check(&job.plan, &job.base)?;
+    let vocabulary = vocabulary::most_tokens(plan, &job.base)?;
+    check_network(plan, vocabulary)?;
+    check_memory(job, vocabulary)?;
+    let initial = start::prepare(plan, &job.base)?;
+    let of_checkpoint = initial.as_ref().map_or(0, |initial| initial.vocab_size as u32);
+    Ok((initial, vocabulary.max(of_checkpoint)))
 }
 
 /// Refuses a network that cannot be built, before a vocabulary is released for it or a folder written.

@@ -9,7 +9,7 @@ use crate::progress::note;
 use crate::store::files;
 
 /// The folder of a sweep that holds its runs.
-const TRIALS: &str = "trials";
+pub(super) const TRIALS: &str = "trials";
 
 /// Returns the folder of a published run, by setting and repetition, both from 0.
 pub(super) fn run_folder(setting: usize, seed: u64) -> String {

@@ -27,8 +27,8 @@ use plan::{Device, SweepSetting, SweepTrials};
 
 pub use self::certificate::SweepSummary;
 pub use self::verify::promise;
-pub(crate) use self::verify::stage;
 pub use self::verify::verify_sweep;
+pub(crate) use self::verify::{Spent, spent};
 
 use self::charge::OpenSweep;
 use self::input::SweepInput;

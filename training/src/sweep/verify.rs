@@ -1,11 +1,12 @@
 //! Recomputes everything that a finished sweep claims, from its files alone.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use plan::{CertifiedSweep, MadeFrom, SweepSetting, SweepTrials};
 
 use super::VOCABULARY;
-use super::all::run_folder;
+use super::all::{TRIALS, run_folder};
 use super::best::BEST;
 use super::certificate::{BestTrial, Findings, RunFindings, SettingFindings, SweepCertificate, SweepSummary};
 use super::charge::Charge;
@@ -63,12 +64,19 @@ pub fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
     Ok((charge.randomness == Randomness::OperatingSystem, certified.epsilon.upper, charge.delta))
 }
 
-/// Returns the charges of the sweep in a folder, and whether it is finished; `None` if its text is
-/// public.
+/// What a sweep spent, and what it published so far.
+pub(crate) struct Spent {
+    pub stage: Parent,
+    pub finished: bool,
+    /// The ledgers of its runs that are published or may be, by their folders.
+    pub ledgers: BTreeMap<String, LedgerState>,
+}
+
+/// What the sweep in a folder spent; `None` if its text is public.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the sweep wrote it.
-pub(crate) fn stage(folder: &Path) -> Result<Option<(Parent, bool)>, RunError> {
+pub(crate) fn spent(folder: &Path) -> Result<Option<Spent>, RunError> {
     let Promise { charge, input, .. } = Promise::read(folder)?;
     if input.base.is_public() {
         return Ok(None);
@@ -86,7 +94,25 @@ pub(crate) fn stage(folder: &Path) -> Result<Option<(Parent, bool)>, RunError> {
         charges: Charges::of(&charge.event),
         search: Some(search.sweep_sha256),
     };
-    Ok(Some((stage, folder.join(files::CERTIFICATE_JSON).exists())))
+    let finished = folder.join(files::CERTIFICATE_JSON).exists();
+    Ok(Some(Spent { stage, finished, ledgers: ledgers(folder)? }))
+}
+
+/// The ledgers of a sweep's runs that are published or may be. A process that was killed may have left one without a whole line.
+fn ledgers(sweep: &Path) -> Result<BTreeMap<String, LedgerState>, RunError> {
+    let mut names = vec![VOCABULARY.to_owned(), BEST.to_owned()];
+    for trial in std::fs::read_dir(sweep.join(TRIALS)).into_iter().flatten().flatten() {
+        names.push(format!("{TRIALS}/{}", trial.file_name().to_string_lossy()));
+    }
+    let mut ledgers = BTreeMap::new();
+    for name in names {
+        let folder = sweep.join(&name);
+        let path = folder.join(files::LEDGER);
+        if path.exists() && durable::read(&path)?.contains(&b'\n') {
+            ledgers.insert(name, LedgerState::read_stopped(&folder)?.0);
+        }
+    }
+    Ok(ledgers)
 }
 
 /// A sweep and its charge, which follow from the files that it began with.

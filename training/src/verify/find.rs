@@ -122,7 +122,7 @@ impl Reference {
     fn add(&self, plan: &Plan, lineage: &mut Lineage) -> Result<(), RunError> {
         let refused =
             |what: String| RunError::Refused(format!("{}: {}: {what}", self.field, self.folder.display()));
-        let Some(proof) = self.proof()? else {
+        let Some(mut proof) = self.proof()? else {
             return match self.declared {
                 MadeFrom::PublicText => Ok(()),
                 declared => Err(refused(format!(
@@ -138,10 +138,10 @@ impl Reference {
             return Ok(());
         }
         self.insert(plan, &proof, lineage).map_err(refused)?;
-        let parents = self.folder.join(files::PARENTS);
         for parent in &proof.parents {
-            let earlier = Proof::read(&parents.join(parent.folder()), &parents)?;
-            lineage.carry(parent, earlier.files);
+            if let Some(earlier) = proof.earlier.take(parent) {
+                lineage.carry(parent, earlier.files);
+            }
         }
         lineage.carry(&proof.stage, proof.files);
         Ok(())
@@ -237,7 +237,10 @@ impl Reference {
     fn insert(&self, plan: &Plan, proof: &Proof, lineage: &mut Lineage) -> Result<(), String> {
         let made_from = if proof.is_public { MadeFrom::PublicText } else { self.declared };
         let own = Parent { made_from, ..proof.stage.clone() };
-        let before = proof.parents.iter().map(|parent| parent.seen_through(self.declared, proof.is_public));
+        let before = proof.parents.iter().map(|parent| {
+            let made_from = parent.made_from_through(self.declared, proof.is_public);
+            Parent { made_from, ..parent.clone() }
+        });
         for parent in before.chain([own]) {
             if parent.made_from == MadeFrom::SameUnits {
                 check_same_units(plan, &parent)?;

@@ -36,6 +36,7 @@ pub use explain::explain;
 pub use find::check_unwritten;
 pub(crate) use proof::Proof;
 
+use self::check::Stages;
 use crate::RunError;
 use crate::model_card;
 use crate::plan_file::PlanText;
@@ -139,7 +140,7 @@ pub fn verify_run(folder: &Path) -> Result<Summary, RunError> {
 impl VerifiedRun {
     /// Reads and verifies a run folder; see [`verify_run`].
     pub fn read(folder: &Path) -> Result<Self, RunError> {
-        let mut run = Self::read_proof(folder, &folder.join(files::PARENTS))?;
+        let mut run = Self::read_proof(folder)?;
         run.check_files(folder)?;
         let evaluation = read_evaluation(folder, run.ledger.files())?;
         let card = model_card::render(&run.certificate, run.plan.plan(), evaluation.as_ref());
@@ -180,26 +181,35 @@ impl VerifiedRun {
         self.coverage.others(folder)
     }
 
-    /// Reads and verifies plan, ledger and certificate, and the proofs of earlier stages in `parents`.
+    /// Reads and verifies plan, ledger and certificate, and the proofs of earlier stages.
     ///
     /// # Errors
     /// As [`verify_run`].
-    pub fn read_proof(folder: &Path, parents: &Path) -> Result<Self, RunError> {
+    pub fn read_proof(folder: &Path) -> Result<Self, RunError> {
         files::require_run(folder)?;
         let ledger = LedgerState::read(folder)?;
+        let earlier = Stages::read(&ledger, &folder.join(files::PARENTS))?;
+        let mut run = Self::of_ledger(folder, ledger, &earlier)?;
+        run.coverage.add_below(files::PARENTS, &earlier.coverage());
+        Ok(run)
+    }
+
+    /// Verifies plan and certificate by a ledger, after the stages that it builds on.
+    fn of_ledger(folder: &Path, ledger: LedgerState, earlier: &Stages) -> Result<Self, RunError> {
+        files::require_run(folder)?;
         let plan_path = folder.join(files::PLAN);
         if sha256_hex(&durable::read(&plan_path)?) != ledger.header().plan_file_sha256 {
             return altered(files::PLAN);
         }
-        let earlier = events_on_same_units(ledger.parents());
-        let plan = PlanText::read(&plan_path)?.certify(&plan_path, earlier)?;
+        let spent_before = events_on_same_units(ledger.parents());
+        let plan = PlanText::read(&plan_path)?.certify(&plan_path, spent_before)?;
         let header = ledger.header();
         check_accountant(&header.accountant_version, &header.accountant_method)?;
         let certificate = check_certificate(folder, &plan, &ledger)?;
         check_budget(&certificate)?;
         check_tokenizer(&ledger, &certificate)?;
+        earlier.check(plan.plan(), &ledger)?;
         let mut coverage = Coverage::default();
-        coverage.add_below(files::PARENTS, &check::check(plan.plan(), &ledger, parents)?);
         for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
             coverage.add(name);
         }

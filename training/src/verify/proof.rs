@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::VerifiedRun;
+use super::check::Stages;
 use crate::RunError;
 use crate::store::certificate;
 use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
@@ -35,6 +36,8 @@ pub(crate) struct Proof {
     pub public_stages: Vec<PublicStage>,
     /// The stages that it builds on, with their relation to its own text.
     pub parents: Vec<Parent>,
+    /// The proofs of these; none for a stage that is itself one of them.
+    pub earlier: Stages,
     /// The files that prove this.
     pub files: Vec<ProofFile>,
     /// The files that the ledger of a run names.
@@ -58,7 +61,7 @@ impl Proof {
     /// [`VerifiedRun::read_proof`].
     pub fn find(folder: &Path) -> Result<Option<Self>, RunError> {
         if folder.join(files::LEDGER).exists() || folder.join(files::PRIVACY).exists() {
-            let proof = Self::read(folder, &folder.join(files::PARENTS))?;
+            let proof = Self::read(folder)?;
             proof.check_files(folder)?;
             return Ok(Some(proof));
         }
@@ -72,17 +75,21 @@ impl Proof {
         }
     }
 
-    /// Reads and verifies the proof in a folder, whose own parents' proofs are in `parents`.
-    pub fn read(folder: &Path, parents: &Path) -> Result<Self, RunError> {
-        if folder.join(files::LEDGER).exists() {
-            Self::of_run(folder, parents)
-        } else {
-            Self::of_vocabulary(folder)
+    /// Reads and verifies the proof in a folder, and those of the stages before it.
+    fn read(folder: &Path) -> Result<Self, RunError> {
+        if !folder.join(files::LEDGER).exists() {
+            return Self::of_vocabulary(folder);
         }
+        files::require_run(folder)?;
+        let ledger = LedgerState::read(folder)?;
+        let earlier = Stages::read(&ledger, &folder.join(files::PARENTS))?;
+        let proof = Self::of_run(folder, ledger, &earlier)?;
+        Ok(Self { earlier, ..proof })
     }
 
-    fn of_run(folder: &Path, parents: &Path) -> Result<Self, RunError> {
-        let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::read_proof(folder, parents)?;
+    /// Verifies the run in a folder by its ledger, after the stages that it builds on.
+    pub(super) fn of_run(folder: &Path, ledger: LedgerState, earlier: &Stages) -> Result<Self, RunError> {
+        let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::of_ledger(folder, ledger, earlier)?;
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
         let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
         let of_export = |rounded: &RoundedModel| {
@@ -133,13 +140,14 @@ impl Proof {
             weights: Vec::new(),
             public_stages: ledger.header().public_stages.clone(),
             parents,
+            earlier: Stages::default(),
             files: Vec::new(),
             written: ledger.files().to_vec(),
             ledger: Some(ledger),
         }
     }
 
-    fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {
+    pub(super) fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {
         let proof = Self::of_statement(&folder.join(files::PRIVACY))?;
         if proof.is_only_spent && folder.join(files::TOKENIZER).exists() {
             return Err(RunError::Refused(format!(
@@ -208,6 +216,7 @@ impl Proof {
             weights: Vec::new(),
             public_stages: public_stages.collect(),
             parents: Vec::new(),
+            earlier: Stages::default(),
             files: vec![ProofFile { name: files::PRIVACY, bytes }],
             written: Vec::new(),
             ledger: None,

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use super::check::Stages;
 use super::proof::Proof;
-use super::{altered, check, check_accountant};
+use super::{altered, check_accountant};
 use crate::RunError;
 use crate::plan_file::PlanText;
 use crate::store::accounting::check_same_plan;
@@ -25,11 +26,14 @@ impl Proof {
         if sha256_hex(&durable::read(&path)?) != header.plan_file_sha256 {
             return altered(files::PLAN);
         }
+        let earlier = Stages::read(&ledger, &folder.join(files::PARENTS))?;
         let plan = PlanText::read(&path)?.certify(&path, events_on_same_units(ledger.parents()))?;
         check_accountant(&header.accountant_version, &header.accountant_method)?;
         check_same_plan(&plan, &ledger)?;
-        check::check_stages(plan.plan(), &ledger, &folder.join(files::PARENTS))?;
+        earlier.check_ledger(plan.plan(), &ledger)?;
         let charges = spent_by_stopped(&plan, &ledger, torn_bytes)?;
-        Ok(Self::of_ledger(&plan, ledger, charges))
+        let mut proof = Self::of_ledger(&plan, ledger, charges);
+        proof.earlier = earlier;
+        Ok(proof)
     }
 }

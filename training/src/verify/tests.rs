@@ -40,6 +40,82 @@ fn forge(run: &Path, forged: impl Fn(&Parent) -> Option<Parent>) {
     fs::write(run.join(files::CERTIFICATE_MARKDOWN), certificate.to_markdown()).unwrap();
 }
 
+/// A chain of four runs on texts without a unit in common, each named after its place.
+fn chain(folder: &Path) {
+    for stage in 0..4 {
+        let mut plan = plan(&format!("stage-{stage}"), 4.0 + f64::from(stage));
+        if stage > 0 {
+            let before = format!("stage-{}", stage - 1);
+            plan["model"]["initial"] = json!({ "checkpoint": before });
+            plan["model"]["checkpoint_made_from"] = json!("disjoint_units");
+            let tokenizer = format!("{before}/tokenizer.json");
+            plan["tokenizer"] = json!({ "public": { "path": tokenizer, "made_from": "disjoint_units" } });
+        }
+        finish(folder, &plan, &format!("stage-{stage}"));
+    }
+}
+
+#[test]
+fn a_chain_of_stages_verifies_from_the_last_folder_and_a_ledger_that_leaves_one_out_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    chain(folder.path());
+    let run = folder.path().join("stage-3");
+    let verified = VerifiedRun::read(&run).unwrap();
+    let names: Vec<&str> = verified.ledger.parents().iter().map(|parent| parent.name.as_str()).collect();
+    assert_eq!(names, ["stage-0", "stage-1", "stage-2"]);
+    assert!(verified.not_covered(&run).unwrap().is_empty());
+    for (name, said) in
+        [("stage-0", "leaves out a stage"), ("stage-1", "leaves out a stage"), ("stage-2", "no proof names")]
+    {
+        let copy = tempfile::tempdir().unwrap();
+        files_of(&run, copy.path());
+        forge(copy.path(), |parent| (parent.name != name).then(|| parent.clone()));
+        let refused = verify_run(copy.path()).unwrap_err().to_string();
+        assert!(refused.contains(said), "{name}: {refused}");
+    }
+}
+
+/// Such a folder would be verified without end if stages were read by way of one another.
+#[test]
+fn a_stage_that_names_itself_does_not_verify() {
+    let folder = tempfile::tempdir().unwrap();
+    finish(folder.path(), &plan("own", 4.0), "own");
+    let run = folder.path().join("own");
+    let state = LedgerState::read(&run).unwrap();
+    let itself = Parent {
+        sha256: "5".repeat(64),
+        made_from: plan::MadeFrom::DisjointUnits,
+        ..Proof::find(&run).unwrap().unwrap().stage
+    };
+    fs::remove_file(run.join(files::LEDGER)).unwrap();
+    let mut ledger = Ledger::create(&run, state.header().clone(), &[itself.clone()], |_| Ok(())).unwrap();
+    state.entries()[1..].iter().for_each(|entry| ledger.append(entry.clone()).unwrap());
+    forge(&run, |parent| Some(parent.clone()));
+    let proof = run.join(files::PARENTS).join(itself.folder());
+    fs::create_dir_all(&proof).unwrap();
+    for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
+        fs::copy(run.join(name), proof.join(name)).unwrap();
+    }
+    // Its own stages are beside it, where its folder is read as a run.
+    let refused = verify_run(&run).unwrap_err().to_string();
+    assert!(
+        refused.contains("the stage own before this run: its proof is not what the ledger says"),
+        "{refused}"
+    );
+}
+
+fn files_of(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            files_of(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
 /// A ledger that was rewritten with consistent digests is still compared with the proofs of the
 /// earlier stages.
 #[test]

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use js_sys::{decode_uri_component, encode_uri_component};
 use leptos::prelude::*;
-use plan::{PlanFile, Source};
+use plan::PlanFile;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::HtmlInputElement;
 
 use super::client;
 use super::downloads;
 use super::state::PlannerState;
+use crate::link;
 use crate::report::plan_in;
 
 /// Prefix of a link's fragment. The number is the version of `plan.json`.
@@ -52,10 +53,7 @@ const LABEL_TIME: Duration = Duration::from_secs(3);
 /// Copies a link to the plan, without file names. If the browser refuses, the link appears in the
 /// address bar.
 pub(crate) fn copy_link(state: PlannerState, label: RwSignal<&'static str>) {
-    let mut plan = state.plan.get_untracked();
-    remove_file_names(&mut plan);
-    // JSON strings contain no line breaks, so dropping line breaks and indentation keeps the meaning.
-    let text: String = plan.text().lines().map(str::trim_start).collect();
+    let text = state.plan.with_untracked(link::text);
     let fragment = format!("{LINK_PREFIX}{}", String::from(encode_uri_component(&text)));
     let address = window().location().href().unwrap_or_default();
     let address = format!("{}{fragment}", address.split('#').next().unwrap_or_default());
@@ -96,14 +94,4 @@ pub(crate) fn open_link() {
     // A reload keeps the person's changes to the plan.
     let address = window().location().href().unwrap_or_default();
     replace_address(address.split('#').next().unwrap_or_default());
-}
-
-fn remove_file_names(plan: &mut PlanFile) {
-    let evaluation = plan.evaluation.as_mut().map(|evaluation| &mut evaluation.source);
-    let sources = [(Some(&mut plan.data.source), "text.jsonl"), (evaluation, "held-out.jsonl")];
-    for (source, neutral) in sources {
-        if let Some(source) = source.filter(|source| !matches!(source, Source::Embedded { .. })) {
-            *source = Source::Path(neutral.to_owned());
-        }
-    }
 }

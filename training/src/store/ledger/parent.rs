@@ -55,12 +55,11 @@ impl Parent {
 
     /// Returns the stage with the relation of its text to that of a run which declares `declared`
     /// about the stage between them.
-    pub(crate) fn seen_through(&self, declared: MadeFrom, between_is_public: bool) -> Self {
-        let made_from = match declared {
+    pub fn made_from_through(&self, declared: MadeFrom, between_is_public: bool) -> MadeFrom {
+        match declared {
             MadeFrom::SameUnits if !between_is_public => self.made_from,
             declared => declared,
-        };
-        Self { made_from, ..self.clone() }
+        }
     }
 }
 

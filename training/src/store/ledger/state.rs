@@ -28,12 +28,20 @@ pub struct LedgerState {
     digests: Vec<String>,
     attempts: HashMap<u64, u64>,
     parents: Vec<Parent>,
+    /// Their places, by digest.
+    parent_places: HashMap<String, usize>,
 }
 
 impl LedgerState {
     /// Returns a state without entries. Only this module sees a ledger without its header.
     pub(super) fn empty() -> Self {
-        Self { entries: Vec::new(), digests: Vec::new(), attempts: HashMap::new(), parents: Vec::new() }
+        Self {
+            entries: Vec::new(),
+            digests: Vec::new(),
+            attempts: HashMap::new(),
+            parents: Vec::new(),
+            parent_places: HashMap::new(),
+        }
     }
 
     /// Reads the ledger of a run folder, accepting no torn line.
@@ -115,6 +123,7 @@ impl LedgerState {
             *self.attempts.entry(step).or_default() += 1;
         }
         if let Entry::Parent(parent) = &entry {
+            self.parent_places.insert(parent.sha256.clone(), self.parents.len());
             self.parents.push(parent.clone());
         }
         self.entries.push(entry);
@@ -133,7 +142,7 @@ impl LedgerState {
             _ if matches!(self.entries.last(), Some(Entry::Completed { .. })) => {
                 Err("a line after completion")
             }
-            Entry::Parent(parent) if self.parents.iter().any(|known| known.sha256 == parent.sha256) => {
+            Entry::Parent(parent) if self.parent(&parent.sha256).is_some() => {
                 Err("a stage that is named twice")
             }
             Entry::Parent(_) if self.entries.len() == self.parents.len() + 1 => Ok(()),
@@ -216,7 +225,13 @@ impl LedgerState {
         &self.parents
     }
 
-    /// Returns the event of the vocabulary release, if one was reserved.
+    /// The stage with this digest that the run builds on, if it does.
+    #[must_use]
+    pub fn parent(&self, sha256: &str) -> Option<&Parent> {
+        self.parent_places.get(sha256).and_then(|place| self.parents.get(*place))
+    }
+
+    /// What the vocabulary release spent, if one was reserved.
     #[must_use]
     pub fn release(&self) -> Option<&DpEvent> {
         self.entries.iter().find_map(|entry| match entry {

@@ -1,0 +1,111 @@
+//! The text of a plan that a link holds.
+
+use plan::{Initial, PlanFile, Source, Tokenizer};
+
+/// Fields of a checkpoint's `config.json` that name the folder that it was loaded from. They change no figure.
+const FOLDERS: [&str; 2] = ["_name_or_path", "name_or_path"];
+
+/// The plan without names of files and folders, in one line. Its figures are those of the plan.
+pub(crate) fn text(plan: &PlanFile) -> String {
+    let mut plan = plan.clone();
+    remove_file_names(&mut plan);
+    // JSON strings contain no line breaks, so dropping line breaks and indentation keeps the meaning.
+    plan.text().lines().map(str::trim_start).collect()
+}
+
+fn remove_file_names(plan: &mut PlanFile) {
+    let tokens = plan.data.token_file().map(|_| "text.tokens");
+    let evaluation = plan.evaluation.as_mut().map(|evaluation| &mut evaluation.source);
+    let sources =
+        [(Some(&mut plan.data.source), tokens.unwrap_or("text.jsonl")), (evaluation, "held-out.jsonl")];
+    for (source, neutral) in sources {
+        if let Some(source) = source.filter(|source| !matches!(source, Source::Embedded { .. })) {
+            *source = Source::Path(neutral.to_owned());
+        }
+    }
+    let tokenizer = match &mut plan.tokenizer {
+        Tokenizer::Public(public) => Some(&mut public.path),
+        Tokenizer::Extend(extended) => Some(&mut extended.path),
+        Tokenizer::Train(_) | Tokenizer::Bytes => None,
+    };
+    if let Some(path) = tokenizer {
+        "tokenizer.json".clone_into(path);
+    }
+    if let Initial::Checkpoint(path) = &mut plan.model.initial {
+        "checkpoint".clone_into(path);
+    }
+    plan.model.config.retain(|field, _| !FOLDERS.contains(&field.as_str()));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::handler::certify;
+    use crate::presets::PRESETS;
+
+    /// A plan with these fields in place of its own.
+    fn with(text: &str, fields: &[(&str, Value)]) -> String {
+        let mut plan: Value = serde_json::from_str(text).unwrap();
+        for (name, value) in fields {
+            plan[name] = value.clone();
+        }
+        plan.to_string()
+    }
+
+    #[test]
+    fn the_plan_of_a_link_names_no_file_and_has_the_figures_of_the_plan() {
+        let sources = [
+            json!({ "path": "secret/secret.csv" }),
+            json!({ "paths": ["secret-1.jsonl", "secret-2.jsonl"] }),
+            json!({ "path": "secret.tokens" }),
+        ];
+        let tokenizers = [
+            json!({ "public": { "path": "secret.json", "made_from": "public_text" } }),
+            json!({ "extend": { "path": "secret.json", "added_tokens": 100, "release": "sips" } }),
+        ];
+        let mut checked = 0;
+        for preset in PRESETS {
+            let plan: Value = serde_json::from_str(preset.text).unwrap();
+            for source in &sources {
+                for tokenizer in &tokenizers {
+                    let mut model = plan["model"].clone();
+                    model["initial"] = json!({ "checkpoint": "secret" });
+                    model["checkpoint_made_from"] = json!("public_text");
+                    model["config"] = json!({ "_name_or_path": "/home/secret" });
+                    let mut data = plan["data"].clone();
+                    data["source"] = source.clone();
+                    let evaluation = json!({ "source": { "path": "secret-held-out.txt" }, "every": 1 });
+                    let fields = [
+                        ("data", data),
+                        ("tokenizer", tokenizer.clone()),
+                        ("model", model),
+                        ("evaluation", evaluation),
+                    ];
+                    let Some(plan) = PlanFile::unchecked(&with(preset.text, &fields)) else { continue };
+                    let linked = text(&plan);
+                    assert!(!linked.contains("secret") && !linked.contains('\n'), "{linked}");
+                    let Ok(certified) = certify(&plan.text()) else { continue };
+                    assert_eq!(certify(&linked).unwrap().epsilon, certified.epsilon, "{linked}");
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked >= 3, "{checked}");
+    }
+
+    #[test]
+    fn a_plan_without_files_is_itself_in_its_link() {
+        let embedded = json!({ "embedded": { "records": 100, "seed": 1 } });
+        for preset in PRESETS {
+            let mut data: Value = serde_json::from_str::<Value>(preset.text).unwrap()["data"].clone();
+            data["source"] = embedded.clone();
+            let mut plan = PlanFile::unchecked(&with(preset.text, &[("data", data)])).unwrap();
+            plan.evaluation = None;
+            if plan.tokenizer.file().is_none() && plan.model.initial == Initial::Random {
+                assert_eq!(PlanFile::unchecked(&text(&plan)), Some(plan), "{}", preset.name);
+            }
+        }
+    }
+}
