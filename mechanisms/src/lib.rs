@@ -9,14 +9,14 @@
 //! * [`DiscreteGaussian`]: exact noise for counts.
 //! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
 //! * [`draw_trials`]: the secret number of trials of a private selection.
-//! * [`PrivacyUnit`], [`Words`], [`ReleaseMethod`], [`is_field_name`]: what a unit is, what a word is, how words are released and
-//!   what names a field, for plan and
-//!   tokenizer alike.
+//! * [`Format`], [`PrivacyUnit`], [`Words`], [`ReleaseMethod`], [`is_field_name`]: terms that plans and corpora share. They name the
+//!   format of a file, the unit, the words, the method that releases words, and the fields of a record.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
 mod bernoulli;
 mod discrete_gaussian;
 mod field_name;
+mod format;
 mod gaussian;
 mod grid;
 mod permutation;
@@ -31,6 +31,7 @@ mod words;
 
 pub use discrete_gaussian::DiscreteGaussian;
 pub use field_name::is_field_name;
+pub use format::Format;
 pub use grid::Grid;
 pub use permutation::Permutation;
 pub use release::{COUNT_SHARE, MAX_ITEMS_PER_UNIT, ReleaseMethod};

@@ -3,6 +3,13 @@
 //! [`PlanFile`] is what a user wrote, [`Plan`] is what makes sense, [`CertifiedPlan`] is what its privacy
 //! costs. The trainer accepts nothing but the last, and only [`Plan::certify`] makes one.
 //!
+//! | folder | content |
+//! |---|---|
+//! | `file` | what `plan.json` and `sweep.json` say: one file a section, their schema, and the checks up to a valid [`Plan`] |
+//! | `certify` | the privacy events of a plan or a sweep, their certified ε, [`CertifiedPlan`] and [`CertifiedSweep`] |
+//! | `advise` | estimates of time and memory, and proposals within a budget |
+//! | `messages` | refusals and their wording |
+//!
 //! ```
 //! use plan::{Plan, PlanFile};
 //! let text = include_str!("../presets/quickstart.json");
@@ -16,57 +23,23 @@
 //! # Ok::<(), plan::PlanError>(())
 //! ```
 
-mod advice;
-mod alternatives;
-mod canonical;
-mod certified;
+mod advise;
 mod certify;
-mod check;
-mod clipping;
-mod consistent;
-mod cost;
-mod data;
-mod describe;
-mod error;
-mod family;
 mod file;
-mod hint;
-mod lineage;
-mod memory;
-mod model;
-mod nearest;
-mod performance;
-mod privacy;
-mod reference;
-pub mod schema;
-mod size;
-mod solve;
-mod summary;
-mod sweep;
-mod tokenizer;
-mod training;
-mod valid;
+mod messages;
 
-pub use advice::{Advice, Candidate, Compute, advise};
-pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
-pub use clipping::{Adaptive, Automatic, Clipping};
-pub use cost::{Cost, MACHINES, Machine, RankCost, RankSpeed};
-pub use data::{Data, Evaluation, Format, LabelHistogram, Source, Visibility};
-pub use error::PlanError;
-pub use family::Family;
-pub use file::{PlanFile, VERSION};
-pub use lineage::MadeFrom;
-pub use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
-pub use model::{Initial, Lora, Model, Trainable};
-pub use performance::{Device, Performance, Precision};
-pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
-pub use reference::reference;
-pub use size::{SIZES, Size};
-pub use solve::{Remedy, Unknown};
-pub use sweep::{AllTrials, CertifiedSweep, Setting, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
-pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
-pub use training::{
-    Adafactor, AdamW, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn, LearningRate, Objective,
-    Optimizer, Sgd, Side, Training,
+pub use advise::{
+    Advice, Candidate, Compute, Cost, MACHINES, Machine, RankCost, RankSpeed, SIZES, Size, Unknown, advise,
 };
-pub use valid::Plan;
+pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, Setting, TokenizerRelease};
+pub use file::schema::{self, reference};
+pub use file::{
+    Adafactor, AdamW, Adaptive, AllTrials, Arithmetic, Automatic, BatchPhase, Chat, Clipping, Data, Decay,
+    Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family, Initial, LabelHistogram, Lamb, Learn,
+    LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer, Performance, Plan, PlanFile,
+    Precision, Privacy, PublicTokenizer, Sampling, Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer,
+    TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary,
+    VaryField, Visibility,
+};
+pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
+pub use messages::{PlanError, Remedy};

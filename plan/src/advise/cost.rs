@@ -1,0 +1,253 @@
+//! What a plan needs: memory, arithmetic and time, by formulas that a reader can check.
+//!
+//! These are estimates, good to about a factor of two. They never enter an event or an ε.
+
+use serde::Serialize;
+
+use crate::PlanFile;
+use crate::file::Network;
+
+/// A machine, from its data sheet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Name of the machine.
+    pub name: &'static str,
+    /// Largest rate in 32-bit floating point, FLOP a second.
+    pub peak_flops: f64,
+    /// Fraction of that rate that training reaches.
+    pub utilization: f64,
+    /// Memory, bytes.
+    pub memory: f64,
+    /// Bytes a second that it sends to other machines while it receives as many.
+    pub network: f64,
+}
+
+/// Rates in 32 bits without tensor cores: lanes × clock × 2. H100 SXM: 16 896 lanes × 1.98 GHz, 80 GB
+/// (<https://modal.com/gpu-glossary/perf/peak-rate>). A100: 19.5 TFLOPS, 80 GB, NVIDIA's data sheet as quoted by
+/// <https://glennklockwood.com/garden/processors/A100>. RTX 4090: 16 384 lanes × 2.52 GHz, 24 GB, and T4: 2 560 lanes ×
+/// 1.59 GHz, 16 GB (<https://www.topcpu.net/en/gpu-c/tesla-t4-vs-geforce-rtx-4090>). The processor, 8 cores × 3 GHz × 32 FLOP
+/// a cycle (two 256-bit fused multiply-adds) with 16 GB, is an assumption, and so are the utilizations and the networks: 10 Gbit/s, and 200 and 400 Gbit/s for the A100 and
+/// H100. Memory in units of 10⁹ bytes.
+pub const MACHINES: [Machine; 5] = [
+    Machine {
+        name: "Processor, 8 cores",
+        peak_flops: 0.77e12,
+        utilization: 0.25,
+        memory: 16e9,
+        network: 1.25e9,
+    },
+    Machine { name: "NVIDIA T4", peak_flops: 8.1e12, utilization: 0.35, memory: 16e9, network: 1.25e9 },
+    Machine {
+        name: "NVIDIA RTX 4090",
+        peak_flops: 82.6e12,
+        utilization: 0.35,
+        memory: 24e9,
+        network: 1.25e9,
+    },
+    Machine { name: "NVIDIA A100 80 GB", peak_flops: 19.5e12, utilization: 0.5, memory: 80e9, network: 25e9 },
+    Machine { name: "NVIDIA H100 SXM", peak_flops: 67e12, utilization: 0.4, memory: 80e9, network: 50e9 },
+];
+
+/// What a plan needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Number of parameters, P.
+    pub parameters: u128,
+    /// Tokens processed: steps × expected batch × window. A unit with several windows contributes one per step.
+    pub tokens: u128,
+    /// Floating-point operations: tokens × (4·P + 4·T + 12·layers·width·window).
+    pub flops: f64,
+    /// A lower bound on memory: bytes of weights and of the activations of one micro-batch in 32 bits, and of gradient sum and two
+    /// moments of what is trained. Frozen weights of a checkpoint count 16 bits.
+    pub bytes: u128,
+    /// Number of parameters that are trained, T. Adapters count as nothing.
+    pub trained: u128,
+    /// Number of steps.
+    pub steps: u128,
+    /// Micro-batches of a batch of the expected size, averaged over the steps.
+    pub micro_batches: f64,
+}
+
+/// How fast a rank of several works: measured, or from a machine's data sheet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RankSpeed {
+    /// Seconds for one micro-batch.
+    pub micro_batch_seconds: f64,
+    /// Seconds in which one rank alone adds noise to all parameters and updates them.
+    pub update_seconds: f64,
+    /// Bytes a second that it sends to other ranks while it receives as many.
+    pub network: f64,
+}
+
+/// A step on several ranks. The formulas of its fields count P ranks, M micro-batches and T trained parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RankCost {
+    /// P, the number of ranks.
+    pub ranks: u64,
+    /// ⌈M/P⌉ · seconds of a micro-batch + seconds of the update / P + bytes sent / network.
+    pub step_seconds: f64,
+    /// Bytes that each rank sends in a step, and receives: 12·T·(P − 1)/P. The reduce-scatter of sums takes 8 bytes a parameter,
+    /// the all-gather of weights 4.
+    pub bytes_sent: f64,
+    /// Bytes of memory of each rank: as of one, less the other ranks' parts of the two moments, 8·T·(P − 1)/P.
+    pub memory: f64,
+    /// Speed of P ranks as a fraction of P times the speed of one.
+    pub efficiency: f64,
+}
+
+impl Cost {
+    /// Seconds on a machine: operations divided by the rate that training reaches.
+    #[must_use]
+    pub fn seconds_on(&self, machine: &Machine) -> f64 {
+        self.flops / (machine.peak_flops * machine.utilization)
+    }
+
+    /// Whether the machine has enough memory.
+    #[must_use]
+    pub fn fits(&self, machine: &Machine) -> bool {
+        self.bytes as f64 <= machine.memory
+    }
+
+    /// How fast a machine works as a rank: its time is that of the micro-batches, of one size.
+    #[must_use]
+    pub fn speed_of(&self, machine: &Machine) -> RankSpeed {
+        let micro_batches = (self.steps as f64 * self.micro_batches).max(1.0);
+        let micro_batch_seconds = self.seconds_on(machine) / micro_batches;
+        RankSpeed { micro_batch_seconds, update_seconds: 0.0, network: machine.network }
+    }
+
+    /// A step on several ranks.
+    ///
+    /// ```
+    /// use plan::{MACHINES, PlanFile};
+    /// let cost = PlanFile::parse(include_str!("../../presets/quickstart.json"))?.cost();
+    /// let four = cost.on_ranks(4, &cost.speed_of(&MACHINES[0]));
+    /// assert_eq!(four.bytes_sent, 9.0 * cost.trained as f64);
+    /// assert!(four.efficiency < 1.0);
+    /// # Ok::<(), plan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn on_ranks(&self, ranks: u64, speed: &RankSpeed) -> RankCost {
+        let step = |ranks: f64| {
+            let bytes_sent = 12.0 * self.trained as f64 * (ranks - 1.0) / ranks;
+            let computing = (self.micro_batches / ranks).ceil() * speed.micro_batch_seconds;
+            (computing + speed.update_seconds / ranks + bytes_sent / speed.network, bytes_sent)
+        };
+        let count = ranks.max(1) as f64;
+        let (step_seconds, bytes_sent) = step(count);
+        RankCost {
+            ranks: ranks.max(1),
+            step_seconds,
+            bytes_sent,
+            memory: self.bytes as f64 - 8.0 * self.trained as f64 * (count - 1.0) / count,
+            efficiency: step(1.0).0 / (count * step_seconds),
+        }
+    }
+}
+
+impl PlanFile {
+    /// What the plan needs, whether or not it can be certified. The vocabulary of a public tokenizer counts as that of bytes
+    /// ([`crate::Tokenizer::least_vocabulary`]).
+    ///
+    /// A token costs 2·P forward, 2·P + 2·T backward (Kaplan et al. 2020, §2.1), at most 2·T more for the norm of one
+    /// example's gradient (a second product with the weights' shape; the Gram form is taken where it is less), and
+    /// 12·layers·width·window for attention scores (Chowdhery et al. 2022, appendix B).
+    ///
+    /// ```
+    /// use plan::PlanFile;
+    /// let file = PlanFile::parse(include_str!("../../presets/quickstart.json"))?;
+    /// let cost = file.cost();
+    /// let [steps, batch] = [file.training.steps, file.training.expected_batch_size].map(|n| u128::from(n.unwrap_or(0)));
+    /// assert_eq!(cost.tokens, steps * batch * u128::from(file.model.context));
+    /// # Ok::<(), plan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        self.cost_of(Network::of(self))
+    }
+
+    /// As [`Self::cost`], for a vocabulary of this size: that of a public tokenizer is not in the plan.
+    #[must_use]
+    pub fn cost_with_vocabulary(&self, vocabulary: u32) -> Cost {
+        self.cost_of(Network::with_vocabulary(self, vocabulary))
+    }
+
+    fn cost_of(&self, network: Network<'_>) -> Cost {
+        let model = &self.model;
+        let parameters = network.parameters();
+        let micro_batch = self.performance.physical_batch.unwrap_or(1).max(1);
+        let bytes = network.least_training_bytes(micro_batch);
+        let drawn = |phase: crate::BatchPhase| {
+            u128::from(phase.steps).saturating_mul(u128::from(phase.expected_batch_size))
+        };
+        let phases = self.training.phases();
+        let units = phases.iter().copied().map(drawn).fold(0, u128::saturating_add);
+        let steps = phases.iter().map(|phase| u128::from(phase.steps)).fold(0, u128::saturating_add);
+        let rounds = |phase: &crate::BatchPhase| {
+            phase.steps as f64 * (phase.expected_batch_size as f64 / f64::from(micro_batch)).ceil()
+        };
+        let micro_batches = phases.iter().map(rounds).sum::<f64>() / (steps as f64).max(1.0);
+        let tokens = units.saturating_mul(u128::from(model.context));
+        let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
+        let trained = network.trained();
+        let a_token = 4.0 * (parameters as f64 + trained as f64) + 12.0 * layers * width * window;
+        let flops = tokens as f64 * a_token;
+        Cost { parameters, tokens, flops, bytes, trained, steps, micro_batches }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: by hand. P = 1 M, one block of width 100 and window 50: a token takes 8 M + 60 k operations.
+    #[test]
+    fn operations_and_time_follow_the_formulas() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        file.training.steps = Some(10);
+        file.training.expected_batch_size = Some(20);
+        file.model.context = 50;
+        let cost = file.cost();
+        assert_eq!(cost.tokens, 10 * 20 * 50);
+        let attention = 12.0 * f64::from(file.model.layers) * f64::from(file.model.d_model) * 50.0;
+        let by_hand = 10_000.0 * (8.0 * cost.parameters as f64 + attention);
+        assert!((cost.flops / by_hand - 1.0).abs() < 1e-12);
+        let machine = Machine { name: "m", peak_flops: 1e9, utilization: 0.5, memory: 1.0, network: 1e9 };
+        assert!((cost.seconds_on(&machine) * 5e8 / by_hand - 1.0).abs() < 1e-12);
+        assert!(!cost.fits(&machine) && cost.fits(&Machine { memory: 1e15, ..machine }));
+    }
+
+    /// Oracle: by hand. 20 examples in micro-batches of 3 are 7 of them, of which one of 2 ranks computes 4.
+    #[test]
+    fn ranks_share_micro_batches_moments_and_messages() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(20));
+        file.performance.physical_batch = Some(3);
+        let cost = file.cost();
+        assert_eq!((cost.steps, cost.micro_batches, cost.trained), (10, 7.0, cost.parameters));
+        let trained = cost.trained as f64;
+        let speed = RankSpeed { micro_batch_seconds: 2.0, update_seconds: 1.0, network: 6.0 * trained };
+        let [one, two, many] = [1, 2, 100].map(|ranks| cost.on_ranks(ranks, &speed));
+        assert_eq!((one.step_seconds, one.bytes_sent, one.efficiency), (15.0, 0.0, 1.0));
+        assert_eq!((two.step_seconds, two.bytes_sent), (4.0 * 2.0 + 0.5 + 1.0, 6.0 * trained));
+        assert_eq!(two.efficiency, 15.0 / (2.0 * 9.5));
+        assert_eq!(one.memory - two.memory, 4.0 * trained);
+        assert!(many.step_seconds > 2.0 + 1.98 && many.efficiency < 0.04);
+        let machine = MACHINES[0];
+        let whole = cost.on_ranks(1, &cost.speed_of(&machine)).step_seconds * 10.0;
+        assert!((whole / cost.seconds_on(&machine) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_plan_beyond_all_machines_saturates_instead_of_failing() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        file.training.steps = Some(u64::MAX);
+        file.training.expected_batch_size = Some(u64::MAX);
+        file.model.context = u32::MAX;
+        assert!(file.cost().flops.is_finite());
+        assert_eq!(file.cost().tokens, u128::MAX);
+    }
+}

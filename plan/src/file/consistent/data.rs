@@ -1,0 +1,195 @@
+//! The training text, its units and the evaluation text.
+
+use std::collections::BTreeSet;
+
+use mechanisms::MAX_ITEMS_PER_UNIT;
+
+use crate::file::data::is_token_file;
+use crate::messages::{refuse, shown};
+use crate::{
+    Data, Format, PlanError, PlanFile, PrivacyUnit, Source, Tokenizer, TokenizerModel, TrainedTokenizer,
+    Visibility, Words,
+};
+
+/// Accepts text whose source, unit and tokenizer fit one another.
+pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
+    check_source(&file.data.source, "data.source")?;
+    check_names(file)?;
+    check_tokens(file)?;
+    check_unit(file)?;
+    check_release(file)
+}
+
+fn check_source(source: &Source, path: &str) -> Result<(), PlanError> {
+    let paths = paths(source);
+    if paths.iter().any(|one| one.trim().is_empty() || one.contains('\0')) {
+        return refuse(path, "an empty path", "the path of a file", "name the file, from the plan's folder");
+    }
+    let distinct: BTreeSet<&&str> = paths.iter().collect();
+    if distinct.len() == paths.len() {
+        return Ok(());
+    }
+    let allowed = "each file once";
+    refuse(path, "the same file twice", allowed, "remove one: its records would count as two units")
+}
+
+/// A plan is published with its names of fields: one that is longer than a few words may be a cell of the text.
+fn check_names(file: &PlanFile) -> Result<(), PlanError> {
+    let data = &file.data;
+    let evaluated = file.evaluation.as_ref().and_then(|evaluation| evaluation.text_field.as_ref());
+    let fields = [
+        ("data.text_field", Some(&data.text_field)),
+        ("data.second_text_field", data.second_text_field.as_ref()),
+        ("data.label_field", data.label_field.as_ref()),
+        ("data.target_field", data.target_field.as_ref()),
+        ("data.user_field", data.user_field.as_ref()),
+        ("evaluation.text_field", evaluated),
+    ];
+    let columns = data.columns.iter().flatten().filter(|name| !name.is_empty());
+    let columns = columns.map(|name| ("data.columns", name));
+    let mut named = fields.into_iter().filter_map(|(path, name)| Some((path, name?))).chain(columns);
+    match named.find(|(_, name)| !mechanisms::is_field_name(name)) {
+        None => Ok(()),
+        Some((path, name)) => refuse(
+            path,
+            format!("a name of {} characters", name.chars().count()),
+            "at most 64 characters and eight words, without line ends",
+            "give the name of a field; data.columns names those of a table without a header line",
+        ),
+    }
+}
+
+fn paths(source: &Source) -> Vec<&str> {
+    match source {
+        Source::Embedded { .. } => Vec::new(),
+        Source::Path(path) => vec![path],
+        Source::Paths(paths) => paths.iter().map(String::as_str).collect(),
+    }
+}
+
+/// A token file is a whole corpus, encoded with a tokenizer that existed before. Evaluation text is not read from one.
+fn check_tokens(file: &PlanFile) -> Result<(), PlanError> {
+    let holds_one = |source, format| format == Format::Auto && paths(source).into_iter().any(is_token_file);
+    let format = file.data.format;
+    if let Some(evaluation) = &file.evaluation
+        && holds_one(&evaluation.source, evaluation.format.unwrap_or(format))
+    {
+        return refuse("evaluation.source", "a .tokens file", "text", "name the text it was made from");
+    }
+    match (file.data.token_file(), &file.tokenizer) {
+        (None, _) if holds_one(&file.data.source, format) => refuse(
+            "data.source",
+            "a .tokens file in a list",
+            "{\"path\": …}, one .tokens file alone",
+            "encode all of the text into one",
+        ),
+        (Some(_), Tokenizer::Train(_) | Tokenizer::Extend(_) | Tokenizer::Bytes) => refuse(
+            "tokenizer",
+            "not \"public\", though data.source is a .tokens file",
+            "{\"public\": {\"path\": …}}, the file it was encoded with",
+            "name that file, or give the text itself as data.source",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A model that cuts text at punctuation would cut words as written.
+fn check_words(trained: &TrainedTokenizer) -> Result<(), PlanError> {
+    let keeps_punctuation = matches!(trained.model, TokenizerModel::Unigram | TokenizerModel::Char);
+    if trained.words == Words::ByClass || (keeps_punctuation && trained.words == Words::AsWritten) {
+        return Ok(());
+    }
+    if trained.words == Words::Runs {
+        return refuse(
+            "tokenizer.train.words",
+            "\"runs\", whose tokens reach across blanks",
+            "\"by_class\" or \"as_written\"",
+            "remove it, or train such a vocabulary with dp-tokenizer",
+        );
+    }
+    refuse(
+        "tokenizer.train.words",
+        "\"as_written\" with a model that cuts text at punctuation",
+        "\"by_class\" with bpe and wordpiece; \"as_written\" with unigram and char",
+        "remove it, or set tokenizer.train.model to \"unigram\"",
+    )
+}
+
+/// The histogram of a paper counts the words of units of N words.
+fn check_release(file: &PlanFile) -> Result<(), PlanError> {
+    if let Tokenizer::Train(trained) = &file.tokenizer {
+        check_words(trained)?;
+    }
+    let Some((release, _)) = file.tokenizer.release() else { return Ok(()) };
+    let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MAX_ITEMS_PER_UNIT));
+    if is_words || !release.is_of_paper() || file.data.visibility == Visibility::Public {
+        return Ok(());
+    }
+    let (name, is_new) = (release.name(), matches!(file.tokenizer, Tokenizer::Train(_)));
+    refuse(
+        if is_new { "tokenizer.train.release" } else { "tokenizer.extend.release" },
+        format!("\"{name}\" with privacy.unit \"{}\"", file.privacy.unit),
+        &format!(
+            "with this unit, any other method; \"{name}\" with {{\"words\": N}}, N from 1 to {MAX_ITEMS_PER_UNIT}"
+        ),
+        "choose \"pooled\", or set privacy.unit to {\"words\": 256}",
+    )
+}
+
+fn check_unit(file: &PlanFile) -> Result<(), PlanError> {
+    let Data { source, format, user_field, text_field, units, .. } = &file.data;
+    if user_field.as_ref() == Some(text_field) {
+        let given = shown(&text_field.as_str().into());
+        return refuse(
+            "data.user_field",
+            given,
+            "a field other than data.text_field",
+            "name the user's field",
+        );
+    }
+    match (file.privacy.unit, source) {
+        (PrivacyUnit::Record, Source::Embedded { records, .. }) if records != units => {
+            let given = format!("{units}, though the embedded source has {records} records");
+            refuse("data.units", given, "the number of records", &format!("set it to {records}"))
+        }
+        (PrivacyUnit::User, Source::Path(_) | Source::Paths(_)) if *format == Format::Text => refuse(
+            "privacy.unit",
+            "\"user\" with data.format \"text\", which names no users",
+            "\"record\" or {\"words\": 128}",
+            "choose one of these, or give the text as JSON lines with a data.user_field",
+        ),
+        (PrivacyUnit::User, Source::Path(_) | Source::Paths(_))
+            if user_field.is_none() && file.data.token_file().is_none() =>
+        {
+            refuse(
+                "data.user_field",
+                "missing, though privacy.unit is \"user\"",
+                "the name of a JSON field",
+                "name the field that holds a record's user",
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Figures on the evaluation text are published without noise, so it must not be the private text.
+pub(super) fn check_evaluation(file: &PlanFile) -> Result<(), PlanError> {
+    let Some(evaluation) = &file.evaluation else { return Ok(()) };
+    check_source(&evaluation.source, "evaluation.source")?;
+    let shares = match (&evaluation.source, &file.data.source) {
+        (Source::Embedded { seed: one, .. }, Source::Embedded { seed: other, .. }) => one == other,
+        (one, other) => {
+            let private: BTreeSet<&str> = paths(other).into_iter().collect();
+            paths(one).into_iter().any(|path| private.contains(path))
+        }
+    };
+    if !shares {
+        return Ok(());
+    }
+    refuse(
+        "evaluation.source",
+        "the training text",
+        "public text other than that of training: its loss is published without noise",
+        "name held-out public text (or another seed), or remove evaluation",
+    )
+}

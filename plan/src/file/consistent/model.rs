@@ -1,0 +1,188 @@
+//! The model's fields among one another.
+
+use crate::messages::refuse;
+use crate::{
+    Evaluation, Family, Initial, MadeFrom, Model, PlanError, PlanFile, Tokenizer, Trainable, Visibility,
+};
+
+/// Accepts a model whose sizes fit, without fields of other families.
+pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> {
+    check_strangers(model)?;
+    match model.family {
+        Family::FeedForward => check_feed_forward(model),
+        family if family.has_grouped_heads() => check_grouped_heads(model),
+        family if family.has_head_width() && model.d_head.is_some() => Ok(()),
+        _ => check_heads(model),
+    }?;
+    check_initial(model, tokenizer)?;
+    check_padding(model, tokenizer)?;
+    check_trainable(model)
+}
+
+/// A field that the family does not read would be a promise nobody keeps.
+fn check_strangers(model: &Model) -> Result<(), PlanError> {
+    type Reads = fn(Family) -> bool;
+    let fields: [(&str, bool, Reads); 6] = [
+        ("model.kv_heads", model.kv_heads.is_some(), Family::has_grouped_heads),
+        ("model.untied", model.untied, Family::can_untie),
+        ("model.decoder_context", model.decoder_context.is_some(), Family::has_decoder_context),
+        ("model.d_head", model.d_head.is_some(), Family::has_head_width),
+        ("model.history", model.history.is_some(), |family| family == Family::FeedForward),
+        ("model.hidden", model.hidden.is_some(), |family| family == Family::FeedForward),
+    ];
+    let Some((path, _, reads)) = fields.into_iter().find(|(_, given, reads)| *given && !reads(model.family))
+    else {
+        return Ok(());
+    };
+    let readers: Vec<String> = Family::all()
+        .filter(|family| reads(*family))
+        .map(|family| format!("\"{}\"", family.name()))
+        .collect();
+    let [first @ .., last] = readers.as_slice() else { return Ok(()) };
+    let listed = |or: &str| match first {
+        [] => last.clone(),
+        _ => format!("{} {or} {last}", first.join(", ")),
+    };
+    let allowed = format!("nothing: it belongs to {}", listed("and"));
+    let fix = format!("remove it, or set model.family to {}", listed("or"));
+    refuse(path, "given", &allowed, &fix)
+}
+
+fn check_heads(model: &Model) -> Result<(), PlanError> {
+    if model.d_model.is_multiple_of(model.heads) {
+        return Ok(());
+    }
+    let given = format!("{} with {} heads", model.d_model, model.heads);
+    let fix = format!("set d_model to a multiple of {}, or change heads", model.heads);
+    refuse("model.d_model", given, "a multiple of model.heads", &fix)
+}
+
+fn check_grouped_heads(model: &Model) -> Result<(), PlanError> {
+    let kv_heads = model.kv_heads.unwrap_or(model.heads);
+    if !model.heads.is_multiple_of(kv_heads) {
+        let given = format!("{kv_heads} with {} heads", model.heads);
+        return refuse("model.kv_heads", given, "a divisor of model.heads", "change one of the two");
+    }
+    if model.d_head.is_none() {
+        check_heads(model)?;
+    }
+    let d_head = model.d_head.unwrap_or(model.d_model / model.heads);
+    if d_head.is_multiple_of(2) && d_head > 0 {
+        return Ok(());
+    }
+    let allowed = "an even number: rotary positions turn pairs";
+    refuse("model.d_head", format!("{d_head}"), allowed, "give an even d_head, or another d_model or heads")
+}
+
+fn check_feed_forward(model: &Model) -> Result<(), PlanError> {
+    if model.history.is_none() {
+        let allowed = "a whole number ≥ 1";
+        return refuse("model.history", "missing", allowed, "add it: how many tokens a prediction sees");
+    }
+    if model.heads != 1 {
+        let given = format!("{}, though a feed-forward model has none", model.heads);
+        return refuse("model.heads", given, "1", "set it to 1");
+    }
+    let hidden = model.hidden_widths();
+    let widest = hidden.iter().copied().max().unwrap_or(0);
+    let fits = hidden.len() == model.layers as usize && hidden.iter().all(|&width| width > 0);
+    if fits && widest == model.d_ff {
+        return Ok(());
+    }
+    let given = format!("{} widths, the largest {widest}", hidden.len());
+    let allowed = format!("{} widths (model.layers), the largest {} (model.d_ff)", model.layers, model.d_ff);
+    refuse("model.hidden", given, &allowed, "set layers to their number and d_ff to the largest")
+}
+
+/// A checkpoint means nothing without the vocabulary that it was trained with.
+fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> {
+    let Initial::Checkpoint(path) = &model.initial else { return Ok(()) };
+    if path.trim().is_empty() || path.contains('\0') {
+        let allowed = "the path of a folder";
+        return refuse("model.initial.checkpoint", "an empty path", allowed, "name the folder");
+    }
+    if tokenizer.file().is_some() {
+        return Ok(());
+    }
+    refuse(
+        "tokenizer",
+        "not the one of model.initial's checkpoint",
+        "\"public\" or \"extend\" with the path of the tokenizer.json that the checkpoint was trained with",
+        "name that file, or leave out model.initial",
+    )
+}
+
+/// RoBERTa counts positions from the id of its padding token, so `transformers` reads a model with another one in another way.
+fn check_padding(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> {
+    match (model.family, tokenizer) {
+        (Family::Roberta, Tokenizer::Train(_) | Tokenizer::Bytes) => refuse(
+            "tokenizer",
+            "not public, though model.family is \"roberta\"",
+            "{\"public\": {\"path\": …}}, a tokenizer.json whose padding token has id 1",
+            "name that file, or set model.family to \"bert\"",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// What a file was made from is stated where there is a file, and private units are those of a private text.
+pub(super) fn check_made_from(file: &PlanFile) -> Result<(), PlanError> {
+    let field = "model.checkpoint_made_from";
+    match (&file.model.initial, file.model.checkpoint_made_from) {
+        (Initial::Random, Some(made_from)) => {
+            let given = format!("\"{}\" without a checkpoint", made_from.name());
+            return refuse(field, given, "nothing", "remove it, or give model.initial a checkpoint");
+        }
+        (Initial::Checkpoint(_), None) => {
+            let fix = "add it: no program can see what a checkpoint was made from";
+            return refuse(field, "missing".to_owned(), MadeFrom::ALLOWED, fix);
+        }
+        _ => {}
+    }
+    let is_public = file.data.visibility == Visibility::Public;
+    for (path, made_from) in [
+        (field, file.model.made_from()),
+        ("tokenizer.public.made_from", file.tokenizer.made_from()),
+        ("data.made_from", file.data.made_from()),
+        (
+            "evaluation.made_from",
+            file.evaluation.as_ref().map_or(MadeFrom::PublicText, Evaluation::made_from),
+        ),
+    ] {
+        if is_public && made_from == MadeFrom::SameUnits {
+            let given = "\"same_units\", though data.visibility is \"public\"".to_owned();
+            return refuse(
+                path,
+                given,
+                "\"disjoint_units\": public text has no private units",
+                "change one of the two",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check_trainable(model: &Model) -> Result<(), PlanError> {
+    match &model.trainable {
+        Trainable::All => Ok(()),
+        _ if model.initial == Initial::Random => refuse(
+            "model.trainable",
+            "a part of the weights, though they start at random",
+            "\"all\", or model.initial: {\"checkpoint\": …}",
+            "give a checkpoint to start from: random weights that never move are worth nothing",
+        ),
+        Trainable::LastLayers(count) if *count > model.layers => refuse(
+            "model.trainable.last_layers",
+            format!("{count} of {} layers", model.layers),
+            "at most model.layers",
+            "lower it, or leave out model.trainable to train all",
+        ),
+        Trainable::Lora(lora) if lora.targets.iter().any(|target| target.trim().is_empty()) => refuse(
+            "model.trainable.lora.targets",
+            "an empty name",
+            "ends of names of matrices",
+            "name the matrices, for example \"c_attn\" or \"q_proj\"",
+        ),
+        _ => Ok(()),
+    }
+}

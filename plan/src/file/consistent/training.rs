@@ -1,0 +1,108 @@
+//! Batches, steps and the objective.
+
+use crate::messages::refuse;
+use crate::{BatchPhase, Objective, PlanError, PlanFile, Training};
+
+/// Accepts batches, steps and an objective that fit the data and the model.
+pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
+    check_batch_fields(&file.training)?;
+    check_batch_sizes(file)?;
+    check_steps(&file.training)
+}
+
+/// Either both of `expected_batch_size` and `steps`, or `batch_schedule` alone. Epochs that stand alone were turned into steps.
+fn check_batch_fields(training: &Training) -> Result<(), PlanError> {
+    let Training { expected_batch_size, steps, epochs, batch_schedule, .. } = training;
+    if epochs.is_some() && (steps.is_some() || batch_schedule.is_some()) {
+        let given = "given beside steps or batch_schedule";
+        return refuse("training.epochs", given, "one of the ways", "remove one of them");
+    }
+    let missing = match (expected_batch_size, steps, batch_schedule) {
+        (Some(_), Some(_), None) | (None, None, Some(_)) => return Ok(()),
+        (_, _, Some(_)) => {
+            let given = "given beside expected_batch_size or steps";
+            return refuse("training.batch_schedule", given, "one of the two ways", "remove one of them");
+        }
+        (Some(_), None, None) => "training.steps",
+        (None, _, None) => "training.expected_batch_size",
+    };
+    let allowed = "expected_batch_size and steps (or epochs), or batch_schedule";
+    refuse(missing, "missing", allowed, "give both, or a schedule")
+}
+
+fn check_batch_sizes(file: &PlanFile) -> Result<(), PlanError> {
+    let (training, units) = (&file.training, file.data.units);
+    let phases = training.phases();
+    let too_large = |phase: &BatchPhase| phase.expected_batch_size > units;
+    let Some(index) = phases.iter().position(too_large) else { return Ok(()) };
+    let path = match training.batch_schedule {
+        Some(_) => format!("training.batch_schedule[{index}].expected_batch_size"),
+        None => "training.expected_batch_size".to_owned(),
+    };
+    let given = format!("{}, more than the {units} units of data.units", phases[index].expected_batch_size);
+    refuse(&path, given, "at most data.units", &format!("set expected_batch_size ≤ {units}"))
+}
+
+fn check_steps(training: &Training) -> Result<(), PlanError> {
+    const MOST: u64 = 1_000_000_000;
+    let steps = training.total_steps();
+    if steps > MOST {
+        let given = format!("{steps} steps in all");
+        return refuse("training.batch_schedule", given, &format!("at most {MOST}"), "shorten the phases");
+    }
+    let warmup = training.learning_rate.warmup_steps;
+    if warmup <= steps {
+        return Ok(());
+    }
+    let given = format!("{warmup}, more than the {steps} steps of training");
+    refuse("training.learning_rate.warmup_steps", given, "at most the number of steps", "shorten the warm-up")
+}
+
+/// A feed-forward model has no dropout.
+pub(super) fn check_dropout(file: &PlanFile) -> Result<(), PlanError> {
+    if file.training.dropout == 0.0 || file.model.family != crate::Family::FeedForward {
+        return Ok(());
+    }
+    let given = format!("{} with model.family \"feed_forward\"", file.training.dropout);
+    refuse("training.dropout", given, "0 with this model.family", "remove it")
+}
+
+/// Each family learns some objectives only.
+pub(super) fn check_objective(file: &PlanFile) -> Result<(), PlanError> {
+    let (objective, context) = (file.training.objective, file.model.context);
+    let able = file.model.family.objectives();
+    let (given, family) = (written(&objective), written(&file.model.family));
+    if !able.contains(&objective) {
+        let fitting = match objective {
+            Objective::CausalLm | Objective::Chat => "\"gpt2\"",
+            Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => {
+                "\"t5\" or \"t5_v1_1\""
+            }
+            Objective::MaskedLm | Objective::MaskedLmNextSentence => "\"bert\"",
+            Objective::SequenceClassification
+            | Objective::MultiLabelClassification
+            | Objective::TokenClassification => "\"bert\" or \"gpt2\"",
+        };
+        let fix = format!("choose one of these, or set model.family to {fitting}");
+        let able: Vec<String> = able.iter().map(written).collect();
+        let allowed = format!("{} with this model.family", able.join(" or "));
+        return refuse("training.objective", format!("{given} with model.family {family}"), &allowed, &fix);
+    }
+    if objective == Objective::SpanCorruption && file.model.decoder_context.is_some() {
+        let fix = "remove it, or choose \"prefix_lm\" or \"text_to_text\"";
+        let allowed = "nothing: with span_corruption it follows from model.context";
+        return refuse("model.decoder_context", "given", allowed, fix);
+    }
+    /// The shortest window with something to read and something to predict beside the special tokens.
+    const SHORTEST: u32 = 8;
+    if objective == Objective::CausalLm || context >= SHORTEST {
+        return Ok(());
+    }
+    let given = format!("{context} with training.objective {given}");
+    refuse("model.context", given, &format!("at least {SHORTEST}"), &format!("set it to {SHORTEST} or more"))
+}
+
+/// A value as the plan writes it.
+fn written(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,229 @@
+//! The model families: what each can learn, and which fields of the model it reads.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Objective;
+
+/// The model family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// GPT-2: decoder only, learned positions, pre-layer norm, tied embedding and head.
+    Gpt2,
+    /// T5 version 1.0: encoder and decoder of `layers` blocks each, relative positions, ReLU, tied embedding and head.
+    /// `context` is the length of the encoder input.
+    T5,
+    /// T5 version 1.1, as in mT5: like 1.0, with gated GELU and an untied head.
+    #[serde(rename = "t5_v1_1")]
+    T5V1_1,
+    /// BERT: encoder only, learned positions, post-layer norm, exact GELU.
+    Bert,
+    /// Gemma's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, gated GELU.
+    Decoder,
+    /// Gemma 2: `decoder` with norms after each part, soft caps, and a sliding window in every other block.
+    Gemma2,
+    /// Gemma 3 without images: `decoder` with norms after each part and on each head, and a sliding window in five of six blocks.
+    Gemma3,
+    /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
+    FeedForward,
+    /// Llama's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, SwiGLU.
+    Llama,
+    /// Mistral: `llama` with a sliding window.
+    Mistral,
+    /// Qwen 2 and 2.5: `llama` with biases on queries, keys and values.
+    Qwen2,
+    /// Qwen 3: `llama` with norms on each head of queries and keys.
+    Qwen3,
+    /// Phi-3: `llama` with fused projections.
+    Phi3,
+    /// RoBERTa, also XLM-R: like BERT, with one class of tokens and a head of its own. It takes the checkpoint's tokenizer,
+    /// whose padding token has id 1.
+    Roberta,
+    /// DistilBERT: like BERT, without classes of tokens.
+    #[serde(rename = "distilbert")]
+    DistilBert,
+    /// GPT-NeoX, also Pythia: decoder only, attention and feed-forward side by side, rotary positions in 1/4 of each head.
+    #[serde(rename = "gpt_neox")]
+    GptNeoX,
+    /// Phi-2: decoder only, attention and feed-forward side by side, rotary positions in 2/5 of each head.
+    Phi,
+    /// OPT: decoder only, learned positions, pre-layer norm, ReLU, tied embedding and head.
+    Opt,
+    /// GPT-Neo: like GPT-2, with a window of 256 tokens in every second block.
+    GptNeo,
+    /// ModernBERT: encoder only, rotary positions, a window of 128 tokens in two of three blocks, pre-layer norm, gated GELU.
+    #[serde(rename = "modernbert")]
+    ModernBert,
+    /// BART: encoder and decoder of `layers` blocks each, learned positions, post-layer norm, exact GELU, tied embedding and
+    /// head.
+    Bart,
+    /// mBART: like BART, with pre-layer norm and scaled embeddings.
+    #[serde(rename = "mbart")]
+    MBart,
+    /// Marian, the models of OPUS-MT: like BART, with sinusoidal positions, SiLU and a bias of the logits.
+    Marian,
+}
+
+impl Family {
+    /// All families, as a reader expects to choose among them, with what each is called in a plan and to a person.
+    pub const TABLE: [(Self, &'static str, &'static str); 23] = [
+        (Self::Gpt2, "gpt2", "GPT-2 (decoder)"),
+        (Self::Decoder, "decoder", "Gemma-style (decoder)"),
+        (Self::Gemma2, "gemma2", "Gemma 2 (decoder)"),
+        (Self::Gemma3, "gemma3", "Gemma 3 (decoder)"),
+        (Self::Llama, "llama", "Llama (decoder)"),
+        (Self::Mistral, "mistral", "Mistral (decoder)"),
+        (Self::Qwen2, "qwen2", "Qwen 2 (decoder)"),
+        (Self::Qwen3, "qwen3", "Qwen 3 (decoder)"),
+        (Self::Phi3, "phi3", "Phi-3 (decoder)"),
+        (Self::GptNeoX, "gpt_neox", "GPT-NeoX, Pythia (decoder)"),
+        (Self::Phi, "phi", "Phi-2 (decoder)"),
+        (Self::Opt, "opt", "OPT (decoder)"),
+        (Self::GptNeo, "gpt_neo", "GPT-Neo (decoder)"),
+        (Self::T5, "t5", "T5 1.0 (encoder–decoder)"),
+        (Self::T5V1_1, "t5_v1_1", "T5 1.1 (encoder–decoder)"),
+        (Self::Bert, "bert", "BERT (encoder)"),
+        (Self::Roberta, "roberta", "RoBERTa (encoder)"),
+        (Self::DistilBert, "distilbert", "DistilBERT (encoder)"),
+        (Self::ModernBert, "modernbert", "ModernBERT (encoder)"),
+        (Self::Bart, "bart", "BART (encoder–decoder)"),
+        (Self::MBart, "mbart", "mBART (encoder–decoder)"),
+        (Self::Marian, "marian", "Marian (encoder–decoder)"),
+        (Self::FeedForward, "feed_forward", "Feed-forward"),
+    ];
+
+    /// What each is called in a plan, and to a person, in the order of [`Self::TABLE`].
+    pub const NAMES: [(&'static str, &'static str); Self::TABLE.len()] = {
+        let mut names = [("", ""); Self::TABLE.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = (Self::TABLE[at].1, Self::TABLE[at].2);
+            at += 1;
+        }
+        names
+    };
+
+    /// All families, in the order of [`Self::TABLE`].
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.into_iter().map(|row| row.0)
+    }
+
+    /// What it is called in a plan.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::TABLE.into_iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// The family of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::TABLE.into_iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// What a model of this family can learn.
+    #[must_use]
+    pub fn objectives(self) -> &'static [Objective] {
+        match self {
+            Self::FeedForward => &[Objective::CausalLm],
+            Self::Gpt2
+            | Self::Decoder
+            | Self::Gemma2
+            | Self::Llama
+            | Self::Mistral
+            | Self::Qwen2
+            | Self::Qwen3
+            | Self::Phi3
+            | Self::GptNeoX
+            | Self::Phi
+            | Self::Opt
+            | Self::GptNeo => &[
+                Objective::CausalLm,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+                Objective::TokenClassification,
+                Objective::TextToText,
+                Objective::Chat,
+            ],
+            // `transformers` has no tagger of it.
+            Self::Gemma3 => &[
+                Objective::CausalLm,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+                Objective::TextToText,
+                Objective::Chat,
+            ],
+            Self::T5 | Self::T5V1_1 => {
+                &[Objective::SpanCorruption, Objective::PrefixLm, Objective::TextToText]
+            }
+            Self::Bert => &[
+                Objective::MaskedLm,
+                Objective::MaskedLmNextSentence,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+                Objective::TokenClassification,
+            ],
+            Self::Bart | Self::MBart | Self::Marian => &[Objective::TextToText],
+            Self::Roberta | Self::DistilBert | Self::ModernBert => &[
+                Objective::MaskedLm,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+                Objective::TokenClassification,
+            ],
+        }
+    }
+
+    /// Whether it reads `untied`.
+    #[must_use]
+    pub fn can_untie(self) -> bool {
+        self.has_grouped_heads() || matches!(self, Self::GptNeoX | Self::Phi)
+    }
+
+    /// Whether it has an encoder and a decoder.
+    #[must_use]
+    pub fn has_decoder_context(self) -> bool {
+        matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
+    }
+
+    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
+    #[must_use]
+    pub fn has_grouped_heads(self) -> bool {
+        matches!(
+            self,
+            Self::Decoder
+                | Self::Gemma2
+                | Self::Gemma3
+                | Self::Llama
+                | Self::Mistral
+                | Self::Qwen2
+                | Self::Qwen3
+                | Self::Phi3
+        )
+    }
+
+    /// Whether it reads `d_head`.
+    #[must_use]
+    pub fn has_head_width(self) -> bool {
+        self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
+    }
+
+    /// Whether Hugging Face's `transformers` has it.
+    #[must_use]
+    pub fn is_in_transformers(self) -> bool {
+        self != Self::FeedForward
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_a_plan_is_written_with() {
+        for family in Family::all() {
+            assert_eq!(serde_json::to_value(family).unwrap(), family.name());
+            assert_eq!(Family::named(family.name()), Some(family));
+        }
+        assert_eq!(Family::named("gpt3"), None);
+    }
+}

@@ -1,0 +1,307 @@
+//! A lower bound on the memory that a plan needs.
+
+use super::parameters::{Predicts, parameters};
+use crate::{Family, Initial, Model, Objective, PlanFile, Tokenizer, Trainable};
+
+/// Largest number of windows at once where the plan leaves it out. More are not faster.
+const MOST_AT_ONCE: u32 = 32;
+
+/// Factor from the lower bound on a window's memory to what it may take, with the records and gradients of all layers.
+const WINDOW_FACTOR: u128 = 16;
+
+/// Tokens of the byte vocabulary: 256 bytes and three special tokens.
+const BYTE_VOCABULARY: u32 = 259;
+
+/// The parts of a plan on which the size of the network depends.
+#[derive(Clone, Copy)]
+pub(crate) struct Network<'a> {
+    pub model: &'a Model,
+    pub predicts: Predicts,
+    /// Number of tokens.
+    pub vocabulary: u32,
+}
+
+impl<'a> Network<'a> {
+    /// With the least vocabulary that the plan's tokenizer can have.
+    pub fn of(file: &'a PlanFile) -> Self {
+        Self::with_vocabulary(file, file.tokenizer.least_vocabulary())
+    }
+
+    pub fn with_vocabulary(file: &'a PlanFile, vocabulary: u32) -> Self {
+        let labels = file.training.labels().len() as f64;
+        let predicts = Predicts { objective: file.training.objective, labels };
+        Self { model: &file.model, predicts, vocabulary }
+    }
+
+    /// Number of trainable parameters.
+    pub fn parameters(self) -> u128 {
+        parameters(self.model, self.predicts, self.vocabulary.into()) as u128
+    }
+
+    /// Bytes of weights, gradient sums and moments, and of the activations of one micro-batch: a lower bound on what training
+    /// takes.
+    pub fn least_training_bytes(self, micro_batch: u32) -> u128 {
+        self.parameter_bytes() + u128::from(micro_batch) * self.least_window_bytes()
+    }
+
+    /// Number of parameters that are trained. Adapters count as nothing.
+    pub fn trained(self) -> u128 {
+        let (parameters, layers) = (self.parameters(), u128::from(self.model.layers.max(1)));
+        match self.model.trainable {
+            Trainable::All => parameters,
+            Trainable::Lora(_) => 0,
+            Trainable::LastLayers(last) => {
+                let table = u128::from(self.vocabulary) * u128::from(self.model.d_model);
+                parameters.saturating_sub(table) * u128::from(last).min(layers) / layers
+            }
+        }
+    }
+
+    /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum and two moments. Frozen weights of a
+    /// checkpoint may be in 16 bits. Adapters count as nothing.
+    fn parameter_bytes(self) -> u128 {
+        let parameters = self.parameters();
+        let is_checkpoint = self.model.initial != Initial::Random;
+        let frozen = if is_checkpoint && self.model.trainable != Trainable::All { 2 } else { 4 };
+        frozen * parameters + (16 - frozen) * self.trained()
+    }
+
+    /// Number of windows, a power of two, that each of `workers` can compute at once within half of the `free` bytes; 1 if none
+    /// fits.
+    pub fn windows_at_once(self, free: u64, workers: u32) -> u32 {
+        let one = u128::from(workers) * WINDOW_FACTOR * self.least_window_bytes();
+        let left = (u128::from(free) / 2).saturating_sub(self.parameter_bytes());
+        let fits = |rows: &u32| u128::from(*rows) * one <= left;
+        (0..=MOST_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
+    }
+
+    /// A lower bound on the bytes of one window's activations.
+    fn least_window_bytes(self) -> u128 {
+        let Self { model, predicts, vocabulary } = self;
+        let [d, layers, heads, context] =
+            [model.d_model, model.layers, model.heads, model.context].map(u128::from);
+        let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
+        // BERT predicts at masked positions only, T5 at those of its shorter decoder, all others at each position.
+        let predicted = match predicts.objective {
+            Objective::CausalLm | Objective::Chat => context,
+            Objective::PrefixLm | Objective::TextToText => model.decoder_context.map_or(context, u128::from),
+            Objective::SpanCorruption => context / 5,
+            Objective::MaskedLm | Objective::MaskedLmNextSentence => context * 15 / 100,
+            Objective::SequenceClassification
+            | Objective::MultiLabelClassification
+            | Objective::TokenClassification => 0,
+        };
+        4 * (context * d * layers + predicted * u128::from(vocabulary) + scores)
+    }
+}
+
+impl Tokenizer {
+    /// Number of tokens, as far as the plan states it. That of a public tokenizer is in its file, and counts here as that of bytes.
+    #[must_use]
+    pub fn least_vocabulary(&self) -> u32 {
+        match self {
+            Self::Train(trained) => trained.vocab_size,
+            Self::Extend(extended) => BYTE_VOCABULARY.saturating_add(extended.added_tokens),
+            Self::Public(_) | Self::Bytes => BYTE_VOCABULARY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(json: &str) -> Model {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn predicts(objective: Objective) -> Predicts {
+        Predicts { objective, labels: 0.0 }
+    }
+
+    fn of_bytes(model: &Model) -> Network<'_> {
+        Network { model, predicts: predicts(Objective::CausalLm), vocabulary: BYTE_VOCABULARY }
+    }
+
+    /// Oracles: what `transformers` counts from config.json, without weights, of the checkpoints that are named.
+    #[test]
+    fn checkpoints_have_the_number_of_parameters_that_transformers_counts() {
+        let of_512 =
+            |d_ff| json!({ "d_model": 512, "layers": 6, "heads": 8, "d_ff": d_ff, "context": 2_048 });
+        let base =
+            |context| json!({ "d_model": 768, "layers": 12, "heads": 12, "d_ff": 3_072, "context": context });
+        let with = |mut sizes: Value, family: &str, more: Value| {
+            sizes["family"] = family.into();
+            sizes.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+            sizes
+        };
+        let phi = json!({ "d_model": 2_560, "layers": 32, "heads": 32, "d_ff": 10_240, "context": 2_048 });
+        let untied = json!({ "untied": true });
+        let counted = [
+            ("roberta-base", with(base(512), "roberta", Value::Null), 50_265, 124_697_433),
+            ("xlm-roberta-base", with(base(512), "roberta", Value::Null), 250_002, 278_295_186),
+            (
+                "distilbert-base-uncased",
+                with(base(512), "distilbert", json!({ "layers": 6 })),
+                30_522,
+                66_985_530,
+            ),
+            ("pythia-70m", with(of_512(2_048), "gpt_neox", untied.clone()), 50_304, 70_426_624),
+            ("phi-2", with(phi, "phi", untied), 51_200, 2_779_683_840),
+            // transformers counts its two tables of sinusoids and not the bias of the logits.
+            (
+                "opus-mt",
+                with(of_512(2_048), "marian", Value::Null),
+                58_101,
+                74_410_496 - 2 * 512 * 512 + 58_101,
+            ),
+            ("bart-base", with(base(1_024), "bart", json!({ "layers": 6 })), 50_265, 139_420_416),
+            (
+                "mbart-large-cc25",
+                with(
+                    json!({ "d_model": 1_024, "layers": 12, "heads": 16, "d_ff": 4_096, "context": 1_024 }),
+                    "mbart",
+                    Value::Null,
+                ),
+                250_027,
+                610_851_840,
+            ),
+            (
+                "ModernBERT-base",
+                with(base(8_192), "modernbert", json!({ "layers": 22, "d_ff": 1_152 })),
+                50_368,
+                149_655_232,
+            ),
+            ("opt-125m", with(base(2_048), "opt", Value::Null), 50_272, 125_239_296),
+            ("gpt-neo-125M", with(base(2_048), "gpt_neo", Value::Null), 50_257, 125_198_592),
+        ];
+        for (name, model, vocabulary, want) in counted {
+            let model: Model = serde_json::from_value(model).unwrap();
+            let objective = model.family.objectives()[0];
+            let found = parameters(&model, predicts(objective), vocabulary.into());
+            assert_eq!(found as u64, want, "{name}");
+        }
+    }
+
+    /// Oracles: the published sizes of T5 1.1 small, mT5 small, Llama 2 7B, GPT-2 small, Gemma 2B, T5-small, T5-base, and
+    /// BERT-base with both heads. Those of other decoders are compared in the trainer, with their published configurations.
+    #[test]
+    fn models_have_their_published_number_of_parameters() {
+        let base = of(
+            r#"{"family": "gpt2", "d_model": 768, "layers": 12, "heads": 12, "d_ff": 3072, "context": 1024}"#,
+        );
+        let small_t5 =
+            of(r#"{"family": "t5", "d_model": 512, "layers": 6, "heads": 8, "d_ff": 2048, "context": 512}"#);
+        let gemma_2b = of(
+            r#"{"family": "decoder", "d_model": 2048, "layers": 18, "heads": 8, "kv_heads": 1, "d_head": 256,
+                "d_ff": 16384, "context": 8192}"#,
+        );
+        let llama_2_7b = of(
+            r#"{"family": "llama", "d_model": 4096, "layers": 32, "heads": 32, "d_ff": 11008, "context": 4096,
+                "untied": true}"#,
+        );
+        let small_t5_v1_1 =
+            of(r#"{"family": "t5_v1_1", "d_model": 512, "layers": 8, "heads": 6, "d_head": 64, "d_ff": 1024,
+                "context": 512}"#);
+        let published = [
+            (small_t5_v1_1.clone(), Objective::TextToText, 32_128, 76_961_152),
+            (small_t5_v1_1, Objective::TextToText, 250_112, 300_176_768),
+            (llama_2_7b, Objective::CausalLm, 32_000, 6_738_415_616),
+            (base.clone(), Objective::CausalLm, 50_257, 124_439_808),
+            (gemma_2b, Objective::CausalLm, 256_000, 2_506_172_416),
+            (small_t5, Objective::SpanCorruption, 32_128, 60_506_624),
+            (Model { family: Family::T5, ..base.clone() }, Objective::SpanCorruption, 32_128, 222_903_552),
+            (
+                Model { family: Family::Bert, context: 512, ..base },
+                Objective::MaskedLmNextSentence,
+                30_522,
+                110_106_428,
+            ),
+        ];
+        for (model, objective, vocab_size, want) in published {
+            let network = Network { model: &model, predicts: predicts(objective), vocabulary: vocab_size };
+            assert_eq!(network.parameters(), want, "{model:?}");
+        }
+    }
+
+    /// Oracles: the sizes that the model cards state, and of the last model the file that `transformers` wrote.
+    #[test]
+    fn decoders_with_rms_norms_have_their_published_number_of_parameters() {
+        let sizes = |family: &str, [d_model, layers, heads, kv_heads, d_head, d_ff]: [u32; 6]| Model {
+            kv_heads: Some(kv_heads),
+            d_head: Some(d_head),
+            ..of(&format!(
+                r#"{{"family": "{family}", "d_model": {d_model}, "layers": {layers}, "heads": {heads}, "d_ff": {d_ff},
+                    "context": 64}}"#
+            ))
+        };
+        let untied = |model: Model| Model { untied: true, ..model };
+        let biased = r#"{"family": "llama", "d_model": 8, "layers": 2, "heads": 4, "kv_heads": 2, "d_head": 6, "d_ff": 12,
+            "context": 16, "untied": true, "config": {"attention_bias": true, "mlp_bias": true}}"#;
+        let published = [
+            ("Llama 3.2 1B", sizes("llama", [2048, 16, 32, 8, 64, 8192]), 128_256, 1_235_814_400),
+            ("Qwen 2.5 0.5B", sizes("qwen2", [896, 24, 14, 2, 64, 4864]), 151_936, 494_032_768),
+            ("Qwen 3 0.6B", sizes("qwen3", [1024, 28, 16, 8, 128, 3072]), 151_936, 596_049_920),
+            ("Gemma 2 2B", sizes("gemma2", [2304, 26, 8, 4, 256, 9216]), 256_000, 2_614_341_888),
+            ("Gemma 3 1B", sizes("gemma3", [1152, 26, 4, 1, 256, 6912]), 262_144, 999_885_952),
+            ("Phi-3 mini", untied(sizes("phi3", [3072, 32, 32, 32, 96, 8192])), 32_064, 3_821_079_552),
+            ("Mistral 7B", untied(sizes("mistral", [4096, 32, 32, 8, 128, 14336])), 32_000, 7_241_732_096),
+            ("llama_biased", of(biased), 29, 2_408),
+        ];
+        for (name, model, vocabulary, want) in published {
+            let found = parameters(&model, predicts(Objective::CausalLm), vocabulary.into());
+            assert_eq!(found as u64, want, "{name}");
+        }
+    }
+
+    /// Oracle: by hand. One window of the byte vocabulary takes 4·(64·64 + 64·259 + 2·64²) bytes at the least.
+    #[test]
+    fn windows_at_once_follow_the_memory_and_are_never_none() {
+        let model =
+            of(r#"{"family": "gpt2", "d_model": 64, "layers": 1, "heads": 2, "d_ff": 64, "context": 64}"#);
+        let window = 4 * (4_096 + 64 * 259 + 8_192);
+        let fixed = 16 * of_bytes(&model).parameters() as u64;
+        let within = |free: u64| of_bytes(&model).windows_at_once(free, 2);
+        let enough_for = |rows: u64| 2 * (fixed + 2 * 16 * window * rows);
+        for rows in [1, 2, 4, 8, 16, 32] {
+            assert_eq!(u64::from(within(enough_for(rows))), rows);
+            assert_eq!(u64::from(within(enough_for(rows) - 2)), (rows / 2).max(1));
+        }
+        assert_eq!([within(0), within(u64::MAX)], [1, 32]);
+    }
+
+    /// Oracle: by hand, with the byte vocabulary's 259 rows of 64 in the table.
+    #[test]
+    fn frozen_weights_need_no_gradients_and_no_moments() {
+        let model = |more: Value| {
+            let mut model =
+                json!({ "family": "gpt2", "d_model": 64, "layers": 4, "heads": 2, "d_ff": 64, "context": 8 });
+            model.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+            let model: Model = serde_json::from_value(model).unwrap();
+            let network = of_bytes(&model);
+            network.least_training_bytes(0) as f64 / network.parameters() as f64
+        };
+        let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["c_attn"] } });
+        assert_eq!(model(json!({})), 16.0);
+        assert_eq!(model(json!({ "trainable": lora })), 4.0);
+        assert_eq!(model(json!({ "trainable": lora, "initial": { "checkpoint": "a" } })), 2.0);
+        let parameters = of_bytes(&of(
+            r#"{"family": "gpt2", "d_model": 64, "layers": 4, "heads": 2, "d_ff": 64, "context": 8}"#,
+        ))
+        .parameters() as f64;
+        let last = (parameters - 259.0 * 64.0) / 4.0;
+        let found = model(json!({ "trainable": { "last_layers": 1 } }));
+        assert!((found - (4.0 + 12.0 * last / parameters)).abs() < 1e-3, "{found}");
+    }
+
+    /// Oracle: by hand, for one layer of 2 on 3 tokens of width 5: 259·5 + (15·2 + 2) + (2·259 + 259).
+    #[test]
+    fn feed_forward_models_have_the_parameters_of_their_layers() {
+        let model =
+            of(r#"{"family": "feed_forward", "d_model": 5, "layers": 1, "heads": 1, "d_ff": 2, "context": 9,
+                "history": 3}"#);
+        assert_eq!(of_bytes(&model).parameters(), 1_295 + 32 + 777);
+    }
+}

@@ -1,0 +1,37 @@
+//! What `plan.json` and `sweep.json` say, from text to a valid [`Plan`].
+
+mod canonical;
+mod clipping;
+mod consistent;
+mod data;
+mod family;
+mod made_from;
+mod memory;
+mod model;
+mod parameters;
+mod performance;
+mod plan;
+mod plan_file;
+mod privacy;
+pub mod schema;
+mod sweep;
+mod tokenizer;
+mod training;
+
+pub(crate) use canonical::sha256_hex;
+pub use clipping::{Adaptive, Automatic, Clipping};
+pub use data::{Data, Evaluation, LabelHistogram, Source, Visibility};
+pub use family::Family;
+pub use made_from::MadeFrom;
+pub(crate) use memory::Network;
+pub use model::{Initial, Lora, Model, Trainable};
+pub use performance::{Device, Performance, Precision};
+pub use plan::Plan;
+pub use plan_file::{PlanFile, VERSION};
+pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
+pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
+pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
+pub use training::{
+    Adafactor, AdamW, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn, LearningRate, Objective,
+    Optimizer, Sgd, Side, Training,
+};

@@ -1,0 +1,140 @@
+//! How many parameters a model has.
+
+use crate::{Family, Model, Objective};
+
+/// What a model predicts.
+#[derive(Clone, Copy)]
+pub(crate) struct Predicts {
+    pub objective: Objective,
+    /// Number of labels; 0 if tokens are predicted.
+    pub labels: f64,
+}
+
+/// Number of parameters of a model with a vocabulary of this size, exact up to 2^53. Floats take less code in a browser than
+/// integers that no plan makes overflow.
+pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> f64 {
+    let Predicts { objective, labels } = predicts;
+    // A head for labels takes the place of the one for tokens.
+    let classifies = labels > 0.0;
+    let [d, layers, heads, d_ff, context] =
+        [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(f64::from);
+    // Attention and feed-forward with biases, and two layer norms.
+    let block = (4.0 * d * d + 4.0 * d) + (2.0 * d * d_ff + d_ff + d) + 4.0 * d;
+    let tables = if model.untied && !classifies { 2.0 } else { 1.0 };
+    match model.family {
+        Family::Gpt2 | Family::Opt | Family::GptNeo | Family::GptNeoX | Family::Phi => {
+            layer_norm_decoder(model, predicts, vocabulary, block)
+        }
+        Family::T5 | Family::T5V1_1 => {
+            let (tables, matrices) = if model.family == Family::T5 { (1.0, 2.0) } else { (2.0, 3.0) };
+            // Two attentions and three norms in a decoder's block, one and two in an encoder's.
+            let attention = 4.0 * d * heads * model.d_head.map_or((d / heads).floor(), f64::from);
+            let blocks = layers * (3.0 * attention + 2.0 * matrices * d * d_ff + 5.0 * d);
+            let (buckets, last_norms) = (2.0 * 32.0 * heads, 2.0 * d);
+            tables * vocabulary * d + blocks + buckets + last_norms
+        }
+        Family::Bert | Family::Roberta | Family::DistilBert => bert(model, predicts, vocabulary, block),
+        Family::ModernBert => {
+            let head = if classifies { labels * d + labels } else { vocabulary };
+            vocabulary * d + layers * (4.0 * d * d + 3.0 * d * d_ff + 2.0 * d) + d * d + 2.0 * d + head
+        }
+        Family::Bart | Family::MBart | Family::Marian => {
+            let positions = 2.0 + context.max(model.decoder_context.map_or(context, f64::from));
+            let more = match model.family {
+                // The bias of the logits.
+                Family::Marian => vocabulary,
+                // Positions and norms: after the embeddings, and in mBART after the last block.
+                family => 2.0 * (positions + if family == Family::MBart { 4.0 } else { 2.0 }) * d,
+            };
+            let across = 4.0 * d * d + 6.0 * d;
+            vocabulary * d + more + layers * (2.0 * block + across)
+        }
+        Family::FeedForward => {
+            let mut d_in = d * f64::from(model.history.unwrap_or(1));
+            let mut count = vocabulary * d;
+            for d_out in model.hidden_widths().into_iter().map(f64::from).chain([vocabulary]) {
+                count += d_in * d_out + d_out;
+                d_in = d_out;
+            }
+            count
+        }
+        Family::Decoder
+        | Family::Gemma2
+        | Family::Gemma3
+        | Family::Llama
+        | Family::Mistral
+        | Family::Qwen2
+        | Family::Qwen3
+        | Family::Phi3 => {
+            let head = classifier(objective, labels, d);
+            tables * vocabulary * d + layers * rms_block(model) + d + head
+        }
+    }
+}
+
+/// Parameters of a decoder whose usual block has `block`.
+fn layer_norm_decoder(model: &Model, predicts: Predicts, vocabulary: f64, block: f64) -> f64 {
+    let Predicts { objective, labels } = predicts;
+    let [d, layers, context] = [model.d_model, model.layers, model.context].map(f64::from);
+    // Rows of positions; what a block lacks of the usual vectors; biases of the head for tokens.
+    let (positions, lacking, biases) = match model.family {
+        Family::Opt => (context + 2.0, 0.0, 0.0),
+        Family::GptNeo => (context, 3.0 * d, 0.0),
+        Family::GptNeoX => (0.0, 0.0, 0.0),
+        Family::Phi => (0.0, 2.0 * d, vocabulary),
+        _ => (context, 0.0, 0.0),
+    };
+    let tables = if model.untied && labels == 0.0 { 2.0 } else { 1.0 };
+    let head = if labels > 0.0 { classifier(objective, labels, d) } else { biases };
+    (tables * vocabulary + positions) * d + layers * (block - lacking) + 2.0 * d + head
+}
+
+/// Parameters of an encoder like BERT, whose block has `block`.
+fn bert(model: &Model, predicts: Predicts, vocabulary: f64, block: f64) -> f64 {
+    let Predicts { objective, labels } = predicts;
+    let [d, layers, context] = [model.d_model, model.layers, model.context].map(f64::from);
+    // Classes of tokens, and RoBERTa's positions without a use.
+    let more = match model.family {
+        Family::Bert => 2.0,
+        Family::Roberta => 3.0,
+        _ => 0.0,
+    };
+    let pooler = d * d + d;
+    let head = match objective {
+        Objective::TokenClassification => labels * d + labels,
+        _ if labels > 0.0 => pooler + labels * d + labels,
+        Objective::MaskedLmNextSentence => d * d + 3.0 * d + vocabulary + pooler + 2.0 * d + 2.0,
+        _ => d * d + 3.0 * d + vocabulary,
+    };
+    (vocabulary + context + more) * d + 2.0 * d + layers * block + head
+}
+
+/// Parameters of a block of a decoder with RMS norms.
+fn rms_block(model: &Model) -> f64 {
+    let [d, heads, d_ff] = [model.d_model, model.heads, model.d_ff].map(f64::from);
+    let d_head = model.d_head.map_or((d / heads).floor(), f64::from);
+    let (queries, keys) = (d_head * heads, d_head * model.kv_heads.map_or(heads, f64::from));
+    let mut count = 2.0 * d * (queries + keys) + 3.0 * d * d_ff + 2.0 * d;
+    if model.is_set("attention_bias") {
+        count += queries + 2.0 * keys + d;
+    } else if model.family == Family::Qwen2 {
+        count += queries + 2.0 * keys;
+    }
+    if model.is_set("mlp_bias") {
+        count += 2.0 * d_ff + d;
+    }
+    // A norm after each part, and of each head.
+    if matches!(model.family, Family::Gemma2 | Family::Gemma3) {
+        count += 2.0 * d;
+    }
+    if matches!(model.family, Family::Gemma3 | Family::Qwen3) {
+        count += 2.0 * d_head;
+    }
+    count
+}
+
+/// Parameters of a decoder's head for labels: tags have biases.
+fn classifier(objective: Objective, labels: f64, d: f64) -> f64 {
+    let biases = if objective == Objective::TokenClassification { labels } else { 0.0 };
+    labels * d + biases
+}
