@@ -140,7 +140,7 @@ fn json_lines_declared_to_be_text_are_refused() {
     let error = declared(Format::Text, &path).unwrap_err().to_string();
     assert!(error.contains(".jsonl files are not read as text"), "{error}");
     let lines = file(dir.path(), "lines.json", b"{\"text\": \"a\"}\n");
-    assert_eq!(declared(Format::JsonLines, &lines).unwrap(), ["a"]);
+    assert_eq!(declared(Format::Jsonl, &lines).unwrap(), ["a"]);
     let table = file(dir.path(), "a.csv", b"one record, with a comma\n");
     assert_eq!(declared(Format::Text, &table).unwrap(), ["one record, with a comma"]);
 }

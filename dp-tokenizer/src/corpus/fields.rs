@@ -46,7 +46,7 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
         }
         #[cfg(feature = "parquet")]
         Format::Parquet => super::parquet::column_names(path).map_err(unreadable),
-        Format::JsonLines | Format::Json => {
+        Format::Jsonl | Format::Json => {
             let (mut names, mut line, mut objects) = (Vec::new(), Vec::new(), 0);
             let mut file = open_file(path, &files)?;
             for place in 0..RECORDS {

@@ -260,7 +260,7 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     let is_stdin = path.as_os_str() == STDIN;
     if files.format == Format::Auto && path.is_dir() {
         let texts = Texts::open(path, files).map_err(unreadable)?;
-        return opened(path, Format::JsonLines, Box::new(JsonLines::new(texts)), files);
+        return opened(path, Format::Jsonl, Box::new(JsonLines::new(texts)), files);
     }
     if let Some(reason) = recognize::unreadable_kind(path).filter(|_| !is_stdin) {
         return Err(unreadable(reason));
@@ -278,7 +278,7 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
         #[cfg(feature = "parquet")]
         if format == Format::Parquet {
             let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
-            return opened(path, Format::JsonLines, Box::new(lines), files);
+            return opened(path, Format::Jsonl, Box::new(lines), files);
         }
         let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
         (BufReader::with_capacity(BUFFER_BYTES, files.tracked(file)), by_name)
@@ -303,12 +303,12 @@ fn opened(
         Ok(Box::new(JsonLines::new(table)) as Box<dyn Read + Send>)
     };
     let (format, reader) = match format {
-        Format::Csv => (Format::JsonLines, table(reader, Separator::Comma)?),
-        Format::Tsv => (Format::JsonLines, table(reader, Separator::Tab)?),
+        Format::Csv => (Format::Jsonl, table(reader, Separator::Comma)?),
+        Format::Tsv => (Format::Jsonl, table(reader, Separator::Tab)?),
         Format::Iob => {
             let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
             let sentences: Box<dyn Read + Send> = Box::new(JsonLines::new(Sentences::open(reader, files)));
-            (Format::JsonLines, sentences)
+            (Format::Jsonl, sentences)
         }
         Format::Json => {
             let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
@@ -319,7 +319,7 @@ fn opened(
             let reason = "a table in parquet cannot be read from a stream; name its file".to_owned();
             return Err(CorpusError::Unreadable { path: path.to_owned(), reason });
         }
-        Format::Auto | Format::Text | Format::JsonLines => (format, reader),
+        Format::Auto | Format::Text | Format::Jsonl => (format, reader),
     };
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
     Ok(OpenFile { path: path.to_owned(), format, reader, line: 0, offset: 0 })

@@ -33,6 +33,7 @@ pub use error::CorpusError;
 pub use expand::expand;
 pub use fields::{field_names, has_header_line};
 pub use lines::MAX_LINE_BYTES;
+pub use mechanisms::Format;
 pub use positions::Position;
 #[cfg(not(target_arch = "wasm32"))]
 pub use positions::{LineFiles, SomeRecords};
@@ -57,32 +58,6 @@ impl Record {
     pub fn of_text(text: impl Into<String>) -> Self {
         Self { text: text.into(), user: None, further: Vec::new() }
     }
-}
-
-/// How a file is divided into records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-pub enum Format {
-    /// A folder: each `.txt` file in it, and in the folders below it, is a record. A file, by its name: `.txt` and `.text`, `.jsonl` and `.ndjson`, `.json`, `.csv`, `.tsv`, `.iob` and `.conll`, `.parquet`; each
-    /// but the last may be compressed as `.gz` or `.zst`. Other names do not tell the format and are refused.
-    #[default]
-    Auto,
-    /// Each line that is not blank is a record.
-    Text,
-    /// Each line that is not blank is a JSON object.
-    #[cfg_attr(feature = "cli", value(name = "jsonl"))]
-    JsonLines,
-    /// A JSON array. Each element is a record: an object, or a string, which is the text.
-    Json,
-    /// A table with commas (RFC 4180). Each row is a record, and each column a field.
-    Csv,
-    /// A table with tabs, without quotation marks.
-    Tsv,
-    /// A word and its tag a line, and a blank line after each sentence, which is a record: the text field is the list of
-    /// its words, every other field the list of its tags.
-    Iob,
-    /// A table in Apache Parquet, with the feature `parquet`. Each row is a record, and each column a field.
-    Parquet,
 }
 
 /// How to treat bytes that are not UTF-8.

@@ -116,7 +116,7 @@ mod files {
             let (position, line) = (records.position(), records.line());
             let place = position.file as usize;
             let offset = match &self.kinds[place] {
-                Kind::File(Format::Text | Format::JsonLines) => return Ok(position),
+                Kind::File(Format::Text | Format::Jsonl) => return Ok(position),
                 Kind::File(Format::Parquet) | Kind::Folder(_) => line.saturating_sub(1),
                 // These become JSON lines, which have the numbers of the file's own lines, or of the elements of its array.
                 Kind::File(format) => {
@@ -141,10 +141,10 @@ mod files {
             let path = &self.files.paths[place];
             let unreadable = |reason: String| CorpusError::Unreadable { path: path.clone(), reason };
             let (format, read) = match &self.kinds[place] {
-                Kind::File(format @ (Format::Text | Format::JsonLines)) => {
+                Kind::File(format @ (Format::Text | Format::Jsonl)) => {
                     (*format, line_at(path, position).map_err(|error| error.to_string()))
                 }
-                kind => (Format::JsonLines, row_at(kind, path, position.offset, &self.files)),
+                kind => (Format::Jsonl, row_at(kind, path, position.offset, &self.files)),
             };
             let bytes = read.map_err(unreadable)?;
             let changed = || {

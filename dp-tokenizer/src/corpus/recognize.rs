@@ -28,7 +28,7 @@ const NOT_TEXT: &[&str] = &[
 pub(super) fn format_of(path: &Path, extension: &str, wanted: Format) -> Result<Format, CorpusError> {
     let named = match extension {
         "txt" | "text" => Some(Format::Text),
-        "jsonl" | "ndjson" => Some(Format::JsonLines),
+        "jsonl" | "ndjson" => Some(Format::Jsonl),
         "json" => Some(Format::Json),
         "csv" => Some(Format::Csv),
         "tsv" => Some(Format::Tsv),
@@ -44,7 +44,7 @@ pub(super) fn format_of(path: &Path, extension: &str, wanted: Format) -> Result<
         (Format::Auto, Some(named)) => named,
         (Format::Auto, None) if NOT_TEXT.contains(&extension) => return refused("convert it first"),
         (Format::Auto, None) => return Err(CorpusError::UnnamedFormat { path: path.to_owned() }),
-        (Format::Text, Some(Format::JsonLines | Format::Json | Format::Parquet)) => {
+        (Format::Text, Some(Format::Jsonl | Format::Json | Format::Parquet)) => {
             return refused("leave the format to the name, or declare what it is");
         }
         (wanted, _) => wanted,

@@ -279,7 +279,7 @@ fn emotions(path: &Path) -> Outcome<Vec<String>> {
 /// Paragraphs of novels and messages of a channel, in turn, and messages to measure on.
 fn speech(data: &Path) -> Outcome<Split> {
     let read = |path: &str| -> Outcome<Vec<String>> {
-        let texts = records(&data.join(path), Format::JsonLines)?.into_iter();
+        let texts = records(&data.join(path), Format::Jsonl)?.into_iter();
         let texts = texts.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
         Ok(texts.filter(|text| text.len() > 20).collect())
     };

@@ -240,16 +240,7 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
     let words = (objective == plan::Objective::TokenClassification).then(|| data.text_field.clone());
     let further = words.into_iter().collect();
     Source::Files(corpus::Files {
-        format: match data.format {
-            plan::Format::Auto => corpus::Format::Auto,
-            plan::Format::Text => corpus::Format::Text,
-            plan::Format::Jsonl => corpus::Format::JsonLines,
-            plan::Format::Json => corpus::Format::Json,
-            plan::Format::Parquet => corpus::Format::Parquet,
-            plan::Format::Csv => corpus::Format::Csv,
-            plan::Format::Tsv => corpus::Format::Tsv,
-            plan::Format::Iob => corpus::Format::Iob,
-        },
+        format: data.format,
         text_field: data.text_field.clone(),
         text_is_json: objective == plan::Objective::Chat,
         user_field: data.user_field.clone(),
