@@ -9,6 +9,7 @@ use clap::CommandFactory;
 use serde_json::{Value, json};
 
 use crate::cli::{Accountant, Cli, Command, Run};
+use crate::rounding::{rounded_down, rounded_up};
 use crate::{correlated, search};
 
 /// A line of text, or a JSON object with `--json`.
@@ -119,17 +120,6 @@ fn certified(bounds: Bounds, delta: Delta, method: &str) -> (String, Value) {
         delta.get()
     );
     (text, json!({ "epsilon": bounds, "delta": delta, "method": method, "version": VERSION }))
-}
-
-/// A figure with so many decimals, rounded up: what is shown is still a bound, and still enough noise.
-pub(crate) fn rounded_up(value: f64, decimals: u32) -> String {
-    let scale = 10_u64.pow(decimals) as f64;
-    format!("{:.*}", decimals as usize, (value * scale).ceil() / scale)
-}
-
-fn rounded_down(value: f64, decimals: u32) -> String {
-    let scale = 10_u64.pow(decimals) as f64;
-    format!("{:.*}", decimals as usize, (value * scale).floor() / scale)
 }
 
 fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {

@@ -5,8 +5,8 @@ use accountant::correlated::{Compared, Setting, compare};
 use accountant::{Delta, VERSION, budget};
 use serde_json::{Value, json};
 
-use crate::answer::rounded_up;
 use crate::cli::Command;
+use crate::rounding::rounded_up;
 
 /// Bounds on ε that are at least this close count as meeting.
 const MEETING: f64 = 2e-3;

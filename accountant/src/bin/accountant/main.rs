@@ -3,6 +3,7 @@
 mod answer;
 mod cli;
 mod correlated;
+mod rounding;
 mod sampling;
 mod search;
 

@@ -4,8 +4,8 @@ use accountant::calibrate::{Compute, EpsilonTarget};
 use accountant::{AccountantError, DpEvent, VERSION, budget};
 use serde_json::{Value, json};
 
-use crate::answer::rounded_up;
 use crate::cli::{Command, Goal};
+use crate::rounding::rounded_up;
 use crate::sampling::SamplingArgs;
 
 /// The most steps that are searched.
