@@ -1,5 +1,6 @@
 //! Which crate of the workspace may depend on which.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -7,25 +8,8 @@ use serde_json::Value;
 
 use crate::process::Job;
 
-/// Each member of the workspace, and the members that it may depend on.
-const ALLOWED: [(&str, &[&str]); 13] = [
-    ("accountant", &["cli"]),
-    ("chart", &[]),
-    ("cli", &[]),
-    ("mechanisms", &["accountant"]),
-    ("tokenizer", &[]),
-    ("dp-tokenizer", &["accountant", "mechanisms", "tokenizer", "cli"]),
-    ("plan", &["accountant", "mechanisms"]),
-    ("network", &["mechanisms", "plan"]),
-    (
-        "trainer-native",
-        &["accountant", "mechanisms", "tokenizer", "dp-tokenizer", "plan", "network", "chart", "cli"],
-    ),
-    ("python", &["accountant", "tokenizer", "dp-tokenizer", "plan", "trainer-native"]),
-    ("web", &["accountant", "plan", "dp-tokenizer", "chart"]),
-    ("tests", &["accountant", "mechanisms", "dp-tokenizer", "plan", "trainer-native"]),
-    ("xtask", &[]),
-];
+/// The page whose table of crates says what each may use.
+const TABLE: &str = "ARCHITECTURE.md";
 
 /// The only member that may depend on the tensor library.
 const TENSOR_MEMBER: &str = "network";
@@ -37,23 +21,42 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
         .output()
         .context("reading the workspace's metadata")?;
     let metadata: Value = serde_json::from_str(&text).context("reading the workspace's metadata")?;
-    Ok(faults(&metadata))
+    let page = std::fs::read_to_string(root.join(TABLE)).with_context(|| format!("reading {TABLE}"))?;
+    Ok(faults(&metadata, &allowed(&page)))
+}
+
+/// Each member of the workspace and the members that it may depend on, from the rows of the table.
+fn allowed(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let section = page.split("\n## ").find(|section| section.starts_with("Crates")).unwrap_or_default();
+    let mut allowed = BTreeMap::new();
+    for row in section.lines().filter(|line| line.starts_with("| `")) {
+        let mut cells = row.split('|').skip(1);
+        let (members, used) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        for member in quoted(members) {
+            allowed.insert(member, quoted(used).collect());
+        }
+    }
+    allowed
+}
+
+/// The names in backticks.
+fn quoted(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
 }
 
 /// The forbidden dependencies in the output of `cargo metadata`.
-fn faults(metadata: &Value) -> Vec<String> {
+fn faults(metadata: &Value, allowed: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
     let mut faults = Vec::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let name = package["name"].as_str().unwrap_or_default();
-        let Some((_, allowed)) = ALLOWED.iter().find(|(member, _)| *member == name) else {
-            faults.push(format!("`{name}` has no entry in xtask/src/tidy/dependency_rules.rs; add one"));
+        let Some(may_use) = allowed.get(name) else {
+            faults.push(format!("`{name}` has no row in the table of crates in {TABLE}; add one"));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let used = dependency["name"].as_str().unwrap_or_default();
-            let member = ALLOWED.iter().any(|(other, _)| *other == used);
-            if member && used != name && !allowed.contains(&used) {
-                faults.push(format!("`{name}` depends on `{used}`; allowed: {allowed:?}"));
+            if allowed.contains_key(used) && used != name && !may_use.contains(used) {
+                faults.push(format!("`{name}` depends on `{used}`; {TABLE} allows: {may_use:?}"));
             }
             if used.starts_with("burn") && name != TENSOR_MEMBER {
                 faults.push(format!("`{name}` depends on `{used}`; only `{TENSOR_MEMBER}` may use tensors"));
@@ -68,6 +71,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const PAGE: &str = "# A\n\n## Crates\n\n| crate | may use | content |\n|---|---|---|\n| `accountant` | – | bounds |\n\
+        | `plan` | `accountant` | plans for `network` |\n| `network` | `plan` | models |\n| `tests`, `xtask` | – | tasks |\n\n\
+        ## Other\n\n| `stray` | – | no crate |\n";
+
     fn package(name: &str, uses: &[&str]) -> Value {
         let dependencies: Vec<Value> = uses.iter().map(|used| json!({ "name": used })).collect();
         json!({ "name": name, "dependencies": dependencies })
@@ -75,25 +82,24 @@ mod tests {
 
     #[test]
     fn allowed_dependencies_pass() {
-        let allowed = json!({ "packages": [
+        let metadata = json!({ "packages": [
             package("accountant", &["libm"]),
             package("network", &["plan", "burn-tensor"]),
         ]});
-        assert!(faults(&allowed).is_empty());
+        assert_eq!(faults(&metadata, &allowed(PAGE)), Vec::<String>::new());
     }
 
     #[test]
     fn each_forbidden_dependency_is_named() {
         for (name, used) in [
-            ("accountant", "mechanisms"),
-            ("plan", "dp-tokenizer"),
-            ("web", "trainer-native"),
-            ("trainer-native", "tests"),
+            ("accountant", "plan"),
+            ("plan", "network"),
+            ("network", "tests"),
             ("xtask", "plan"),
-            ("web", "burn-tensor"),
+            ("plan", "burn-tensor"),
             ("stray", "libm"),
         ] {
-            let found = faults(&json!({ "packages": [package(name, &[used])] }));
+            let found = faults(&json!({ "packages": [package(name, &[used])] }), &allowed(PAGE));
             assert_eq!(found.len(), 1, "{name} → {used}: {found:?}");
             assert!(found[0].contains(name));
         }

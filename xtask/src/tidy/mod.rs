@@ -102,7 +102,6 @@ fn check_rust(file: &Path, text: &str) -> Vec<Finding> {
     let mut findings = sizes::file_length(text);
     findings.extend(signatures::tuple_parameters(&source));
     findings.extend(names::empty(&source));
-    findings.extend(names::replaced(file, &source));
     findings.extend(text::leftovers(&source));
     if file.starts_with("accountant/src") || file.starts_with("plan/src") {
         findings.extend(numerics::platform_math(&source));

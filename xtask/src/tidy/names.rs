@@ -1,64 +1,11 @@
 //! Names are the terms of the field, or plain words.
 
-use std::path::Path;
-
 use super::Finding;
 use super::source::{Source, is_word, tokens};
 
 /// Words that do not describe anything.
 const EMPTY_WORDS: [&str; 9] =
     ["utils", "util", "helper", "helpers", "manager", "managers", "sigma2", "misc", "stuff"];
-
-/// A name that only its author understood, and the term of the field that replaced it.
-struct Renamed {
-    /// The part of the tree where the old name is an error. Elsewhere it may be the right term.
-    folder: &'static str,
-    name: &'static str,
-    instead: &'static str,
-}
-
-const fn renamed(folder: &'static str, name: &'static str, instead: &'static str) -> Renamed {
-    Renamed { folder, name, instead }
-}
-
-const RENAMED: [Renamed; 24] = [
-    renamed("web", "Desk", "PlannerState"),
-    renamed("web", "desk", "state"),
-    renamed("web", "aside", "secondary_results"),
-    renamed("web", "inquiry", "followups"),
-    renamed("web", "Errand", "PreviewRequest"),
-    renamed("web", "errand", "request"),
-    renamed("accountant", "Lowered", "DominatingPair"),
-    renamed("accountant", "lowered", "dominating_pair"),
-    renamed("accountant", "ladder", "pld_adaptive"),
-    renamed("accountant", "lattice", "pld_fft"),
-    renamed("accountant", "straight", "inversion"),
-    renamed("accountant", "bent", "inversion"),
-    renamed("accountant", "strain", "panel_growth"),
-    renamed("accountant", "promise", "convert"),
-    renamed("accountant", "coin", "truncation_mixture"),
-    renamed("dp-tokenizer", "settle", "flush"),
-    renamed("dp-tokenizer", "tape", "spill_buffer"),
-    renamed("trainer-native", "TiedHead", "LmHead"),
-    renamed("trainer-native", "Sight", "AttentionMask"),
-    renamed("trainer-native", "sight", "mask"),
-    renamed("trainer-native", "votes", "unclipped_count"),
-    renamed("trainer-native", "Descent", "OptimizerGradient"),
-    renamed("trainer-native", "Charging", "ChargeSchedule"),
-    renamed("trainer-native", "heed", "check_interrupt"),
-];
-
-/// Names defined in a file are not those that have been replaced.
-pub fn replaced(file: &Path, source: &Source) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for Definition { line, name, .. } in definitions(source) {
-        let found = RENAMED.iter().find(|renamed| renamed.name == name && file.starts_with(renamed.folder));
-        if let Some(renamed) = found {
-            findings.push(Finding::new(line, format!("`{name}`: use `{}`", renamed.instead)));
-        }
-    }
-    findings
-}
 
 /// A name where it is defined.
 struct Definition<'a> {
@@ -120,20 +67,4 @@ fn words(name: &str) -> Vec<String> {
         snake.push(c);
     }
     snake.split(['_', '-']).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn replaced_names_are_found_where_they_are_defined_in_their_folder() {
-        let source = Source::new("struct Desk { desk: u8 }\nfn f() { let ladder = desk(1); }");
-        let lines = |file: &str| -> Vec<usize> {
-            replaced(Path::new(file), &source).iter().map(|finding| finding.line).collect()
-        };
-        assert_eq!(lines("web/src/a.rs"), [1, 1]);
-        assert_eq!(lines("accountant/src/a.rs"), [2]);
-        assert_eq!(lines("chart/src/a.rs"), [0; 0]);
-    }
 }
