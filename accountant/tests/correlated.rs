@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use accountant::calibrate::EpsilonTarget;
-use accountant::correlated::{Family, Participation, Setting, Strategy, compare};
+use accountant::correlated::{Family, Participation, Strategy, TrainingRun, compare};
 use accountant::{Delta, DpEvent, NeighboringRelation, epsilon};
 
 const RELATION: NeighboringRelation = NeighboringRelation::AddOrRemoveOne;
@@ -131,9 +131,9 @@ fn cyclic_poisson_sampling_costs_as_much_as_its_rounds() {
 
 #[test]
 fn correlation_pays_at_a_large_epsilon_and_amplification_at_a_small_one() {
-    let setting = Setting { units: 6000, expected_batch_size: 256, steps: 150 };
+    let run = TrainingRun { units: 6000, expected_batch_size: 256, steps: 150 };
     let noise = |most: f64, family| {
-        let rows = compare(setting, &target(most)).unwrap();
+        let rows = compare(run, &target(most)).unwrap();
         let row = rows.iter().find(|row| row.family == family).unwrap();
         // The mechanism with its noise meets the target again.
         assert!(row.epsilon.upper <= most && row.epsilon.upper > 0.999 * most, "{row:?}");
@@ -162,6 +162,6 @@ fn what_is_out_of_range_is_refused() {
         assert!(strategy.epsilon(participation, 1.0, target(1.0).delta, RELATION).is_err());
         assert!(strategy.noise_multiplier(participation, &target(1.0)).is_err(), "{participation:?}");
     }
-    let setting = Setting { units: 10, expected_batch_size: 11, steps: 5 };
-    assert!(compare(setting, &target(1.0)).is_err());
+    let run = TrainingRun { units: 10, expected_batch_size: 11, steps: 5 };
+    assert!(compare(run, &target(1.0)).is_err());
 }

@@ -13,10 +13,10 @@ use accountant::{
 };
 
 /// An event, given its noise.
-type Kind = fn(f64) -> DpEvent;
+type EventOf = fn(f64) -> DpEvent;
 
 /// One of every kind.
-fn events() -> Vec<(&'static str, Kind)> {
+fn events() -> Vec<(&'static str, EventOf)> {
     vec![
         ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
         ("poisson", |noise_multiplier| steps(poisson(noise_multiplier), 200)),
@@ -90,7 +90,7 @@ fn steps(step: DpEvent, count: u64) -> DpEvent {
 }
 
 type Answer = Result<Bounds, AccountantError>;
-type Question = fn(Kind, NeighboringRelation) -> Answer;
+type Question = fn(EventOf, NeighboringRelation) -> Answer;
 
 fn at() -> Delta {
     Delta::new(1e-6).unwrap()

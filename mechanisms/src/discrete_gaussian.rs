@@ -31,7 +31,7 @@ pub struct DiscreteGaussian {
 
 impl DiscreteGaussian {
     /// Largest σ: the squares of a draw must fit in 128 bits.
-    pub const MAX_SIGMA: u64 = 1 << 48;
+    const MAX_SIGMA: u64 = 1 << 48;
 
     /// Accepts 1 ≤ `sigma` ≤ 2⁴⁸.
     ///

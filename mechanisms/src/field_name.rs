@@ -1,8 +1,8 @@
 //! Names of the fields of records, which plans publish.
 
 /// Characters of the longest name, and its words.
-const MOST_CHARACTERS: usize = 64;
-const MOST_WORDS: usize = 8;
+const MAX_CHARACTERS: usize = 64;
+const MAX_WORDS: usize = 8;
 
 /// Whether a text can be the name of a field. A longer one may be a cell of a record.
 ///
@@ -14,7 +14,7 @@ const MOST_WORDS: usize = 8;
 #[must_use]
 pub fn is_field_name(text: &str) -> bool {
     let words = text.split_whitespace().count();
-    (1..=MOST_WORDS).contains(&words)
-        && text.chars().count() <= MOST_CHARACTERS
+    (1..=MAX_WORDS).contains(&words)
+        && text.chars().count() <= MAX_CHARACTERS
         && !text.chars().any(char::is_control)
 }

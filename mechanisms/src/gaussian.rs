@@ -5,7 +5,7 @@
 //! specifies them exactly, so native code and WASM agree to the last bit, and the loops vectorise.
 //!
 //! # Precision
-//! The radius uses 52 uniform bits, so |z| ≤ 8.58 (mass beyond: 1e-17); the f32 fill rounds the f64 values. These numbers
+//! The radius uses 52 uniform bits, so |z| ≤ 8.58 (mass beyond: 1e-17); the result is rounded to f32. These numbers
 //! are not exactly Gaussian, and their low bits show it. Noise that protects is a [`crate::RoundedGaussian`].
 
 use crate::Stream;
@@ -27,15 +27,6 @@ impl Stream {
     /// assert!(noise.iter().all(|z| z.abs() < 2.0 * 8.6));
     /// ```
     pub fn fill_gaussian_f32(&mut self, out: &mut [f32], std: f64) {
-        self.for_gaussian_blocks(out, std, |slot, value| *slot = value as f32);
-    }
-
-    /// Fills `out` with independent N(0, `std`²) numbers; see [`Stream::fill_gaussian_f32`].
-    pub fn fill_gaussian_f64(&mut self, out: &mut [f64], std: f64) {
-        self.for_gaussian_blocks(out, std, |slot, value| *slot = value);
-    }
-
-    fn for_gaussian_blocks<T>(&mut self, out: &mut [T], std: f64, put: impl Fn(&mut T, f64)) {
         let std = if std > 0.0 && std.is_finite() { std } else { f64::NAN };
         let mut bits = [0_u64; 2 * PAIRS];
         let mut normals = [0.0_f64; 2 * PAIRS];
@@ -44,7 +35,7 @@ impl Stream {
             self.fill_u64(&mut bits[..used]);
             vectorized(|| box_muller(&bits[..used], &mut normals[..used]));
             for (slot, &normal) in chunk.iter_mut().zip(&normals) {
-                put(slot, normal * std);
+                *slot = (normal * std) as f32;
             }
         }
     }
@@ -190,18 +181,22 @@ mod tests {
         distance * n.sqrt()
     }
 
+    fn drawn(index: u32, count: usize, std: f64) -> Vec<f64> {
+        let mut sample = vec![0.0_f32; count];
+        stream(index).fill_gaussian_f32(&mut sample, std);
+        sample.into_iter().map(f64::from).collect()
+    }
+
     #[test]
     fn fill_is_normal_and_a_wrong_sigma_is_rejected() {
-        let mut sample = vec![0.0; 500_000];
-        stream(1).fill_gaussian_f64(&mut sample, 2.5);
+        let mut sample = drawn(1, 500_000, 2.5);
         assert!(kolmogorov(&mut sample, 2.5) < 2.69);
         assert!(kolmogorov(&mut sample, 2.5 * 1.02) > 2.69, "σ wrong by 2 % must be rejected");
     }
 
     #[test]
     fn the_two_halves_of_a_pair_are_uncorrelated_also_in_their_squares() {
-        let mut sample = vec![0.0; 400_000];
-        stream(2).fill_gaussian_f64(&mut sample, 1.0);
+        let sample = drawn(2, 400_000, 1.0);
         let pairs = (sample.len() / 2) as f64;
         let product: f64 = sample.chunks(2).map(|p| p[0] * p[1]).sum::<f64>() / pairs.sqrt();
         let squares: f64 = sample.chunks(2).map(|p| (p[0] * p[0] - 1.0) * (p[1] * p[1] - 1.0)).sum::<f64>();

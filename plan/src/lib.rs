@@ -31,7 +31,7 @@ mod messages;
 pub use advise::{
     Advice, Candidate, Compute, Cost, MACHINES, Machine, RankCost, RankSpeed, SIZES, Size, Unknown, advise,
 };
-pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, Setting, TokenizerRelease};
+pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting, TokenizerRelease};
 pub use file::schema::{self, reference};
 pub use file::{
     Adafactor, AdamW, Adaptive, AllTrials, Arithmetic, Automatic, BatchPhase, Chat, Clipping, Data, Decay,

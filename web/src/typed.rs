@@ -6,7 +6,7 @@ const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// Which numbers a field takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NumberKind {
     Integer,
     Real,
 }
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 ///
 /// # Errors
 /// A message for the person who typed the text.
-pub(crate) fn typed(text: &str, kind: Kind) -> Result<f64, String> {
+pub(crate) fn typed(text: &str, kind: NumberKind) -> Result<f64, String> {
     let text = text.trim();
     if text.is_empty() {
         return Err("Enter a number such as 256, 4k or 1e-6.".to_owned());
@@ -30,8 +30,10 @@ pub(crate) fn typed(text: &str, kind: Kind) -> Result<f64, String> {
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let number = match read(mantissa) {
         Reading::Decimal(digits) => digits,
-        Reading::Either { thousands, comma: true, .. } if kind == Kind::Integer && factor == 1.0 => thousands,
-        Reading::Either { decimal, comma: false, .. } if kind == Kind::Real => decimal,
+        Reading::Either { thousands, comma: true, .. } if kind == NumberKind::Integer && factor == 1.0 => {
+            thousands
+        }
+        Reading::Either { decimal, comma: false, .. } if kind == NumberKind::Real => decimal,
         Reading::Either { thousands, decimal, .. } => {
             return Err(format!(
                 "“{text}” can mean {thousands} or {decimal}. Enter it without thousands separators."
@@ -45,7 +47,7 @@ pub(crate) fn typed(text: &str, kind: Kind) -> Result<f64, String> {
     if !value.is_finite() || (value == 0.0) != is_zero {
         return Err(format!("“{text}” is too large or too small to be computed with."));
     }
-    if kind == Kind::Integer && !((0.0..=MAX_INTEGER).contains(&value) && value.fract() == 0.0) {
+    if kind == NumberKind::Integer && !((0.0..=MAX_INTEGER).contains(&value) && value.fract() == 0.0) {
         return Err(format!("“{text}” is not a whole number between 0 and {MAX_INTEGER}."));
     }
     Ok(value)
@@ -119,7 +121,7 @@ fn are_groups(text: &str, separator: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Kind::{Integer, Real};
+    use NumberKind::{Integer, Real};
 
     /// What is typed, and what a real and an integer field take; `None` is a refusal.
     const TABLE: &[(&str, Option<f64>, Option<f64>)] = &[

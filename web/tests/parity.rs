@@ -22,14 +22,14 @@ const VECTORS: &str = include_str!("vectors.json");
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Vectors {
-    events: Vec<Setting>,
+    events: Vec<EventBounds>,
     plans: Vec<PlanBounds>,
     exchanges: Vec<Exchange>,
 }
 
 /// ε of one event, its ends as bits.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Setting {
+struct EventBounds {
     event: DpEvent,
     delta: f64,
     relation: NeighboringRelation,
@@ -84,9 +84,9 @@ fn the_worker_answers_as_the_native_build_does() {
     }
 }
 
-fn setting(event: DpEvent, delta: f64, relation: NeighboringRelation) -> Setting {
+fn setting(event: DpEvent, delta: f64, relation: NeighboringRelation) -> EventBounds {
     let Bounds { lower, upper } = accountant::epsilon(&event, Delta::new(delta).unwrap(), relation).unwrap();
-    Setting { event, delta, relation, lower_bits: bits(lower), upper_bits: bits(upper) }
+    EventBounds { event, delta, relation, lower_bits: bits(lower), upper_bits: bits(upper) }
 }
 
 /// What the page shows for a plan; `None` if it is refused.
@@ -118,7 +118,7 @@ mod native {
         SolveRequest, Stage, Task, Variation,
     };
 
-    use super::{Exchange, PlanBounds, Setting, VECTORS, Vectors, bits, setting, shown_bounds};
+    use super::{EventBounds, Exchange, PlanBounds, VECTORS, Vectors, bits, setting, shown_bounds};
 
     #[test]
     fn the_vectors_are_those_this_build_would_write() {
@@ -135,7 +135,7 @@ mod native {
         }
     }
 
-    fn settings() -> Vec<Setting> {
+    fn settings() -> Vec<EventBounds> {
         let steps = |q: f64, noise: f64, count: u64| DpEvent::SelfComposed {
             event: Box::new(DpEvent::PoissonSampledGaussian {
                 sampling_probability: q,

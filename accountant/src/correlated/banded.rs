@@ -3,10 +3,10 @@
 //! The search is only about utility: ε is computed for whatever it finds.
 
 /// Most evaluations of the error in a search.
-const MOST_EVALUATIONS: usize = 400;
+const MAX_EVALUATIONS: usize = 400;
 
 /// Multiplications that a search may take: about a tenth of a second.
-const MOST_WORK: usize = 100_000_000;
+const MAX_WORK: usize = 100_000_000;
 
 /// Corrections that the quasi-Newton method remembers.
 const MEMORY: usize = 10;
@@ -37,7 +37,7 @@ fn square_root(bands: usize) -> Vec<f64> {
 /// Coefficients of norm 1 whose prefix sums have the least mean squared error, by L-BFGS from the square root (Nocedal & Wright 2006,
 /// *Numerical Optimization*, Algorithm 7.4).
 pub(super) fn least_error(steps: usize, bands: usize) -> Vec<f64> {
-    let evaluations = (MOST_WORK / (2 * steps * bands + 1)).min(MOST_EVALUATIONS);
+    let evaluations = (MAX_WORK / (2 * steps * bands + 1)).min(MAX_EVALUATIONS);
     let mut at = normalized(square_root(bands));
     let (mut error, mut slope) = log_error(steps, &at);
     let mut corrections: Vec<Correction> = Vec::new();

@@ -8,7 +8,7 @@ use crate::{AccountantError, Bounds, Result};
 
 /// A training run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct TrainingRun {
     /// Units in the data set.
     pub units: u64,
     /// Expected batch size, at most `units`.
@@ -89,10 +89,10 @@ pub struct Compared {
 ///
 /// ```
 /// use accountant::calibrate::EpsilonTarget;
-/// use accountant::correlated::{Family, Setting, compare};
+/// use accountant::correlated::{Family, TrainingRun, compare};
 /// use accountant::{Delta, NeighboringRelation::AddOrRemoveOne};
 /// let target = EpsilonTarget { epsilon: 8.0, delta: Delta::new(1e-6)?, relation: AddOrRemoveOne };
-/// let rows = compare(Setting { units: 6000, expected_batch_size: 256, steps: 150 }, &target)?;
+/// let rows = compare(TrainingRun { units: 6000, expected_batch_size: 256, steps: 150 }, &target)?;
 /// assert_eq!(rows[0].family, Family::Independent);
 /// // One band is DP-SGD, so that the best number of bands has at most its error.
 /// assert!(rows[1].equivalent_noise_multiplier <= rows[0].noise_multiplier * 1.000_01);
@@ -101,9 +101,9 @@ pub struct Compared {
 /// ```
 ///
 /// # Errors
-/// A setting that is out of range; as [`EpsilonTarget::noise_multiplier`].
-pub fn compare(setting: Setting, target: &EpsilonTarget) -> Result<Vec<Compared>> {
-    let Setting { units, expected_batch_size: batch, steps } = setting;
+/// A run that is out of range; as [`EpsilonTarget::noise_multiplier`].
+pub fn compare(run: TrainingRun, target: &EpsilonTarget) -> Result<Vec<Compared>> {
+    let TrainingRun { units, expected_batch_size: batch, steps } = run;
     let independent = Strategy::independent(steps)?;
     if !(1..=units).contains(&batch) {
         let allowed = "a whole number from 1 to the number of units";
@@ -157,11 +157,11 @@ pub fn compare(setting: Setting, target: &EpsilonTarget) -> Result<Vec<Compared>
 }
 
 /// The most bands that are tried: a trainer keeps or draws again as many vectors of the model's size.
-const MOST_BANDS: u64 = 1024;
+const MAX_BANDS: u64 = 1024;
 
 /// 1, 2, 3, 4, 6, 8, 12, … up to `most`, and `most`.
 fn bands_up_to(most: u64) -> Vec<u64> {
-    let most = most.min(MOST_BANDS);
+    let most = most.min(MAX_BANDS);
     let powers = core::iter::successors(Some(1_u64), |bands| bands.checked_mul(2));
     let mut all: Vec<u64> = powers
         .take_while(|bands| *bands < most)

@@ -13,13 +13,13 @@
 mod banded;
 mod compare;
 
-pub use compare::{Compared, Family, Setting, compare};
+pub use compare::{Compared, Family, TrainingRun, compare};
 
 use crate::calibrate::EpsilonTarget;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result, epsilon};
 
 /// The most steps of a strategy.
-pub const MOST_STEPS: u64 = 100_000;
+pub const MAX_STEPS: u64 = 100_000;
 
 /// When a unit may take part.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Strategy {
     /// Independent noise, C = I.
     ///
     /// # Errors
-    /// Fewer than one step, or more than [`MOST_STEPS`].
+    /// Fewer than one step, or more than [`MAX_STEPS`].
     ///
     /// ```
     /// let independent = accountant::correlated::Strategy::independent(1000)?;
@@ -339,7 +339,7 @@ fn rounding(steps: u64, terms: u64) -> f64 {
 }
 
 fn check_steps(steps: u64) -> Result<()> {
-    if (1..=MOST_STEPS).contains(&steps) {
+    if (1..=MAX_STEPS).contains(&steps) {
         Ok(())
     } else {
         Err(AccountantError::out_of_range("steps", steps as f64, "1 to 100000 for correlated noise"))

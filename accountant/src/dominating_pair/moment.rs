@@ -22,7 +22,7 @@ use crate::numeric::{binomial, legendre};
 pub(crate) const FOLLOWED: f64 = 9.8;
 
 /// A moment that needs more nodes is not computed: no bound is best at such an order.
-const MOST_NODES: f64 = 1e6;
+const MAX_NODES: f64 = 1e6;
 
 /// Nodes that a search for the best order may spend on one.
 const CHEAP_NODES: f64 = 2e4;
@@ -122,7 +122,7 @@ pub(crate) fn points(
 
 /// log A(s) of one use of `pair`, s real. Relative accuracy about 1e-13 also where A is close to 1.
 pub(crate) fn log_moment(pair: &MixturePair, s: f64) -> f64 {
-    log_moment_within(pair, s, MOST_NODES)
+    log_moment_within(pair, s, MAX_NODES)
 }
 
 /// [`log_moment`], or +∞ where it needs more than `most` nodes.
@@ -207,7 +207,7 @@ impl Sum {
 
 /// K(t) = log E_P[e^{tL}] of the whole composition, t real.
 pub(crate) fn cumulant(pair: &DominatingPair, t: f64) -> f64 {
-    cumulant_within(pair, t, MOST_NODES)
+    cumulant_within(pair, t, MAX_NODES)
 }
 
 /// [`cumulant`] where it is cheap, +∞ elsewhere: for a search that rarely ends at such an order.

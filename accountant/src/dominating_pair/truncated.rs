@@ -24,7 +24,7 @@ use crate::{AccountantError, NeighboringRelation, Result};
 const EVENT: &str = "truncated_poisson_sampled_gaussian";
 
 /// A batch that is nearly always truncated is no Poisson batch, and the probability of one that is not would lose its digits.
-const MOST_FULL: f64 = 0.99;
+const MAX_FULL: f64 = 0.99;
 
 /// One step.
 pub(super) struct TruncatedPoisson {
@@ -105,7 +105,7 @@ impl Mechanism for TruncatedPoisson {
             let sampling_probability = probabilities.kept;
             return Poisson { sampling_probability, noise_multiplier }.add_to(builder, count);
         }
-        if probabilities.full.is_nan() || probabilities.full >= MOST_FULL {
+        if probabilities.full.is_nan() || probabilities.full >= MAX_FULL {
             let allowed = "so large that batches are filled less than 99 times out of 100";
             return Err(AccountantError::out_of_range("largest_batch", largest_batch as f64, allowed));
         }

@@ -186,30 +186,30 @@ pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Resul
     let composition = pair.composition();
     let narrow = stages::narrow(&composition, target);
     let problem = Problem::new(pair, target, floor);
-    let mut search = Search { narrow, floor, known: None, declined: None };
+    let mut best = BestBounds { narrow, floor, known: None, declined: None };
     for stage in stages::of(&composition, target) {
         if !(stage.when)(&problem) {
             continue;
         }
-        search.run(stage, &problem)?;
-        if search.is_done() {
+        best.run(stage, &problem)?;
+        if best.is_done() {
             break;
         }
     }
-    search.known.ok_or(search.declined.unwrap_or(NO_ENGINE))
+    best.known.ok_or(best.declined.unwrap_or(NO_ENGINE))
 }
 
 const NO_ENGINE: AccountantError = AccountantError::NotConverged { what: "no engine applies to the event" };
 
 /// What the engines have proved so far.
-struct Search {
+struct BestBounds {
     narrow: f64,
     floor: f64,
     known: Option<Bounds>,
     declined: Option<AccountantError>,
 }
 
-impl Search {
+impl BestBounds {
     fn run(&mut self, stage: &Stage, problem: &Problem<'_>) -> Result<()> {
         let cut = match stage.support {
             Support::Whole => None,

@@ -13,7 +13,7 @@ use crate::{AccountantError, Bounds, Result};
 pub(super) struct TruncationCounts;
 
 /// The most compositions that the counts may lead to.
-const MOST_TERMS: usize = 400;
+const MAX_TERMS: usize = 400;
 
 /// The part of δ that the counts left out may amount to.
 const LEFT_OUT: f64 = 1e-6;
@@ -51,7 +51,7 @@ impl Terms {
         let mut out = Self { terms: vec![Term { probability: 1.0, pair: rest }], rest: 0.0 };
         for (step, count) in &steps {
             let counts = Counts::new(step.probability, *count, tail / steps.len() as f64)?;
-            if counts.likely.len() * out.terms.len() > MOST_TERMS {
+            if counts.likely.len() * out.terms.len() > MAX_TERMS {
                 return None;
             }
             out.terms = out.terms.iter().flat_map(|term| term.with(step, *count, &counts.likely)).collect();
@@ -159,6 +159,6 @@ impl Counts {
 
     fn add(&mut self, k: f64, probability: f64) -> Option<()> {
         self.likely.push((k as u64, probability));
-        (self.likely.len() <= MOST_TERMS).then_some(())
+        (self.likely.len() <= MAX_TERMS).then_some(())
     }
 }

@@ -20,9 +20,9 @@ pub fn noise_multiplier(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    let search = Search::new(&epsilon, &delta, relation, event_for)?;
-    let found = search.target.noise_multiplier(|noise| search.events.event(&[noise]));
-    search.events.found(found)
+    let calibration = Calibration::new(&epsilon, &delta, relation, event_for)?;
+    let found = calibration.target.noise_multiplier(|noise| calibration.events.event(&[noise]));
+    calibration.events.found(found)
 }
 
 /// The largest number of steps, up to `most`, whose certified ε at `delta` is at most `epsilon`.
@@ -38,7 +38,7 @@ pub fn steps(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    Search::new(&epsilon, &delta, relation, event_for)?
+    Calibration::new(&epsilon, &delta, relation, event_for)?
         .count("most", &most, |target, most, event| target.steps(most, event))
 }
 
@@ -55,7 +55,7 @@ pub fn batch_size(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    Search::new(&epsilon, &delta, relation, event_for)?
+    Calibration::new(&epsilon, &delta, relation, event_for)?
         .count("units", &units, |target, units, event| target.batch_size(units, event))
 }
 
@@ -72,7 +72,7 @@ pub fn smallest_batch_size(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<f64, JsValue> {
-    Search::new(&epsilon, &delta, relation, event_for)?
+    Calibration::new(&epsilon, &delta, relation, event_for)?
         .count("units", &units, |target, units, event| target.smallest_batch_size(units, event))
 }
 
@@ -91,16 +91,16 @@ pub fn noise_batch_ratio(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    let search = Search::new(&epsilon, &delta, relation, event_for)?;
+    let calibration = Calibration::new(&epsilon, &delta, relation, event_for)?;
     let compute = match (read::field(&compute, "steps")?, read::field(&compute, "examples")?) {
         (Some(steps), None) => Compute::Steps(steps),
         (None, Some(examples)) => Compute::Examples(examples),
         _ => return Err(type_error("compute: give { steps } or { examples }, one of them")),
     };
     let (units, slack) = (read::whole("units", &units)?, read::number("slack", &slack)?);
-    let event = |batch, steps, noise| search.events.event(&[batch as f64, steps as f64, noise]);
-    let found = search.target.noise_batch_ratio(units, compute, slack, event);
-    object(&search.events.found(found)?)
+    let event = |batch, steps, noise| calibration.events.event(&[batch as f64, steps as f64, noise]);
+    let found = calibration.target.noise_batch_ratio(units, compute, slack, event);
+    object(&calibration.events.found(found)?)
 }
 
 /// Noise for stages that share a budget: `shares` of the squared μ, and together at most `epsilon` at `delta`.
@@ -116,15 +116,15 @@ pub fn split_budget(
     event_for: JsValue,
     #[wasm_bindgen(unchecked_optional_param_type = "Relation")] relation: JsValue,
 ) -> Result<JsValue, JsValue> {
-    let search = Search::new(&epsilon, &delta, relation, event_for)?;
+    let calibration = Calibration::new(&epsilon, &delta, relation, event_for)?;
     let shares = read::numbers("shares", shares)?;
-    let event = |stage, noise| search.events.event(&[stage as f64, noise]);
-    let found = budget::split(&search.target, &shares, event);
-    object(&search.events.found(found)?)
+    let event = |stage, noise| calibration.events.event(&[stage as f64, noise]);
+    let found = budget::split(&calibration.target, &shares, event);
+    object(&calibration.events.found(found)?)
 }
 
 /// A target, and the events that a function of JavaScript makes.
-struct Search {
+struct Calibration {
     target: EpsilonTarget,
     events: EventFor,
 }
@@ -132,7 +132,7 @@ struct Search {
 /// The event of a whole number.
 type EventOf<'a> = &'a dyn Fn(u64) -> DpEvent;
 
-impl Search {
+impl Calibration {
     fn new(
         epsilon: &JsValue,
         delta: &JsValue,

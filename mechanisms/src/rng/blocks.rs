@@ -13,7 +13,7 @@ pub const BLOCK: usize = 8;
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646E, 0x7962_2D32, 0x6B20_6574];
 
 /// As many lanes as the widest vectors have.
-const MOST_LANES: usize = 16;
+const MAX_LANES: usize = 16;
 
 /// Whole blocks of a keystream, from number `first` on.
 pub struct Blocks<'a> {
@@ -60,7 +60,7 @@ impl WithSimd for Blocks<'_> {
 /// Low and high halves of the numbers of the blocks in the lanes.
 #[inline(always)]
 fn counters<S: Simd>(first: u64) -> [S::u32s; 2] {
-    let [mut lows, mut highs] = [[0_u32; MOST_LANES]; 2];
+    let [mut lows, mut highs] = [[0_u32; MAX_LANES]; 2];
     for (lane, (low, high)) in lows.iter_mut().zip(&mut highs).enumerate().take(S::U32_LANES) {
         let counter = first.wrapping_add(lane as u64);
         *low = counter as u32;

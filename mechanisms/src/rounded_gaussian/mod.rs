@@ -6,7 +6,7 @@ mod tail;
 mod tests;
 
 use self::quantile::Quantile;
-use self::tail::{Fixed, LARGEST, MOST_WORDS};
+use self::tail::{Fixed, LARGEST, MAX_WORDS};
 use crate::{MechanismError, Stream, out_of_range};
 
 /// The distribution of round(N(0, `std`²)) on the integers, `std` a positive integer.
@@ -49,7 +49,7 @@ const BLOCK: usize = 1024;
 
 impl RoundedGaussian {
     /// Largest standard deviation.
-    pub const MAX_STD: u64 = 1 << 30;
+    const MAX_STD: u64 = 1 << 30;
 
     /// Accepts 1 ≤ `std` ≤ 2³⁰.
     ///
@@ -165,7 +165,7 @@ struct Uniform {
 impl Uniform {
     /// Whether the number is below Φ̄(numerator/denominator).
     fn is_below_tail(&mut self, numerator: u64, denominator: u64) -> bool {
-        for words in [2, 5, MOST_WORDS] {
+        for words in [2, 5, MAX_WORDS] {
             let tail = tail::upper(numerator, denominator, words);
             let drawn = self.first_words(words);
             if tail.value.moved(tail.error_bits, false).at_least(&drawn.moved(0, true)) {

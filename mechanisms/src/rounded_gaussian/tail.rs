@@ -39,7 +39,7 @@ pub(super) const ONE_BIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 pub(super) const LARGEST: u64 = 16;
 
 /// Most words of fraction that [`upper`] computes.
-pub(super) const MOST_WORDS: usize = DENSITY_AT_0.len();
+pub(super) const MAX_WORDS: usize = DENSITY_AT_0.len();
 
 /// A fixed-point number: words of fraction, lowest first, and one word before the point.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ pub(super) fn upper(numerator: u64, denominator: u64, words: usize) -> Tail {
     let square = x.times(&x);
     let half_square = square.clone().halved(1);
     let error_bits = 26 + (3 * (half_square.0[words] as u32 + 1)).div_ceil(2);
-    let density = Fixed::of_fraction(&DENSITY_AT_0[MOST_WORDS - words..]);
+    let density = Fixed::of_fraction(&DENSITY_AT_0[MAX_WORDS - words..]);
     let mut term = exp_minus(&half_square).times(&density).times(&x);
     let mut sum = Fixed::zero(words);
     let mut odd = 3;
@@ -229,7 +229,7 @@ mod tests {
     /// Φ̄(16) is below 2⁻¹⁸⁹, so the digits of 1/√(2π) are right if the tail there is no larger than its error.
     #[test]
     fn the_constant_and_the_series_leave_nothing_at_the_end_of_the_tail() {
-        let Tail { value: tail, error_bits } = upper(LARGEST, 1, MOST_WORDS);
+        let Tail { value: tail, error_bits } = upper(LARGEST, 1, MAX_WORDS);
         assert!(value(&tail) < 2.0_f64.powi(-189) && value(&tail) > 2.0_f64.powi(-192));
         assert!(error_bits < 640 - 400, "{error_bits}");
     }
@@ -238,14 +238,14 @@ mod tests {
     #[test]
     fn the_tail_is_that_of_libm_and_finer_numbers_stay_within_the_error() {
         for numerator in (0..=1024).step_by(7) {
-            let fine = upper(numerator, 64, MOST_WORDS);
+            let fine = upper(numerator, 64, MAX_WORDS);
             let x = numerator as f64 / 64.0;
             let want = 0.5 * libm::erfc(x / std::f64::consts::SQRT_2);
             // The argument's rounding moves the tail by x² units of the last place.
             assert!((value(&fine.value) / want - 1.0).abs() < 3e-16 * (2.0 + x * x), "{x}");
             for words in [2, 5] {
                 let coarse = upper(numerator, 64, words);
-                let cut = Fixed::of_fraction(&fine.value.fraction()[MOST_WORDS - words..]);
+                let cut = Fixed::of_fraction(&fine.value.fraction()[MAX_WORDS - words..]);
                 assert!(coarse.value.moved(coarse.error_bits, true).at_least(&cut), "{x} {words}");
                 assert!(cut.at_least(&coarse.value.moved(coarse.error_bits, false)), "{x} {words}");
             }

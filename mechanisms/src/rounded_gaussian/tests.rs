@@ -125,7 +125,7 @@ fn tails_are_exact_to_nine_standard_deviations() {
 #[test]
 fn as_many_bits_are_drawn_as_it_takes_to_tell_a_number_from_an_edge() {
     let (numerator, denominator) = (2 * 1_234_567 + 1, 2 * (1 << 20));
-    let edge = tail::upper(numerator, denominator, MOST_WORDS).value;
+    let edge = tail::upper(numerator, denominator, MAX_WORDS).value;
     let highest_first: Vec<u64> = edge.fraction().iter().rev().copied().collect();
     for agreeing in [1, 2, 4, 8] {
         for below in [true, false] {

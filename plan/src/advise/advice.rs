@@ -69,7 +69,7 @@ const WORTHWHILE: f64 = 0.1;
 
 /// Passes over the data beyond which more of them are not proposed. A rule of thumb: with full amplification, more steps add as much
 /// noise as signal.
-const MOST_EPOCHS: f64 = 100.0;
+const MAX_EPOCHS: f64 = 100.0;
 
 /// Fewer units than this are few for private training from random weights. A rule of thumb.
 const FEW_UNITS: u64 = 10_000;
@@ -105,7 +105,7 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
     let target = target(&file)?;
     let affordable = examples(&file, compute);
     // The comparison refuses NaN.
-    let useful = if affordable >= 1.0 { affordable.min(file.data.units as f64 * MOST_EPOCHS) } else { 0.0 };
+    let useful = if affordable >= 1.0 { affordable.min(file.data.units as f64 * MAX_EPOCHS) } else { 0.0 };
     if useful < 1.0 {
         let (given, fix) =
             ("less than one step of one unit with this model", "raise the budget, or choose a smaller model");
@@ -230,7 +230,7 @@ fn reasons(
         ),
     });
     let epochs = steps as f64 * batch as f64 / file.data.units as f64;
-    if affordable > file.data.units as f64 * MOST_EPOCHS {
+    if affordable > file.data.units as f64 * MAX_EPOCHS {
         reasons.push(format!(
             "Passes: {epochs:.0}. The budget pays for more, but they would add as much noise as signal. More data or a larger ε \
              would help; more time does not."

@@ -7,7 +7,7 @@ use crate::messages::refuse;
 use crate::{NoiseMultipliers, Plan, PlanError, PlanFile, Remedy, TokenizerRelease};
 
 /// Largest number of steps of a plan.
-const MOST_STEPS: u64 = 1_000_000_000;
+const MAX_STEPS: u64 = 1_000_000_000;
 
 /// The quantity to find where ε and the noise are both given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,13 +79,14 @@ impl PlanFile {
         }
         set(&mut file, unknown, 1);
         let most = match unknown {
-            Unknown::Steps => MOST_STEPS,
+            Unknown::Steps => MAX_STEPS,
             Unknown::ExpectedBatchSize => file.data.units,
         };
         let plan = Plan::try_from(file.clone())?;
         let release = plan.release(noise.tokenizer);
         let (delta, relation) = (plan.delta(), plan.privacy().relation);
-        let search = Search { plan, release, target: EpsilonTarget { epsilon: target, delta, relation } };
+        let search =
+            FixedNoisePlan { plan, release, target: EpsilonTarget { epsilon: target, delta, relation } };
         let found = search.largest(most, |count, file| set(file, unknown, count))?;
         if found == 0 {
             return Err(search.nothing_fits(self, unknown));
@@ -96,13 +97,13 @@ impl PlanFile {
 }
 
 /// A plan whose noise is given, and its ε.
-struct Search {
+struct FixedNoisePlan {
     plan: Plan,
     release: Option<TokenizerRelease>,
     target: EpsilonTarget,
 }
 
-impl Search {
+impl FixedNoisePlan {
     /// The largest count up to `most` with which the plan stays within ε after `change`.
     fn largest(&self, most: u64, change: impl Fn(u64, &mut PlanFile)) -> Result<u64, PlanError> {
         Ok(self.target.steps(most, |count| self.event(|file| change(count, file)))?)

@@ -7,8 +7,7 @@ use crate::{Evaluation, MadeFrom, Plan, PlanError};
 
 impl Plan {
     /// Whether the plan builds on a file that was made from its own private units.
-    #[must_use]
-    pub fn continues_same_units(&self) -> bool {
+    fn continues_same_units(&self) -> bool {
         let evaluation = self.evaluation().map_or(MadeFrom::PublicText, Evaluation::made_from);
         let declared =
             [self.tokenizer().made_from(), self.model().made_from(), self.data().made_from(), evaluation];

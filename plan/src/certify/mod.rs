@@ -8,4 +8,4 @@ mod summary;
 mod sweep;
 
 pub use certified::{CertifiedPlan, PassPlace, Phase, TokenizerRelease};
-pub use sweep::{CertifiedSweep, Setting};
+pub use sweep::{CertifiedSweep, SweepSetting};

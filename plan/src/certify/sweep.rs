@@ -16,13 +16,13 @@ use crate::{
 };
 
 /// The most settings, and the most published trials.
-const MOST_TRIALS: usize = 1000;
+const MAX_TRIALS: usize = 1000;
 
 /// A sweep whose cost is computed and does not exceed its ε.
 #[derive(Clone, Debug)]
 pub struct CertifiedSweep {
     /// Every combination of values.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<SweepSetting>,
     /// How many trials there are, and which of them are published.
     pub trials: SweepTrials,
     /// The noise multipliers of the vocabulary and of every trial's training steps.
@@ -35,14 +35,14 @@ pub struct CertifiedSweep {
 
 /// One combination of values.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct SweepSetting {
     /// The fields that vary and their values here.
     pub values: Map<String, Value>,
     /// The plan of a trial with this setting.
     pub plan: CertifiedPlan,
 }
 
-impl Setting {
+impl SweepSetting {
     /// The plan file of a trial with this setting.
     #[must_use]
     pub fn plan_file(&self) -> String {
@@ -127,7 +127,7 @@ impl SweepFile {
             return refuse("vary: model.context", given, "one context, whose special tokens it has", fix);
         }
         match self.trials {
-            SweepTrials::All(AllTrials { seeds }) if (1..=MOST_TRIALS as u64).contains(&seeds) => Ok(()),
+            SweepTrials::All(AllTrials { seeds }) if (1..=MAX_TRIALS as u64).contains(&seeds) => Ok(()),
             SweepTrials::All(AllTrials { seeds }) => {
                 let fix = "set the number of runs of each setting";
                 refuse("trials.all.seeds", seeds.to_string(), "1 to 1000", fix)
@@ -142,8 +142,8 @@ impl SweepFile {
         let mut drafts = vec![Draft { values: Map::new(), file, plan: base.clone() }];
         for field in &self.vary.0 {
             field.check()?;
-            if drafts.len() * field.values.len() > MOST_TRIALS {
-                let given = format!("more than {MOST_TRIALS} combinations");
+            if drafts.len() * field.values.len() > MAX_TRIALS {
+                let given = format!("more than {MAX_TRIALS} combinations");
                 return refuse("vary", given, "at most 1000 settings", "give fewer values");
             }
             let combined =
@@ -162,7 +162,7 @@ impl SweepFile {
             SweepTrials::All(AllTrials { seeds }) => drafts.len() as u64 * seeds,
             SweepTrials::Best(_) => 1,
         };
-        if runs <= MOST_TRIALS as u64 {
+        if runs <= MAX_TRIALS as u64 {
             return Ok(drafts);
         }
         let given = format!("{runs} runs of {} settings", drafts.len());
@@ -243,12 +243,12 @@ impl Draft {
         next
     }
 
-    fn certify(mut self, noise: NoiseMultipliers) -> Result<Setting, PlanError> {
+    fn certify(mut self, noise: NoiseMultipliers) -> Result<SweepSetting, PlanError> {
         if let Some(privacy) = self.file["privacy"].as_object_mut() {
             privacy.remove("epsilon");
             privacy.insert("noise_multipliers".to_owned(), json!(noise));
         }
-        Ok(Setting { values: self.values, plan: valid(&self.file)?.certify()? })
+        Ok(SweepSetting { values: self.values, plan: valid(&self.file)?.certify()? })
     }
 }
 

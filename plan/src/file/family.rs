@@ -180,8 +180,7 @@ impl Family {
     }
 
     /// Whether it has an encoder and a decoder.
-    #[must_use]
-    pub fn has_decoder_context(self) -> bool {
+    pub(crate) fn has_decoder_context(self) -> bool {
         matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 
@@ -202,8 +201,7 @@ impl Family {
     }
 
     /// Whether it reads `d_head`.
-    #[must_use]
-    pub fn has_head_width(self) -> bool {
+    pub(crate) fn has_head_width(self) -> bool {
         self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
     }
 

@@ -4,7 +4,7 @@ use super::parameters::{Predicts, parameters};
 use crate::{Family, Initial, Model, Objective, PlanFile, Tokenizer, Trainable};
 
 /// Largest number of windows at once where the plan leaves it out. More are not faster.
-const MOST_AT_ONCE: u32 = 32;
+const MAX_AT_ONCE: u32 = 32;
 
 /// Factor from the lower bound on a window's memory to what it may take, with the records and gradients of all layers.
 const WINDOW_FACTOR: u128 = 16;
@@ -72,7 +72,7 @@ impl<'a> Network<'a> {
         let one = u128::from(workers) * WINDOW_FACTOR * self.least_window_bytes();
         let left = (u128::from(free) / 2).saturating_sub(self.parameter_bytes());
         let fits = |rows: &u32| u128::from(*rows) * one <= left;
-        (0..=MOST_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
+        (0..=MAX_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
     }
 
     /// A lower bound on the bytes of one window's activations.

@@ -67,8 +67,7 @@ pub enum Arithmetic {
 
 impl Arithmetic {
     /// Whether it is the default.
-    #[must_use]
-    pub fn is_fast(&self) -> bool {
+    fn is_fast(&self) -> bool {
         *self == Self::Fast
     }
 }

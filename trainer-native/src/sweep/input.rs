@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plan::{CertifiedSweep, NoiseMultipliers, Plan, PlanError, Setting, SweepFile};
+use plan::{CertifiedSweep, NoiseMultipliers, Plan, PlanError, SweepFile, SweepSetting};
 
 use crate::plan_file;
 use crate::store::files;
@@ -81,7 +81,7 @@ fn refused(path: &Path, error: &PlanError) -> RunError {
 ///
 /// # Errors
 /// [`RunError::Refused`] if a private run or vocabulary made its checkpoint or its tokenizer.
-pub(super) fn trial_text(setting: &Setting, base: &Path) -> Result<CertifiedText, RunError> {
+pub(super) fn trial_text(setting: &SweepSetting, base: &Path) -> Result<CertifiedText, RunError> {
     let text = CertifiedText::of(setting.plan.clone(), setting.plan_file().into_bytes(), base)?;
     match text.lineage.parents().first() {
         None => Ok(text),

@@ -23,7 +23,7 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use plan::{Device, Setting, SweepTrials};
+use plan::{Device, SweepSetting, SweepTrials};
 
 pub use self::certificate::SweepSummary;
 pub use self::verify::verify_sweep;
@@ -120,7 +120,7 @@ impl OpenSweep {
         Ok(())
     }
 
-    fn trial(&self, setting: &Setting, folder: &Path, test_key: Option<u64>) -> Result<Trial, RunError> {
+    fn trial(&self, setting: &SweepSetting, folder: &Path, test_key: Option<u64>) -> Result<Trial, RunError> {
         Ok(Trial {
             text: input::trial_text(setting, &self.input.folder)?,
             base: self.input.folder.clone(),

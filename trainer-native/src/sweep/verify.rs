@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plan::{CertifiedSweep, MadeFrom, Setting, SweepTrials};
+use plan::{CertifiedSweep, MadeFrom, SweepSetting, SweepTrials};
 
 use super::VOCABULARY;
 use super::all::run_folder;
@@ -171,7 +171,7 @@ pub(super) fn findings(
     let mut coverage = Coverage::default();
     let found = match certified.trials {
         SweepTrials::All(trials) => {
-            let mut of = |(place, setting): (usize, &Setting)| {
+            let mut of = |(place, setting): (usize, &SweepSetting)| {
                 let hash = |plan: &str| plan == setting.plan.hash();
                 let runs = (0..trials.seeds).map(|seed| {
                     let name = run_folder(place, seed);

@@ -2,7 +2,7 @@
 //! accountant computes all of them.
 
 use accountant::calibrate::EpsilonTarget;
-use accountant::correlated::{self, Compared, Setting};
+use accountant::correlated::{self, Compared, TrainingRun};
 use accountant::rdp::{self, Conversion};
 use accountant::{
     AccountantError, Bounds, Delta, DpEvent, convert, failure, gaussian_equivalent, group_epsilon, tradeoff,
@@ -76,17 +76,17 @@ pub(super) fn analyze(request: &AnalysisRequest) -> Result<Answer, PlanError> {
 }
 
 /// The most steps for which the comparison takes a second or two.
-const MOST_STEPS: u64 = 20_000;
+const MAX_STEPS: u64 = 20_000;
 
 /// Mechanisms with the ε of the plan's training. `None` unless every step is a Poisson sample of the same size.
 fn correlated(certified: &CertifiedPlan) -> Result<Option<Vec<Compared>>, AccountantError> {
     let plan = certified.plan();
     let relation = plan.privacy().relation;
     let ([phase], Sampling::Poisson) = (certified.phases(), plan.privacy().sampling) else { return Ok(None) };
-    if phase.steps > MOST_STEPS || plan.is_public() {
+    if phase.steps > MAX_STEPS || plan.is_public() {
         return Ok(None);
     }
-    let setting = Setting {
+    let run = TrainingRun {
         units: plan.data().units,
         expected_batch_size: phase.expected_batch_size,
         steps: phase.steps,
@@ -95,7 +95,7 @@ fn correlated(certified: &CertifiedPlan) -> Result<Option<Vec<Compared>>, Accoun
     let step = phase.mechanism.event();
     let training = DpEvent::SelfComposed { event: Box::new(step), count: phase.steps };
     let epsilon = accountant::epsilon(&training, delta, relation)?.upper;
-    correlated::compare(setting, &EpsilonTarget { epsilon, delta, relation }).map(Some)
+    correlated::compare(run, &EpsilonTarget { epsilon, delta, relation }).map(Some)
 }
 
 /// `None` where no bound is proven for the question; the page then shows none.

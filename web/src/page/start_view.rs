@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use plan::{MACHINES, PlanFile, PrivacyUnit, SIZES, Source};
 
 use super::dom::{El, button, el, section};
-use super::field::setting::Number;
+use super::field::plan_field::Number;
 use super::field::{error_box, number_field, select, text_field};
 use super::panels::budget::EPSILON;
 use super::panels::data::{PATH, TEXT_FIELD, UNITS, USER_FIELD, set_source, set_unit};
@@ -15,7 +15,7 @@ use super::{kept, open_expert_view};
 use crate::numbers::{TIMES, approximate, grouped, percent, rounded_up};
 use crate::presets::PRESETS;
 use crate::protocol::{AdviceRequest, Task};
-use crate::typed::{Kind, typed};
+use crate::typed::{NumberKind, typed};
 
 /// What a person asks for besides the plan's own settings.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl Wish {
 
     /// The request for a proposal; `None` while the time is no number.
     pub(super) fn task(&self, plan: &PlanFile) -> Option<Task> {
-        let hours = typed(&self.hours.get(), Kind::Real).ok()?;
+        let hours = typed(&self.hours.get(), NumberKind::Real).ok()?;
         let (machine, size) = (self.machine.get(), self.size.get());
         Some(Task::Advise(AdviceRequest { plan: plan.text(), machine, seconds: hours * 3600.0, size }))
     }
@@ -109,7 +109,7 @@ fn data(state: PlannerState, wish: Wish) -> El {
     let records = move || {
         let note = move || {
             let (records, users) =
-                (typed(&wish.records.get(), Kind::Integer), state.plan.with(|plan| plan.data.units));
+                (typed(&wish.records.get(), NumberKind::Integer), state.plan.with(|plan| plan.data.units));
             match records {
                 Ok(records) if users > 0 => {
                     format!(
@@ -170,7 +170,8 @@ fn compute(wish: Wish) -> El {
 
 /// A number that belongs to the wish and not to the plan.
 fn text_wish(id: &'static str, label: &'static str, text: RwSignal<String>, name: &'static str) -> El {
-    let invalid = move || (!text.get().is_empty()).then(|| typed(&text.get(), Kind::Real).err()).flatten();
+    let invalid =
+        move || (!text.get().is_empty()).then(|| typed(&text.get(), NumberKind::Real).err()).flatten();
     let input = el("input")
         .id(id)
         .attr("type", "text")
@@ -217,7 +218,7 @@ fn proposal(state: PlannerState, wish: Wish) -> El {
         Some(el("div").id("refusal").class("refusal").child(error_box(state, refusal)))
     };
     let no_time = move || {
-        let valid = typed(&wish.hours.get(), Kind::Real).is_ok_and(|hours| hours > 0.0);
+        let valid = typed(&wish.hours.get(), NumberKind::Real).is_ok_and(|hours| hours > 0.0);
         (!valid).then(|| el("p").class("error").child("Enter how many hours training may take."))
     };
     let odds = move || {

@@ -1,7 +1,7 @@
 //! The comparison of independent with correlated noise.
 
 use accountant::calibrate::EpsilonTarget;
-use accountant::correlated::{Compared, Setting, compare};
+use accountant::correlated::{Compared, TrainingRun, compare};
 use accountant::{Delta, VERSION, budget};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) fn answer(command: &Command) -> Result<(String, Value), String> {
             budget::delta_ceiling(*dataset_size)
         ));
     }
-    let setting = Setting { units: *dataset_size, expected_batch_size: *batch_size, steps: *steps };
+    let run = TrainingRun { units: *dataset_size, expected_batch_size: *batch_size, steps: *steps };
     let epochs = *steps as f64 * *batch_size as f64 / *dataset_size as f64;
     let mut lines = vec![
         format!("{steps} steps of {batch_size} out of {dataset_size} units, {epochs:.1} epochs, δ = {:e}", delta.get()),
@@ -34,11 +34,12 @@ pub(crate) fn answer(command: &Command) -> Result<(String, Value), String> {
     let mut answers = Vec::new();
     for &most in epsilon {
         let target = EpsilonTarget { epsilon: most, delta, relation: (*relation).into() };
-        let rows = compare(setting, &target).map_err(|error| error.to_string())?;
+        let rows = compare(run, &target).map_err(|error| error.to_string())?;
         lines.extend(table(most, &rows));
         answers.push(json!({ "epsilon": most, "mechanisms": rows }));
     }
-    let json = json!({ "setting": setting, "epochs": epochs, "delta": delta, "targets": answers, "version": VERSION });
+    let json =
+        json!({ "setting": run, "epochs": epochs, "delta": delta, "targets": answers, "version": VERSION });
     Ok((lines.join("\n"), json))
 }
 

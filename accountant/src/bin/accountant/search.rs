@@ -9,7 +9,7 @@ use crate::rounding::rounded_up;
 use crate::sampling::SamplingArgs;
 
 /// The most steps that are searched.
-const MOST_STEPS: u64 = 1 << 40;
+const MAX_STEPS: u64 = 1 << 40;
 
 /// A line of text and its JSON.
 type Answer = Result<(String, Value), String>;
@@ -55,10 +55,10 @@ fn noise(sampling: &SamplingArgs, steps: u64, goal: &Goal) -> Answer {
 fn largest_steps(sampling: &SamplingArgs, noise_multiplier: f64, goal: &Goal) -> Answer {
     let scheme = sampling.scheme()?;
     let event = |steps| scheme.event(noise_multiplier, steps);
-    let steps = target(sampling, goal)?.steps(MOST_STEPS, event).map_err(text_of)?;
+    let steps = target(sampling, goal)?.steps(MAX_STEPS, event).map_err(text_of)?;
     let text = match steps {
         0 => format!("not even one step meets {goal}"),
-        MOST_STEPS => format!("{steps} steps meet {goal}; more were not tried"),
+        MAX_STEPS => format!("{steps} steps meet {goal}; more were not tried"),
         _ => format!("{steps} steps meet {goal}"),
     };
     Ok((text, found(json!({ "steps": steps }), goal)))

@@ -30,7 +30,7 @@ use upper::UpperLaw;
 const EVENT: &str = "balls_in_bins_gaussian";
 
 /// Beyond this many bins rounding could show.
-const MOST_BINS: u64 = 1 << 30;
+const MAX_BINS: u64 = 1 << 30;
 
 /// P-mass or Q-mass that a law may leave out at either end.
 const TAIL: f64 = 1e-24;
@@ -90,7 +90,7 @@ impl Mechanism for BallsInBins {
         let (view, pair) = (builder.view, &mut builder.pair);
         view.single_unit(EVENT)?;
         let sigma = positive("noise_multiplier", self.noise_multiplier)?;
-        if !(1..=MOST_BINS).contains(&self.bins) {
+        if !(1..=MAX_BINS).contains(&self.bins) {
             return Err(AccountantError::out_of_range("batches", self.bins as f64, "1 to 2^30 an epoch"));
         }
         if self.bins == 1 {
@@ -127,7 +127,7 @@ impl Mechanism for BallsInBins {
 impl BallsInBins {
     /// Whether the epoch has several bins and is in the range of this computation.
     pub(super) fn is_computable(self) -> bool {
-        (2..=MOST_BINS).contains(&self.bins) && (LEAST_NOISE..=MOST_NOISE).contains(&self.noise_multiplier)
+        (2..=MAX_BINS).contains(&self.bins) && (LEAST_NOISE..=MAX_NOISE).contains(&self.noise_multiplier)
     }
 
     /// The discrete pair of one epoch from below.
@@ -144,7 +144,7 @@ fn push(pair: &mut DominatingPair, epoch: OneWay, count: u64) {
 
 /// Where a float holds every factor.
 const LEAST_NOISE: f64 = 0.05;
-const MOST_NOISE: f64 = 1e6;
+const MAX_NOISE: f64 = 1e6;
 
 /// The first grid's step.
 fn first_step(sigma: f64) -> f64 {

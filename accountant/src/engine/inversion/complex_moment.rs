@@ -19,7 +19,7 @@ const FOLLOWED: f64 = 9.5;
 const LARGEST_TURN: f64 = 12.0;
 
 /// Panels a single value may take.
-const MOST_PANELS: u32 = 4000;
+const MAX_PANELS: u32 = 4000;
 
 /// A(s) of one pair. Points of the real line are kept from one value to the next.
 pub(super) struct ComplexMoment<'a> {
@@ -109,7 +109,7 @@ impl RealLine {
             });
             at = next;
             panels += 1;
-            if panels > MOST_PANELS {
+            if panels > MAX_PANELS {
                 return None;
             }
         }
@@ -164,7 +164,7 @@ fn beyond(pair: &MixturePair, s: Complex, leave: f64, right: f64, weight: f64) -
 }
 
 fn panels(from: f64, to: f64, width: f64, mut f: impl FnMut(f64, f64)) {
-    let count = libm::ceil((to - from) / width).clamp(1.0, f64::from(MOST_PANELS));
+    let count = libm::ceil((to - from) / width).clamp(1.0, f64::from(MAX_PANELS));
     let mut index = 0.0;
     while index < count {
         legendre::wide(

@@ -22,7 +22,7 @@ const LOG_TOLERANCE: f64 = -25.3;
 /// Relative difference at which two contours agree.
 const AGREED: f64 = 1e-9;
 
-const MOST_NODES: usize = 700;
+const MAX_NODES: usize = 700;
 
 /// How far terms may exceed their sum, as a logarithm: little if possible.
 const CANCELLED: [f64; 2] = [9.0, 14.0];
@@ -110,7 +110,7 @@ impl Contour {
         let spacing = 2.0 * PI / plan.period * fineness;
         let width = plan.abscissa;
         let (mut nodes, mut total, mut small, mut least) = (Vec::new(), 0.0, 0, f64::INFINITY);
-        while nodes.len() < MOST_NODES && small < 6 {
+        while nodes.len() < MAX_NODES && small < 6 {
             let frequency = nodes.len() as f64 * spacing;
             let radius = libm::hypot(frequency, width);
             let t = Complex::new(plan.abscissa + bend * (radius - width), frequency);

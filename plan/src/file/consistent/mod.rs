@@ -13,7 +13,7 @@ use crate::messages::{refuse, shown};
 use crate::{PlanError, PlanFile};
 
 /// More memory than any machine that this version runs on.
-const MOST_BYTES: u128 = 1 << 40;
+const MAX_BYTES: u128 = 1 << 40;
 
 /// Accepts a file whose fields fit one another.
 pub(crate) fn check(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {
@@ -43,10 +43,10 @@ fn check_name(name: &str) -> Result<(), PlanError> {
 
 fn check_memory(file: &PlanFile) -> Result<(), PlanError> {
     let bytes = Network::of(file).least_training_bytes(file.performance.physical_batch.unwrap_or(1));
-    if bytes <= MOST_BYTES {
+    if bytes <= MAX_BYTES {
         return Ok(());
     }
     let given = format!("training needs at least {} GiB of memory", bytes >> 30);
     let fix = "make d_model, layers, context, vocab_size or performance.physical_batch smaller";
-    refuse("model", given, &format!("at most {} GiB", MOST_BYTES >> 30), fix)
+    refuse("model", given, &format!("at most {} GiB", MAX_BYTES >> 30), fix)
 }

@@ -1,6 +1,6 @@
 //! Input fields. Each edits one setting of the plan, and shows what is wrong with it and how to fix it.
 
-pub(crate) mod setting;
+pub(crate) mod plan_field;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use wasm_bindgen::JsCast;
 use web_sys::KeyboardEvent;
 
 use plan::PrivacyUnit;
-use setting::{Choice, Number, Setting, Text};
+use plan_field::{Choice, Number, PlanField, Text};
 
 use crate::log_scale::{KeyStep, LAST_POSITION, LogScale};
 use crate::page::dom::{Content, El, button, el};
@@ -19,11 +19,11 @@ use crate::page::state::PlannerState;
 use crate::protocol::Refusal;
 use crate::quick_fix::quick_fixes;
 use crate::refusal_text::refusal_text;
-use crate::typed::{Kind, typed};
+use crate::typed::{NumberKind, typed};
 
 /// A text input for a number, with a slider if the number has one.
 pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
-    let Setting { id, label, hint: text, path } = number.setting;
+    let PlanField { id, label, hint: text, path } = number.field;
     // The text while it is being typed; `None` shows the plan's number.
     let draft = RwSignal::new(None::<String>);
     Effect::new(move |_| {
@@ -82,7 +82,7 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
 
 impl Number {
     fn parse(&self, text: &str) -> Result<f64, String> {
-        typed(text, if self.integer { Kind::Integer } else { Kind::Real })
+        typed(text, if self.integer { NumberKind::Integer } else { NumberKind::Real })
     }
 }
 
@@ -233,38 +233,38 @@ pub(crate) fn select(
 
 /// A drop-down list for a [`Choice`].
 pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
-    let Choice { setting, options, read, write } = choice;
-    let id = setting.id;
+    let Choice { field, options, read, write } = choice;
+    let id = field.id;
     let selected = Memo::new(move |_| state.plan.with(read));
     let on_select = move |value: String| {
         state.end_edit();
         state.edit(id, |plan| write(plan, &value));
     };
     let list = select(id, options.iter().copied(), move || selected.get(), on_select);
-    labelled(state, setting, list)
+    labelled(state, field, list)
 }
 
 /// A text input for a [`Text`].
 pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
-    let Text { setting, read, write } = text;
-    let id = setting.id;
+    let Text { field, read, write } = text;
+    let id = field.id;
     let shown = Memo::new(move |_| state.plan.with(read));
     let input = text_input(id)
         .prop("value", move || shown.get().into())
         .on_value("input", move |value| state.edit(id, |plan| write(plan, value)))
         .on("blur", move |_| state.end_edit());
-    labelled(state, setting, input)
+    labelled(state, field, input)
 }
 
 /// The label, hint and errors around the input of a setting.
-fn labelled(state: PlannerState, setting: Setting, input: El) -> El {
-    let Setting { id, label, path, .. } = setting;
+fn labelled(state: PlannerState, field: PlanField, input: El) -> El {
+    let PlanField { id, label, path, .. } = field;
     el("div")
         .class("field")
         .toggle_class("invalid", move || state.refusal_at(path).is_some())
         .child(el("label").attr("for", id).child(label))
         .child(input.attr("aria-describedby", &format!("{id}-hint")))
-        .child(hint(id, setting.hint))
+        .child(hint(id, field.hint))
         .dynamic(move || error_at(state, path))
 }
 

@@ -1,12 +1,12 @@
-//! Settings of the plan that a field can edit, and macros for those at a fixed place of the plan.
+//! Fields of the plan that an input edits, and macros for those at a fixed place of the plan.
 
 use plan::PlanFile;
 
 use crate::log_scale::LogScale;
 
-/// What every setting has.
+/// What the page shows of a field of the plan.
 #[derive(Clone, Copy)]
-pub(crate) struct Setting {
+pub(crate) struct PlanField {
     /// Unique on the page.
     pub(crate) id: &'static str,
     pub(crate) label: &'static str,
@@ -16,10 +16,10 @@ pub(crate) struct Setting {
     pub(crate) path: &'static str,
 }
 
-/// A numeric setting.
+/// A number of the plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Number {
-    pub(crate) setting: Setting,
+    pub(crate) field: PlanField,
     pub(crate) integer: bool,
     /// Range of its slider, if it has one.
     pub(crate) slider: Option<LogScale>,
@@ -29,10 +29,10 @@ pub(crate) struct Number {
     pub(crate) write: fn(&mut PlanFile, f64),
 }
 
-/// A setting with a few values.
+/// A field of the plan with a few values.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice {
-    pub(crate) setting: Setting,
+    pub(crate) field: PlanField,
     /// Values and their labels.
     pub(crate) options: &'static [(&'static str, &'static str)],
     /// Reads the value.
@@ -41,17 +41,17 @@ pub(crate) struct Choice {
     pub(crate) write: fn(&mut PlanFile, &str),
 }
 
-/// A text setting.
+/// A text of the plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Text {
-    pub(crate) setting: Setting,
+    pub(crate) field: PlanField,
     /// Reads it.
     pub(crate) read: fn(&PlanFile) -> String,
     /// Writes it.
     pub(crate) write: fn(&mut PlanFile, String),
 }
 
-/// A type of numeric settings.
+/// A type of numbers of the plan.
 pub(crate) trait Numeric {
     const INTEGER: bool;
     fn to_f64(self) -> Option<f64>;
@@ -117,9 +117,9 @@ pub(crate) use plan_path;
 /// A [`Number`] at a place of the plan: id, label, hint; place and type, slider.
 macro_rules! number {
     ($id:literal, $label:literal, $hint:literal; $($place:ident).+ as $type:ty, $slider:expr) => {{
-        use $crate::page::field::setting::{Number, Numeric, Setting, plan_path};
+        use $crate::page::field::plan_field::{Number, Numeric, PlanField, plan_path};
         Number {
-            setting: Setting { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
+            field: PlanField { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
             integer: <$type as Numeric>::INTEGER,
             slider: $slider,
             read: |plan| Numeric::to_f64(plan.$($place).+),
@@ -151,14 +151,14 @@ macro_rules! option_value {
 }
 pub(crate) use option_value;
 
-/// A [`Choice`] at a place of the plan. Each option has a value, a label, and a variant of the setting's enum. A variant with
+/// A [`Choice`] at a place of the plan. Each option has a value, a label, and a variant of the field's enum. A variant with
 /// data needs a pattern, and the value that it starts with.
 macro_rules! choice {
     ($id:literal, $label:literal, $hint:literal; $($place:ident).+;
         $($value:literal, $option:literal => ($($variant:tt)+);)+) => {{
-        use $crate::page::field::setting::{Choice, Setting, option_pattern, option_value, plan_path};
+        use $crate::page::field::plan_field::{Choice, PlanField, option_pattern, option_value, plan_path};
         Choice {
-            setting: Setting { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
+            field: PlanField { id: $id, label: $label, hint: $hint, path: plan_path!($($place).+) },
             options: &[$(($value, $option)),+],
             read: |plan| match plan.$($place).+ {
                 $(option_pattern!($($variant)+) => $value),+

@@ -7,12 +7,12 @@ use crate::log_scale::LogScale;
 use crate::numbers::rounded_up;
 use crate::page::client;
 use crate::page::dom::{El, button, el, svg, table_row};
-use crate::page::field::setting::{Number, Setting, number};
+use crate::page::field::plan_field::{Number, PlanField, number};
 use crate::page::field::{error_at, number_field};
 use crate::page::state::{PlannerState, SolveFor};
 use crate::page::widgets::{dimmable, fieldset, hint};
 use crate::protocol::{ConversionRequest, PrivacyTarget, Stage};
-use crate::typed::{Kind, typed};
+use crate::typed::{NumberKind, typed};
 
 pub(crate) const EPSILON: Number = number!(
     "target-epsilon", "Target ε",
@@ -22,16 +22,16 @@ pub(crate) const EPSILON: Number = number!(
 
 /// A noise multiplier of the plan.
 const fn noise(
-    setting: Setting,
+    field: PlanField,
     read: fn(&PlanFile) -> Option<f64>,
     write: fn(&mut PlanFile, f64),
 ) -> Number {
     let slider = Some(LogScale { min: 0.2, max: 100.0, integer: false });
-    Number { setting, integer: false, slider, read, write }
+    Number { field, integer: false, slider, read, write }
 }
 
 const NOISE: Number = noise(
-    Setting {
+    PlanField {
         id: "noise-training",
         label: "Training noise multiplier, σ",
         hint: "Standard deviation of the noise divided by the clip norm.",
@@ -46,7 +46,7 @@ const NOISE: Number = noise(
 );
 
 const RELEASE_NOISE: Number = noise(
-    Setting {
+    PlanField {
         id: "noise-tokenizer",
         label: "Vocabulary noise multiplier",
         hint: "For the whole vocabulary release, as one Gaussian mechanism.",
@@ -233,10 +233,11 @@ fn other_targets(state: PlannerState) -> El {
         }
         Err(error) => input_error.set(error),
     };
-    let by_mu = move |_| set_target(typed(&mu.get_untracked(), Kind::Real).map(PrivacyTarget::Mu));
+    let by_mu = move |_| set_target(typed(&mu.get_untracked(), NumberKind::Real).map(PrivacyTarget::Mu));
     let by_rates = move |_| {
-        let rate =
-            |text: RwSignal<String>| typed(&text.get_untracked(), Kind::Real).map(|percent| percent / 100.0);
+        let rate = |text: RwSignal<String>| {
+            typed(&text.get_untracked(), NumberKind::Real).map(|percent| percent / 100.0)
+        };
         set_target(rate(alarms).and_then(|false_positive_rate| {
             Ok(PrivacyTarget::Rates { false_positive_rate, true_positive_rate: rate(hits)? })
         }));

@@ -6,14 +6,14 @@ use plan::{PlanFile, PrivacyUnit, Sampling, Source, TruncatedPoisson};
 
 use crate::log_scale::LogScale;
 use crate::page::dom::{El, el};
-use crate::page::field::setting::{Choice, Number, Setting, Text, choice, number};
+use crate::page::field::plan_field::{Choice, Number, PlanField, Text, choice, number};
 use crate::page::field::{choice_field, number_field, select, text_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::{fieldset, hint};
 use crate::presets::PRESETS;
 
 const NAME: Text = Text {
-    setting: Setting {
+    field: PlanField {
         id: "name",
         label: "Plan name",
         hint: "Also the name of the run’s folder.",
@@ -24,7 +24,7 @@ const NAME: Text = Text {
 };
 
 const SOURCE: Choice = Choice {
-    setting: Setting {
+    field: PlanField {
         id: "source",
         label: "Training text",
         hint: "The trainer reads the text. This page does so only if you start a vocabulary preview.",
@@ -36,7 +36,7 @@ const SOURCE: Choice = Choice {
 };
 
 pub(crate) const PATH: Text = Text {
-    setting: Setting {
+    field: PlanField {
         id: "path",
         label: "File path",
         hint: ".txt, .jsonl, .csv or .parquet, relative to plan.json. Separate several paths with commas.",
@@ -73,7 +73,7 @@ pub(crate) const UNITS: Number = Number {
 };
 
 const UNIT: Choice = Choice {
-    setting: Setting {
+    field: PlanField {
         id: "unit",
         label: "Privacy unit",
         hint: "What the guarantee protects as a whole.",
@@ -114,7 +114,7 @@ pub(crate) fn set_unit(plan: &mut PlanFile, name: &str) {
 
 /// The field with the text of a record.
 pub(crate) const TEXT_FIELD: Text = Text {
-    setting: Setting {
+    field: PlanField {
         id: "text-field",
         label: "Text field",
         hint: "Field or column that holds the text. Plain text files have none.",
@@ -126,7 +126,7 @@ pub(crate) const TEXT_FIELD: Text = Text {
 
 /// The field with the user of a record.
 pub(crate) const USER_FIELD: Text = Text {
-    setting: Setting {
+    field: PlanField {
         id: "user-field",
         label: "User field",
         hint: "Field or column that tells users apart. Needed when users are protected.",
@@ -137,7 +137,7 @@ pub(crate) const USER_FIELD: Text = Text {
 };
 
 const WORDS: Number = Number {
-    setting: Setting {
+    field: PlanField {
         id: "unit-words",
         label: "Words per sequence",
         hint: "Each record is split into disjoint sequences of at most this many words.",
@@ -161,7 +161,7 @@ const RELATION: Choice = choice!(
 );
 
 const SAMPLING: Choice = Choice {
-    setting: Setting {
+    field: PlanField {
         id: "sampling",
         label: "Batch sampling",
         hint: "Affects ε. “Other accounting methods” shows ε for shuffled batches.",

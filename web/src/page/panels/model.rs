@@ -5,13 +5,13 @@ use plan::{Cost, Device, Family, MACHINES, Objective, PlanFile, SIZES, Size};
 
 use crate::numbers::{BYTES, COUNTS, TIMES, approximate};
 use crate::page::dom::{El, el, table_head, table_row};
-use crate::page::field::setting::{Choice, Number, Setting, choice, number};
+use crate::page::field::plan_field::{Choice, Number, PlanField, choice, number};
 use crate::page::field::{choice_field, number_field, select};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
 
 const FAMILY: Choice = Choice {
-    setting: Setting {
+    field: PlanField {
         id: "family",
         label: "Architecture",
         hint: "Does not affect ε. Some architectures change the training objective too.",

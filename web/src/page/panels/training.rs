@@ -8,11 +8,11 @@ use plan::{
 use crate::log_scale::LogScale;
 use crate::numbers::rounded_up;
 use crate::page::dom::{El, button, el, table_head, table_row};
-use crate::page::field::setting::{Choice, Number, Setting, choice, number};
+use crate::page::field::plan_field::{Choice, Number, PlanField, choice, number};
 use crate::page::field::{choice_field, error_at, number_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
-use crate::typed::{Kind, typed};
+use crate::typed::{NumberKind, typed};
 
 const BATCH: Number = number!(
     "batch", "Expected batch size, B",
@@ -55,7 +55,7 @@ const CLIPPING: Choice = choice!(
 );
 
 const QUANTILE: Number = Number {
-    setting: Setting {
+    field: PlanField {
         id: "quantile",
         label: "Target quantile",
         hint: "Share of gradients to leave unclipped. Their noisy count is paid for with more gradient noise, not with ε.",
@@ -178,7 +178,7 @@ fn phase_row(state: PlannerState, index: usize, only: bool) -> El {
                 .unwrap_or_default()
                 .to_string()
         };
-        let write = move |text: String| match typed(&text, Kind::Integer) {
+        let write = move |text: String| match typed(&text, NumberKind::Integer) {
             Ok(number) => edit_phases(state, |phases| {
                 if let Some(phase) = phases.get_mut(index) {
                     set(phase, number as u64);

@@ -8,13 +8,13 @@ use plan::{
 
 use crate::log_scale::LogScale;
 use crate::page::dom::El;
-use crate::page::field::setting::{Choice, Number, Setting, Text};
+use crate::page::field::plan_field::{Choice, Number, PlanField, Text};
 use crate::page::field::{choice_field, number_field, text_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
 
 const KIND: Choice = Choice {
-    setting: Setting {
+    field: PlanField {
         id: "tokenizer",
         label: "Tokenizer",
         hint: "What is learned privately fits the text, but uses privacy budget. The other choices are free.",
@@ -36,7 +36,7 @@ const KIND: Choice = Choice {
 };
 
 const SIZE: Number = Number {
-    setting: Setting {
+    field: PlanField {
         id: "vocab-size",
         label: "Vocabulary size",
         hint: "Maximum number of tokens, including byte and special tokens.",
@@ -56,7 +56,7 @@ const SIZE: Number = Number {
 };
 
 const ADDED: Number = Number {
-    setting: Setting {
+    field: PlanField {
         id: "added-tokens",
         label: "Added tokens",
         hint: "Maximum number of words that become tokens.",
@@ -86,7 +86,7 @@ const RELEASE_METHODS: [(&str, &str); ReleaseMethod::ALL.len()] = {
 };
 
 const RELEASE: Choice = Choice {
-    setting: Setting {
+    field: PlanField {
         id: "release",
         label: "Word release method",
         hint: "All methods have the same ε. They differ in how many words they find.",
@@ -105,7 +105,7 @@ const RELEASE: Choice = Choice {
 };
 
 const WORDS: Choice = Choice {
-    setting: Setting {
+    field: PlanField {
         id: "words",
         label: "Words",
         hint: "What is released as a word.",
@@ -124,7 +124,7 @@ const WORDS: Choice = Choice {
 };
 
 const FILE: Text = Text {
-    setting: Setting {
+    field: PlanField {
         id: "tokenizer-path",
         label: "Path of tokenizer.json",
         hint: "Must be made without the private text, as the plan declares. Relative to plan.json.",
@@ -140,9 +140,8 @@ const FILE: Text = Text {
 
 /// The release and the file of words added to a public vocabulary.
 const ADDED_RELEASE: Choice =
-    Choice { setting: Setting { path: "tokenizer.extend.release", ..RELEASE.setting }, ..RELEASE };
-const EXTENDED_FILE: Text =
-    Text { setting: Setting { path: "tokenizer.extend.path", ..FILE.setting }, ..FILE };
+    Choice { field: PlanField { path: "tokenizer.extend.release", ..RELEASE.field }, ..RELEASE };
+const EXTENDED_FILE: Text = Text { field: PlanField { path: "tokenizer.extend.path", ..FILE.field }, ..FILE };
 
 fn set_kind(plan: &mut PlanFile, name: &str) {
     plan.tokenizer = match name {
