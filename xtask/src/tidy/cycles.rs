@@ -1,123 +1,229 @@
-//! No cycles among the top-level modules of a crate.
+//! No circles of files: no file uses, directly or through others, a file that uses it.
 //!
-//! A module depends on each top-level module that its shipped code names by `crate::` or by a `super::` path that ends at
-//! the crate's root. Names that the root re-exports count as the root, which is no module. Parents and children of one
-//! top-level module are not compared.
+//! A file uses each file of its crate that defines a name in its shipped code. Names are followed through `use` and
+//! re-exports, so that a re-export alone makes no dependency. What a folder's own file defines belongs to all files of the
+//! folder, and using it makes none either. Methods and macros are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::source::Source;
+use super::source::{Source, is_word, tokens};
 
-/// The top-level modules of a crate, each with the modules it names.
-type Graph = BTreeMap<String, BTreeSet<String>>;
-
-/// The cycles in all crates, given each file's path from the root of the tree and its text.
+/// The circles in all crates, given each file's path from the root of the tree and its text.
 pub fn check<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Vec<String> {
-    let mut crates: BTreeMap<String, Graph> = BTreeMap::new();
+    let mut crates: BTreeMap<PathBuf, Crate> = BTreeMap::new();
     for (path, text) in files {
         let Some(place) = Place::of(path) else { continue };
-        let named = names(&Source::new(text).shipped_code(), place.depth);
-        crates.entry(place.krate).or_default().entry(place.module).or_default().extend(named);
+        let modules = &mut crates.entry(place.root).or_default().modules;
+        modules.entry(place.module).or_default().read(path, text);
     }
     let mut findings = Vec::new();
-    for (name, mut graph) in crates {
-        let modules: BTreeSet<String> = graph.keys().cloned().collect();
-        for (module, used) in &mut graph {
-            used.retain(|other| other != module && modules.contains(other));
-        }
-        for cycle in cycles(&graph) {
-            findings.push(format!("{name}: these modules depend on one another: {}", cycle.join(", ")));
+    for found in crates.values() {
+        for circle in circles(&found.uses()) {
+            findings.push(format!("these files depend on one another: {}", circle.join(", ")));
         }
     }
     findings
 }
 
-/// A source file's crate, its top-level module, and its depth below the crate's root.
+/// The segments of a path, as written or from the root of a crate.
+type Names = Vec<String>;
+
+/// The crate and the module that a file defines.
 struct Place {
-    krate: String,
-    module: String,
-    depth: usize,
+    root: PathBuf,
+    module: Names,
 }
 
 impl Place {
-    /// `None` for roots, for tests, and for what is not a crate's source.
+    /// `None` for tests and for what is not a crate's source.
     fn of(path: &Path) -> Option<Self> {
         let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
         let src = parts.iter().position(|part| *part == "src")?;
-        let mut modules: Vec<&str> = parts[src + 1..].to_vec();
-        let last = modules.pop()?.strip_suffix(".rs")?;
-        if last != "mod" {
-            modules.push(last);
+        let has_folder = parts.get(src + 1) == Some(&"bin") && parts.len() > src + 3;
+        let root = src + if has_folder { 3 } else { 1 };
+        let mut module = parts[root..].to_vec();
+        let last = module.pop()?.strip_suffix(".rs")?;
+        let is_root = module.is_empty() && ["lib", "main"].contains(&last);
+        if last != "mod" && !is_root {
+            module.push(last);
         }
-        let is_test = modules.iter().any(|module| *module == "tests" || module.ends_with("_tests"));
-        let module = *modules.first()?;
-        if is_test || ["lib", "main", "bin"].contains(&module) {
+        if module.iter().any(|name| *name == "tests" || name.ends_with("_tests")) {
             return None;
         }
-        Some(Self { krate: parts[..src].join("/"), module: module.to_owned(), depth: modules.len() })
+        let module = module.into_iter().map(str::to_owned).collect();
+        Some(Self { root: parts[..root].iter().collect(), module })
     }
 }
 
-/// What code at this depth names directly below the crate's root.
-fn names(code: &str, depth: usize) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let supers = "super::".repeat(depth);
-    for prefix in ["crate::", supers.as_str()] {
-        for (at, _) in code.match_indices(prefix) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+/// What a module's file says. `lib.rs` and `main.rs` of one folder are read as one module.
+#[derive(Default)]
+struct Module {
+    path: String,
+    /// Names that it defines.
+    defined: BTreeSet<String>,
+    /// Names that it imports or re-exports, each with its path.
+    imported: BTreeMap<String, Names>,
+    /// Modules whose names it imports or re-exports all.
+    globs: Vec<Names>,
+    /// Paths that its code or an import names. A re-export names none.
+    named: BTreeSet<Names>,
+}
+
+impl Module {
+    fn read(&mut self, path: &Path, text: &str) {
+        const DEFINES: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
+        let code = Source::new(text).shipped_code();
+        let all: Vec<&str> = tokens(&code).into_iter().map(|(_, token)| token).collect();
+        self.path = path.display().to_string();
+        let mut at = 0;
+        while at < all.len() {
+            let before = at.checked_sub(1).map_or("", |at| all[at]);
+            if all[at] == "use" {
+                let is_private = !["pub", ")"].contains(&before);
+                at = self.import(&all, at + 1, &[], is_private);
+            } else if DEFINES.contains(&before) {
+                self.defined.insert(all[at].to_owned());
+                at += 1;
+            } else if all[at].starts_with(is_word) && before != "." {
+                let mut names = vec![all[at].to_owned()];
+                at += 1;
+                while let Some([":", ":", name]) =
+                    all.get(at..at + 3).filter(|next| next[2].starts_with(is_word))
+                {
+                    names.push((*name).to_owned());
+                    at += 3;
+                }
+                self.named.insert(names);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Reads what stands at `at` in a `use`, after `prefix`. Returns the place after it.
+    fn import(&mut self, all: &[&str], mut at: usize, prefix: &[String], is_private: bool) -> usize {
+        let mut path = prefix.to_vec();
+        loop {
+            match all.get(at).copied().unwrap_or(";") {
+                "{" => {
+                    at += 1;
+                    while all.get(at).is_some_and(|token| *token != "}") {
+                        at = self.import(all, at, &path, is_private);
+                        at += usize::from(all.get(at) == Some(&","));
+                    }
+                    return at + 1;
+                }
+                "*" => {
+                    self.globs.push(path);
+                    return at + 1;
+                }
+                ":" => at += 1,
+                "as" => {
+                    let name = all.get(at + 1).copied().unwrap_or_default();
+                    self.add_import(name, path, is_private);
+                    return at + 2;
+                }
+                word if word.starts_with(is_word) => {
+                    if word != "self" || path.is_empty() {
+                        path.push(word.to_owned());
+                    }
+                    at += 1;
+                }
+                _ => {
+                    let name = path.last().cloned().unwrap_or_default();
+                    self.add_import(&name, path, is_private);
+                    return at;
+                }
+            }
+        }
+    }
+
+    fn add_import(&mut self, name: &str, path: Names, is_private: bool) {
+        if is_private {
+            self.named.insert(path.clone());
+        }
+        self.imported.insert(name.to_owned(), path);
+    }
+}
+
+/// Hops from import to import after which a name counts as unknown.
+const MAX_HOPS: usize = 16;
+
+#[derive(Default)]
+struct Crate {
+    modules: BTreeMap<Names, Module>,
+}
+
+impl Crate {
+    /// Each file with the files that it uses.
+    fn uses(&self) -> Graph {
+        let mut graph = Graph::new();
+        for (module, content) in &self.modules {
+            let found = content.named.iter().filter_map(|path| self.definition(module, path, MAX_HOPS));
+            let used =
+                found.filter(|used| !module.starts_with(used)).map(|used| self.modules[&used].path.clone());
+            graph.insert(content.path.clone(), used.collect());
+        }
+        graph
+    }
+
+    /// The module that defines what `path` names in `module`; `None` for modules and for names of other crates.
+    fn definition(&self, module: &[String], path: &[String], hops: usize) -> Option<Names> {
+        let hops = hops.checked_sub(1)?;
+        let (first, rest) = path.split_first()?;
+        let (mut place, mut rest) = match first.as_str() {
+            "crate" => (Names::new(), rest),
+            "self" => (module.to_vec(), rest),
+            _ => (module.to_vec(), path),
+        };
+        while rest.first().is_some_and(|name| name == "super") {
+            place.pop()?;
+            rest = &rest[1..];
+        }
+        while let Some((name, further)) = rest.split_first() {
+            let child: Names = place.iter().chain([name]).cloned().collect();
+            if self.modules.contains_key(&child) {
+                (place, rest) = (child, further);
                 continue;
             }
-            first_segments(&code[at + prefix.len()..], &mut found);
-        }
-    }
-    found
-}
-
-/// The first segment of a path, or of each path in a group.
-fn first_segments(rest: &str, found: &mut BTreeSet<String>) {
-    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-    let Some(group) = rest.strip_prefix('{') else {
-        found.insert(word(rest));
-        return;
-    };
-    let (mut depth, mut begins) = (1, true);
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 1 => begins = true,
-            c if begins && !c.is_whitespace() => {
-                found.insert(word(&group[at..]));
-                begins = false;
+            let content = self.modules.get(&place)?;
+            if content.defined.contains(name) {
+                return Some(place);
             }
-            _ => {}
+            if let Some(imported) = content.imported.get(name).filter(|imported| *imported != path) {
+                let full: Names = imported.iter().chain(further).cloned().collect();
+                return self.definition(&place, &full, hops);
+            }
+            return content.globs.iter().find_map(|glob| {
+                let full: Names = glob.iter().chain([name]).cloned().collect();
+                self.definition(&place, &full, hops)
+            });
         }
-        if depth == 0 {
-            return;
-        }
+        None
     }
 }
 
-/// Groups of modules that reach one another, each in alphabetical order.
-fn cycles(graph: &Graph) -> Vec<Vec<&str>> {
+/// Files, each with the files that it uses.
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// Groups of files that reach one another, each in alphabetical order.
+fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> =
-        graph.keys().map(|module| (module.as_str(), reachable(graph, module))).collect();
+        graph.keys().map(|file| (file.as_str(), reachable(graph, file))).collect();
     let mut groups = BTreeSet::new();
-    for (module, reached) in &reach {
-        if reached.contains(module) {
-            let group = reached.iter().filter(|other| reach[**other].contains(module)).copied();
-            groups.insert(group.collect::<Vec<_>>());
+    for (file, reached) in &reach {
+        if reached.contains(file) {
+            groups.insert(reached.iter().filter(|other| reach[**other].contains(file)).copied().collect());
         }
     }
-    groups.into_iter().collect()
+    groups
 }
 
 fn reachable<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
     let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
-    while let Some(module) = open.pop() {
-        for other in graph.get(module).into_iter().flatten() {
+    while let Some(file) = open.pop() {
+        for other in graph.get(file).into_iter().flatten() {
             if reached.insert(other.as_str()) {
                 open.push(other);
             }
@@ -135,27 +241,37 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_found_however_its_paths_are_written() {
+    fn a_circle_is_found_however_its_paths_are_written() {
         let found = findings(&[
-            ("a/src/lib.rs", "mod one; mod two; mod three;"),
-            ("a/src/one/mod.rs", "use crate::{Error, two::{Deep, Deeper}};"),
-            ("a/src/two.rs", "use super::three::X;"),
-            ("a/src/three/inner.rs", "fn f() { super::super::one::g() }"),
+            ("a/src/lib.rs", "mod one; mod two; mod three; pub use three::{Inner as Renamed, f};"),
+            ("a/src/one/mod.rs", "use crate::{Error, two::{self, Deep}}; pub struct X;"),
+            ("a/src/two.rs", "pub struct Deep; fn g() { crate::Renamed::new(); }"),
+            ("a/src/three/mod.rs", "mod inner; pub use inner::*; pub fn f() {}"),
+            ("a/src/three/inner.rs", "pub struct Inner; fn f() { super::super::one::X }"),
         ]);
-        assert_eq!(found, ["a: these modules depend on one another: one, three, two"]);
+        let circle = "a/src/one/mod.rs, a/src/three/inner.rs, a/src/two.rs";
+        assert_eq!(found, [format!("these files depend on one another: {circle}")]);
     }
 
     #[test]
-    fn tests_comments_and_children_make_no_cycle() {
+    fn what_a_folder_defines_may_be_used_in_the_folder_alone() {
+        let whole = ("a/src/one/mod.rs", "mod part; pub struct Whole; fn g() { part::f(); crate::two::h() }");
+        let part = ("a/src/one/part.rs", "use super::Whole; pub fn f() {}");
+        assert!(findings(&[whole, part]).is_empty());
+        let outside = ("a/src/two.rs", "use crate::one::Whole; pub fn h() {}");
+        assert_eq!(findings(&[whole, part, outside]).len(), 1);
+    }
+
+    #[test]
+    fn tests_comments_other_crates_and_names_of_modules_make_no_circle() {
+        let tests = "#[cfg(test)]\nmod tests { use crate::three::Three; }";
         let found = findings(&[
-            (
-                "a/src/one/mod.rs",
-                "use crate::two; // crate::one\n#[cfg(test)]\nmod tests { use crate::three; }",
-            ),
-            ("a/src/one/part.rs", "use super::Whole;"),
-            ("a/src/two.rs", "const TEXT: &str = \"crate::one\";\n#[cfg(test)]\nuse crate::one::X;"),
-            ("a/src/three/tests.rs", "use crate::one;"),
-            ("a/src/three/mod.rs", "use crate::one;"),
+            ("a/src/one/mod.rs", &format!("use crate::two::Two; // crate::one::One\npub struct One;{tests}")),
+            ("a/src/two.rs", "pub struct Two; const TEXT: &str = \"crate::one::One\"; use crate::one;"),
+            ("a/src/three/tests.rs", "use crate::one::One;"),
+            ("a/src/three/mod.rs", "pub struct Three; use crate::one::One; use b::two::Two;"),
+            ("a/src/bin/a/main.rs", "use a::one::One; mod two;"),
+            ("a/src/bin/a/two.rs", "pub struct Two; use a::two::Two;"),
         ]);
         assert!(found.is_empty(), "{found:?}");
     }
