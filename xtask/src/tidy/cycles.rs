@@ -19,11 +19,22 @@ pub fn check<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Vec<String
     }
     let mut findings = Vec::new();
     for found in crates.values() {
-        for circle in circles(&found.uses()) {
-            findings.push(format!("these files depend on one another: {}", circle.join(", ")));
+        let graph = found.uses();
+        for circle in circles(&graph) {
+            findings.push(format!("these files depend on one another: {}", ties(&graph, &circle)));
         }
     }
     findings
+}
+
+/// Which file of a circle uses which, with a name that it takes.
+fn ties(graph: &Graph, circle: &[&str]) -> String {
+    let mut ties = Vec::new();
+    for file in circle {
+        let used = graph[*file].iter().filter(|(other, _)| circle.contains(&other.as_str()));
+        ties.extend(used.map(|(other, name)| format!("{file} uses {other} ({name})")));
+    }
+    ties.join(", ")
 }
 
 /// The segments of a path, as written or from the root of a crate.
@@ -160,10 +171,13 @@ impl Crate {
     fn uses(&self) -> Graph {
         let mut graph = Graph::new();
         for (module, content) in &self.modules {
-            let found = content.named.iter().filter_map(|path| self.definition(module, path, MAX_HOPS));
-            let used =
-                found.filter(|used| !module.starts_with(used)).map(|used| self.modules[&used].path.clone());
-            graph.insert(content.path.clone(), used.collect());
+            let used = graph.entry(content.path.clone()).or_default();
+            for path in &content.named {
+                let defining = self.definition(module, path, MAX_HOPS);
+                if let Some(other) = defining.filter(|other| !module.starts_with(other)) {
+                    used.entry(self.modules[&other].path.clone()).or_insert_with(|| path.join("::"));
+                }
+            }
         }
         graph
     }
@@ -204,8 +218,8 @@ impl Crate {
     }
 }
 
-/// Files, each with the files that it uses.
-type Graph = BTreeMap<String, BTreeSet<String>>;
+/// Files, each with the files that it uses, and a name that it takes from each.
+type Graph = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Groups of files that reach one another, each in alphabetical order.
 fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
@@ -223,7 +237,7 @@ fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
 fn reachable<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
     let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(file) = open.pop() {
-        for other in graph.get(file).into_iter().flatten() {
+        for other in graph.get(file).into_iter().flat_map(BTreeMap::keys) {
             if reached.insert(other.as_str()) {
                 open.push(other);
             }
@@ -249,7 +263,8 @@ mod tests {
             ("a/src/three/mod.rs", "mod inner; pub use inner::*; pub fn f() {}"),
             ("a/src/three/inner.rs", "pub struct Inner; fn f() { super::super::one::X }"),
         ]);
-        let circle = "a/src/one/mod.rs, a/src/three/inner.rs, a/src/two.rs";
+        let circle = "a/src/one/mod.rs uses a/src/two.rs (crate::two::Deep), a/src/three/inner.rs uses a/src/one/mod.rs (super::super::one::X), \
+            a/src/two.rs uses a/src/three/inner.rs (crate::Renamed::new)";
         assert_eq!(found, [format!("these files depend on one another: {circle}")]);
     }
 
