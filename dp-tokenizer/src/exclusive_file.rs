@@ -81,7 +81,7 @@ impl ExclusiveFile {
     ///
     /// # Errors
     /// As [`ExclusiveFile::take`].
-    pub fn take_for(path: &Path) -> Result<Self, ExclusiveError> {
+    pub(crate) fn take_for(path: &Path) -> Result<Self, ExclusiveError> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Self::take(&path.with_file_name(format!(".{name}.partial")))
     }
@@ -96,7 +96,7 @@ impl ExclusiveFile {
     ///
     /// # Errors
     /// Those of the system; then the file is gone.
-    pub fn persist(mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn persist(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.path, path)?;
         self.is_named = false;

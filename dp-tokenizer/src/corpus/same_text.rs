@@ -8,10 +8,10 @@ use super::{CorpusError, Files, Source, folder};
 use crate::identity::{Fingerprint, Fingerprints, Key, Passage, Sketch, strings_of_json};
 
 /// Hashes of all sketches of a corpus together.
-const MOST_HASHES: usize = 1 << 21;
+const MAX_HASHES: usize = 1 << 21;
 /// Hashes of the sketch of one text.
-const MOST_OF_ONE: usize = 1 << 14;
-const LEAST_OF_ONE: usize = 1 << 8;
+const MAX_OF_ONE: usize = 1 << 14;
+const MIN_OF_ONE: usize = 1 << 8;
 
 /// Refuses a corpus that names a text twice: each of its records would count as two units.
 ///
@@ -37,7 +37,7 @@ pub fn check_distinct(source: &Source) -> Result<(), CorpusError> {
     if readable.len() < 2 {
         return Ok(());
     }
-    let most = (MOST_HASHES / readable.len()).clamp(LEAST_OF_ONE, MOST_OF_ONE);
+    let most = (MAX_HASHES / readable.len()).clamp(MIN_OF_ONE, MAX_OF_ONE);
     let sketches = sketch_each(&readable, files, most)?;
     match Sketch::first_pair(&sketches) {
         None => Ok(()),
