@@ -8,10 +8,10 @@ use super::{CorpusError, Files, Source, folder};
 use crate::identity::{Fingerprint, Fingerprints, Key, Passage, Share, Sketch, strings_of_json};
 
 /// Hashes of all sketches of a corpus together.
-const MOST_HASHES: usize = 1 << 21;
+const MAX_HASHES: usize = 1 << 21;
 /// Hashes of the sketch of one text.
-const MOST_OF_ONE: usize = 1 << 14;
-const LEAST_OF_ONE: usize = 1 << 8;
+const MAX_OF_ONE: usize = 1 << 14;
+const MIN_OF_ONE: usize = 1 << 8;
 
 /// Refuses a corpus that names a text twice: each of its records would count as two units.
 ///
@@ -80,7 +80,7 @@ enum Examined {
 /// Examines this process's share of the paths, on several threads. With their places, in order.
 fn examine_share(files: &Files, key: &Key, share: Share) -> Vec<(usize, Examined)> {
     let readable = files.paths.iter().filter(|path| can_be_read_again(path)).count();
-    let most = (MOST_HASHES / readable.max(1)).clamp(LEAST_OF_ONE, MOST_OF_ONE);
+    let most = (MAX_HASHES / readable.max(1)).clamp(MIN_OF_ONE, MAX_OF_ONE);
     let examine = |path: &PathBuf| {
         let sketch = (readable > 1 && can_be_read_again(path)).then(|| Sketch::new(most));
         examine(path, files, key, sketch).unwrap_or_else(|error| Examined::Unreadable(Some(error)))
@@ -188,7 +188,7 @@ fn of_numbers(numbers: &[u64]) -> Vec<(usize, Examined)> {
         let place = numbers.next()?;
         let examined = match numbers.next()? {
             0 => Examined::Alone,
-            1 => Examined::Sketched(Sketch::of_numbers(MOST_OF_ONE, &mut numbers)?),
+            1 => Examined::Sketched(Sketch::of_numbers(MAX_OF_ONE, &mut numbers)?),
             2 => Examined::Repeats,
             3 => Examined::Unreadable(None),
             _ => return None,

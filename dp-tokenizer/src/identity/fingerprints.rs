@@ -63,20 +63,20 @@ struct Place {
 
 /// Most words that have begun and whose runs are not complete. Each but the last weighs at least [`RUN_WORDS`], and all together less
 /// than [`RUN_WEIGHT`].
-const MOST_BEGUN: usize = 32;
-const _: () = assert!(RUN_WEIGHT / RUN_WORDS < MOST_BEGUN as u64);
+const MAX_BEGUN: usize = 32;
+const _: () = assert!(RUN_WEIGHT / RUN_WORDS < MAX_BEGUN as u64);
 
 /// Places in the order in which they were added.
 #[derive(Debug, Default)]
 struct Begun {
-    places: [Place; MOST_BEGUN],
+    places: [Place; MAX_BEGUN],
     first: usize,
     count: usize,
 }
 
 impl Begun {
     fn push(&mut self, place: Place) {
-        self.places[(self.first + self.count) % MOST_BEGUN] = place;
+        self.places[(self.first + self.count) % MAX_BEGUN] = place;
         self.count += 1;
     }
 
@@ -85,11 +85,11 @@ impl Begun {
     }
 
     fn at(&self, place: usize) -> &Place {
-        &self.places[(self.first + place) % MOST_BEGUN]
+        &self.places[(self.first + place) % MAX_BEGUN]
     }
 
     fn remove_first(&mut self) {
-        self.first = (self.first + 1) % MOST_BEGUN;
+        self.first = (self.first + 1) % MAX_BEGUN;
         self.count -= 1;
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Fingerprint, Key, Read, Share};
 
 /// A text holds another if it has this share of what the other one's sketch kept.
-const MOST_OF_A_TEXT: f64 = 0.5;
+const MAX_SHARE_OF_A_TEXT: f64 = 0.5;
 
 /// A sample of the hashes of a text: those with at least `level` zeros at the end. All sketches under one key sample alike, so that
 /// the share of one text in another follows from their sketches (Broder 1997, <https://doi.org/10.1109/SEQUEN.1997.666900>).
@@ -164,7 +164,7 @@ fn first_pair(samples: &[&Sample], least: usize) -> Option<(usize, usize)> {
                 hash.trailing_zeros() >= level && owners.get(*hash).is_some_and(|all| all.len() <= TELLING)
             };
             let of = own.hashes.iter().filter(tells).count();
-            (*shared >= least && *shared as f64 >= MOST_OF_A_TEXT * of as f64).then_some(*other as usize)
+            (*shared >= least && *shared as f64 >= MAX_SHARE_OF_A_TEXT * of as f64).then_some(*other as usize)
         };
         let other = shared.iter().filter_map(holds).min()?;
         Some((place.min(other), place.max(other)))

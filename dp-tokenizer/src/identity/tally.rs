@@ -2,7 +2,7 @@
 
 use super::Fingerprint;
 use super::comparison::Side;
-use super::found::{Pass, hash_of};
+use super::found::{Portion, hash_of};
 use super::share::Part;
 
 /// Runs of a record. Of a record with runs within it, these count alone; of a shorter one, those that begin in it.
@@ -17,7 +17,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds a fingerprint of the record. Runs are counted in the first pass.
+    /// Adds a fingerprint of the record. Runs are counted in the first portion.
     fn add(&mut self, fingerprint: Fingerprint, is_shared: bool, is_first: bool) {
         match fingerprint {
             Fingerprint::Run { is_within, .. } => {
@@ -45,14 +45,20 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    /// Counts fingerprints. `is_shared` says of a hash of the pass whether both texts have it.
-    pub fn add(&mut self, part: Part, found: &[Fingerprint], pass: Pass, is_shared: impl Fn(u64) -> bool) {
+    /// Counts fingerprints. `is_shared` says of a hash of the portion whether both texts have it.
+    pub fn add(
+        &mut self,
+        part: Part,
+        found: &[Fingerprint],
+        portion: Portion,
+        is_shared: impl Fn(u64) -> bool,
+    ) {
         let of_one_record = |one: &Fingerprint, other: &Fingerprint| one.record() == other.record();
         for own in found.chunk_by(of_one_record) {
             let tally = self.of(part.place(own[0].record()));
             for one in own {
-                let shared = hash_of(*one).is_some_and(|hash| pass.has(hash) && is_shared(hash));
-                tally.add(*one, shared, pass.number == 0);
+                let shared = hash_of(*one).is_some_and(|hash| portion.has(hash) && is_shared(hash));
+                tally.add(*one, shared, portion.number == 0);
             }
         }
     }

@@ -99,9 +99,9 @@ impl Table {
         let groups = reader.metadata().row_groups().iter();
         let in_groups = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
         let rows = in_groups.fold(0, u64::saturating_add);
-        if rows > size.saturating_mul(MOST_ROWS_PER_BYTE) {
+        if rows > size.saturating_mul(MAX_ROWS_PER_BYTE) {
             return Err(format!(
-                "it states {rows} rows in {size} bytes; allowed: at most {MOST_ROWS_PER_BYTE} rows per byte; leave out rows \
+                "it states {rows} rows in {size} bytes; allowed: at most {MAX_ROWS_PER_BYTE} rows per byte; leave out rows \
                  without text"
             ));
         }
@@ -128,7 +128,7 @@ pub(super) fn column_names(path: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Writers cut columns into pages, so even rows without text take more space than this. Reading takes time for each.
-const MOST_ROWS_PER_BYTE: u64 = 1000;
+const MAX_ROWS_PER_BYTE: u64 = 1000;
 
 const DAMAGED: &str = "the parquet file is damaged";
 
