@@ -67,7 +67,7 @@ mod tests {
             ("漢字ｶﾅ ภาษา", "|漢|字|カ|ナ |ภ|า|ษ|า"),
             ("한국어 ё и", "한국어 е и"),
             // Marks that Unicode counts as alphabetic.
-            ("हिन्दी ᾳ", "हनद α"),
+            ("हिन्दी", "हनद"),
         ] {
             let want: String =
                 want.nfkd().filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '|').collect();
