@@ -73,7 +73,6 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
             .map(|record| record.map(|record| record.text))
             .collect::<Result<_, _>>()?)
     };
-    let threads = Share::whole().threads;
     // As many hashes as are held at once, where memory is at stake.
     let public = if records > RECORDS { 58_000 } else { 10_000 };
     let read_public = |reading: &mut Reading<'_>| {
@@ -82,8 +81,9 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
         Ok(())
     };
     println!(
-        "{records} private records of {:.0} MB, {public} public records, {threads} threads",
-        bytes as f64 / 1e6
+        "{records} private records of {:.0} MB, {public} public records, {} threads",
+        bytes as f64 / 1e6,
+        Share::whole().threads
     );
     let key = Key::new([3, 4]);
     let alone = Share { threads: 1, ..Share::whole() };
