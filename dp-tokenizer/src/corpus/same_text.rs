@@ -375,6 +375,22 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_repeats_is_named_before_a_file_that_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("bad.txt"), b"\xFF\n").unwrap();
+        fs::create_dir(at("p")).unwrap();
+        let note = "a note of eight words or more than that";
+        ["a", "b"].iter().for_each(|name| fs::write(at(&format!("p/{name}.txt")), note).unwrap());
+        let files = Files { bad_utf8: BadUtf8::Refuse, ..Files::of([at("bad.txt"), at("p")]) };
+        let source = Source::Files(files);
+        let refused = named_twice(&at("p"), &at("p")).to_string();
+        for count in [1, 2] {
+            assert_eq!(on_processes(count, |_| source.clone()), vec![Err(refused.clone()); count]);
+        }
+    }
+
+    #[test]
     fn a_path_that_no_process_has_compared_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a.txt", "b.txt"].map(|name| folder.path().join(name));
@@ -460,6 +476,9 @@ mod tests {
         (0..5).for_each(|n| fs::write(at(&format!("p/again/{n}.txt")), note(n)).unwrap());
         is_refused(&[at("p")], &at("p"));
         (0..3).for_each(|n| fs::remove_file(at(&format!("p/again/{n}.txt"))).unwrap());
+        check_distinct(&Source::files([at("p")])).unwrap();
+        // Short texts are alike by chance.
+        (0..50).for_each(|n| fs::write(at(&format!("p/again/short-{n}.txt")), "Thank you.").unwrap());
         check_distinct(&Source::files([at("p")])).unwrap();
         std::os::unix::fs::symlink(at("p/1.txt"), at("p/again/link.txt")).unwrap();
         assert!(check_distinct(&Source::files([at("p")])).is_err());

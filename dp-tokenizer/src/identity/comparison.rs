@@ -273,6 +273,27 @@ mod tests {
         }
     }
 
+    /// Of two passes, the first may fit and the second not.
+    #[test]
+    fn the_number_of_passes_changes_nothing() {
+        let texts = |from: usize| -> Vec<String> { (from..from + 6).map(|n| words(n * 100, 20)).collect() };
+        let (public, private) = (texts(0), texts(3));
+        let [public, private] =
+            [&public, &private].map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        let one = overlap(&public, &private, usize::MAX);
+        assert_eq!((one.public.equal, one.private.equal), (3, 3));
+        for most in 10..130 {
+            assert_eq!(overlap(&public, &private, most), one, "{most} hashes at once");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_a_run_of_another_is_shared_but_not_equal() {
+        let (short, long) = (words(10, 13), words(0, 40));
+        let found = overlap(&[&short], &[&long], usize::MAX);
+        assert_eq!((found.public.mostly_shared, found.public.equal, found.private.equal), (1, 0, 0));
+    }
+
     fn words(from: usize, count: usize) -> String {
         (from..from + count).map(|n| format!("w{n} ")).collect()
     }

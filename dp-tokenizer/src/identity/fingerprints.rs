@@ -278,7 +278,17 @@ mod tests {
         // Ten characters weigh six and a half words.
         assert_eq!(runs(&key, &["一二三四五六七八九十 a b c d e f g"]).len(), 1);
         // A word of any length is no hiding place.
-        assert_eq!(runs(&key, &[&"x".repeat(13 * 20 + 20)]).len(), 2);
+        let long = "x".repeat(13 * 20 + 20);
+        assert_eq!(runs(&key, &[&long]).len(), 2);
+        // It is cut at the same letters whatever their form.
+        let long: String = ('a'..='z').cycle().take(300).collect();
+        let wide: String =
+            long.bytes().filter_map(|c| char::from_u32(0xFF41 + u32::from(c - b'a'))).collect();
+        for mixed in
+            [&wide, &(wide[..3 * 21].to_owned() + &long[21..]), &(long[..21].to_owned() + &wide[3 * 21..])]
+        {
+            assert_eq!(runs(&key, &[mixed]), runs(&key, &[&long]));
+        }
     }
 
     #[test]

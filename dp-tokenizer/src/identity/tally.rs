@@ -37,11 +37,14 @@ impl Tally {
     }
 }
 
+/// Tallies that are allocated at once. One growing allocation would be moved, and would leave its old places behind.
+const CHUNK: usize = 1 << 14;
+
 /// The runs of the records of a part of a text.
 #[derive(Default)]
 pub(super) struct Tallies {
     pub part: Option<Part>,
-    records: Vec<Tally>,
+    chunks: Vec<Box<[Tally]>>,
 }
 
 impl Tallies {
@@ -64,16 +67,16 @@ impl Tallies {
     }
 
     fn of(&mut self, place: usize) -> &mut Tally {
-        if place >= self.records.len() {
-            self.records.resize(place + 1, Tally::default());
+        while place / CHUNK >= self.chunks.len() {
+            self.chunks.push(vec![Tally::default(); CHUNK].into());
         }
-        &mut self.records[place]
+        &mut self.chunks[place / CHUNK][place % CHUNK]
     }
 
     /// Adds the part to a side.
     pub fn add_to(&self, side: &mut Side) {
         let Some(part) = self.part else { return };
-        for (place, tally) in self.records.iter().enumerate() {
+        for (place, tally) in self.chunks.iter().flatten().enumerate() {
             side.records += u64::from(tally.has_letters);
             side.runs += u64::from(tally.runs);
             side.shared_runs += u64::from(tally.shared);
@@ -95,7 +98,7 @@ mod tests {
 
     fn mostly_shared(tally: Tally) -> u64 {
         let mut side = Side::default();
-        Tallies { part: Some(Part::WHOLE), records: vec![tally] }.add_to(&mut side);
+        Tallies { part: Some(Part::WHOLE), chunks: vec![[tally].into()] }.add_to(&mut side);
         side.mostly_shared
     }
 
