@@ -1,4 +1,4 @@
-//! A tokenizer: text to token ids and back. It knows nothing of privacy.
+//! A tokenizer: text to token ids and back. It computes nothing about privacy, and carries the mark of the release that made it.
 //!
 //! Text flows through five stages, each a module: [`normalize`] → [`pretokenize`] → `encode` → `postprocess`, and back through
 //! `decode`. [`Tokenizer`] holds one of each. [`mod@format`] reads and writes the files of Hugging Face tokenizers, BERT

@@ -227,7 +227,8 @@ fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(
 /// Releases the words of private units.
 ///
 /// The text is counted before the release is charged, and the noise is drawn last. Therefore text
-/// that cannot be counted costs nothing.
+/// that cannot be counted costs nothing. A text of more units than the method takes is refused
+/// after the charge.
 fn release_words(
     plan: &CertifiedPlan,
     planned: &plan::TokenizerRelease,

@@ -58,7 +58,9 @@ pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
         | DpEvent::PrivateSelection { .. } => true,
         DpEvent::Composed { events } => events.iter().any(has_separate_bounds),
         DpEvent::SelfComposed { event, .. } => has_separate_bounds(event),
-        _ => false,
+        DpEvent::Gaussian { .. }
+        | DpEvent::PoissonSampledGaussian { .. }
+        | DpEvent::ThresholdedHistogram { .. } => false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Raw counts of a text, with which a release is compared. They are not private.
+//! Raw counts of a text, with which a release is compared. No privacy is applied to them: they are for the eyes of the owner of the text.
 
 use std::collections::HashSet;
 

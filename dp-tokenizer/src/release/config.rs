@@ -1,7 +1,7 @@
 //! What a release may spend, and how.
 
 use accountant::DpEvent;
-use mechanisms::{COUNT_SHARE, MAX_ITEMS_PER_UNIT, PrivacyUnit, ReleaseMethod};
+use mechanisms::{MAX_ITEMS_PER_UNIT, PrivacyUnit, ReleaseMethod};
 use serde::{Deserialize, Serialize};
 
 use super::contribution::Contribution;
@@ -86,8 +86,8 @@ impl ReleaseConfig {
         match method.into() {
             Method::Planned(method) if method.is_of_paper() => Err(words_out_of_range(0)),
             Method::Planned(method) => {
-                let shares = method.round_shares();
-                Ok(Self::with_shares(noise_multiplier, threshold_delta, shares, COUNT_SHARE)?.by(method))
+                let (rounds, counts) = (method.round_shares(), method.count_share());
+                Ok(Self::with_shares(noise_multiplier, threshold_delta, rounds, counts)?.by(method))
             }
             Method::Paper(histogram) => Self::of_paper(histogram, noise_multiplier, threshold_delta),
         }

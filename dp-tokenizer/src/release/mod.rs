@@ -63,7 +63,8 @@ pub struct Released {
 /// ```
 ///
 /// # Errors
-/// [`ReleaseError::Units`] where the units cannot be read. The configuration excludes the other errors.
+/// [`ReleaseError::Units`] where the units cannot be read; [`ReleaseError::TooManyUnits`] beyond the method's
+/// largest number of units. The configuration excludes the other errors.
 pub fn release(
     units: impl IntoIterator<Item = Result<Piece, UnitError>>,
     words: Words,

@@ -1,6 +1,7 @@
 //! Model families: sizes, Hugging Face names and configuration, and the forward pass. Each family is one file.
 //!
-//! To add a family, write its file and add a line to `families!`.
+//! To add a family, write its file and add a line to `families!`. The plan needs its name and the number of its parameters:
+//! "Where to add" in ARCHITECTURE.md has all places.
 
 mod bart;
 mod batch;

@@ -31,12 +31,13 @@ use whitespace::WhitespaceSplit;
 
 /// A pre-tokenizer with its form in a `tokenizer.json`.
 pub(crate) trait PreTokenize: Debug + Send + Sync {
-    /// The text with what is put in before it is cut. `is_first`: the text is the beginning of the input.
+    /// Returns the text with the signs that are put in before it is cut, such as `▁` for a blank. `is_first` tells that the text
+    /// is the beginning of the input.
     fn mark<'a>(&self, text: &'a str, _is_first: bool) -> Cow<'a, str> {
         Cow::Borrowed(text)
     }
 
-    /// The same with the places of what it comes from, which tell where the input begins.
+    /// Does what [`Self::mark`] does, and keeps the place in the input of each character.
     fn align(&self, _text: &mut AlignedText) {}
 
     /// Hands the places of the words of a marked text to `take`, in order. No word is empty.
@@ -69,7 +70,8 @@ pub(crate) trait PreTokenize: Debug + Send + Sync {
 /// The field of a sequence that lists its stages.
 const LIST: &str = "pretokenizers";
 
-/// Every pre-tokenizer. A program that reads no `tokenizer.json`, as a page, contains only those that it makes.
+/// Every pre-tokenizer that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
+/// table out.
 const KINDS: Kinds<dyn PreTokenize> = Kinds {
     part: "pre_tokenizer",
     list: LIST,

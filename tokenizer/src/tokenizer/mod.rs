@@ -41,8 +41,8 @@ const TEXTS_AT_ONCE: usize = 64;
 
 /// Text to token ids and back.
 ///
-/// Blanks become `▁`, text is cut before each `▁`, and each part is segmented by the model. With byte fallback,
-/// decoding gives back the text that was encoded, except that a literal `▁` comes back as a blank.
+/// A text is normalized and cut into words, and the model encodes each word. With byte fallback, decoding gives back the text that was
+/// encoded, except for what normalization changed: where blanks become `▁`, a literal `▁` comes back as a blank.
 ///
 /// ```
 /// let tokenizer = tokenizer::Tokenizer::from_json(include_str!("../../tests/fixtures/unigram.json"))?;

@@ -187,7 +187,9 @@ const SAMPLING: Choice = Choice {
             "fixed_size" => Sampling::FixedSize,
             "balls_in_bins" => Sampling::BallsInBins,
             "shuffle" => Sampling::Shuffle,
-            _ => Sampling::Poisson,
+            "poisson" => Sampling::Poisson,
+            // The field offers no other name.
+            _ => return,
         };
     },
 };
