@@ -6,7 +6,6 @@
 
 use serde_json::{Value, json};
 
-use super::mbart;
 use super::seq2seq::{INITIAL_STD, Seq2Seq, Sizes, Style, scale_embedding};
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork};
 use crate::head::LmHead;
@@ -94,19 +93,20 @@ pub(super) fn hugging_face(sizes: Sizes, mut own: Value) -> Value {
     own
 }
 
-/// A BART or an mBART.
+/// A BART.
 #[derive(Clone, Debug)]
 pub struct Bart {
     description: Description,
     body: Seq2Seq,
 }
 
-impl Model for Bart {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (style, family) = match plan.model.family {
-            plan::Family::MBart => (mbart::STYLE, &mbart::HUGGING_FACE),
-            _ => (STYLE, &HUGGING_FACE),
-        };
+impl Bart {
+    /// Builds the model of a family that differs in its style and its names alone.
+    pub(super) fn of_family(
+        plan: PlannedNetwork<'_>,
+        style: Style,
+        family: &HuggingFace,
+    ) -> Result<Self, ModelError> {
         let (sizes, mut list) = (Sizes::of(plan, style)?, ParamList::default());
         let body = Seq2Seq::new(sizes, style, &mut list);
         list.enter(Part::Head);
@@ -118,6 +118,12 @@ impl Model for Bart {
         let description =
             Description::new(list, LmHead::of_table(body.table()), sizes.shape(), hugging_face(sizes, own));
         Ok(Self { description, body })
+    }
+}
+
+impl Model for Bart {
+    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
+        Self::of_family(plan, STYLE, &HUGGING_FACE)
     }
 
     fn description(&self) -> &Description {

@@ -6,8 +6,10 @@
 use serde_json::{Value, json};
 
 use super::HuggingFace;
-use super::decoder::config::{ATTENTION_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta};
-use super::decoder::{self, RmsDecoder, Style};
+use super::decoder::config::{ATTENTION_BIAS, read, rms_norm_eps};
+use super::decoder::{Decoder, RmsDecoder, Style};
+use super::llama::LlamaStyle;
+use super::rope::{ROPE_SCALING, rope_theta};
 use crate::nn::Gate;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -48,9 +50,9 @@ impl RmsDecoder for GemmaStyle {
         scaled_embedding: true,
         unit_offset: true,
         gate: Gate::GeluTanh,
-        ..Style::PLAIN
+        ..LlamaStyle::STYLE
     };
 }
 
 /// A Gemma 1.
-pub type Decoder = decoder::Decoder<GemmaStyle>;
+pub type Gemma = Decoder<GemmaStyle>;

@@ -6,11 +6,12 @@
 use serde_json::json;
 
 use super::decoder::config::{
-    ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, ROPE_SCALING, layer_types, logit_cap, read,
-    rms_norm_eps, rope_theta, sliding_window,
+    ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
+    sliding_window,
 };
 use super::decoder::{Decoder, RmsDecoder, Style};
 use super::gemma::GemmaStyle;
+use super::rope::{ROPE_SCALING, rope_theta};
 use super::{HuggingFace, Kind};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {

@@ -8,11 +8,12 @@
 use serde_json::{Value, json};
 
 use super::decoder::config::{
-    ATTENTION_BIAS, LAYER_TYPES, LOCAL_BASE, QUERY_SCALAR, ROPE_SCALING, layer_types, logit_cap, read,
-    rms_norm_eps, rope_theta, sliding_window,
+    ATTENTION_BIAS, LAYER_TYPES, LOCAL_BASE, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
+    sliding_window,
 };
 use super::decoder::{Decoder, RmsDecoder, Style};
 use super::gemma2::Gemma2Style;
+use super::rope::{ROPE_SCALING, rope_theta};
 use super::{HuggingFace, Kind, rope};
 
 /// Period of the layers that see all tokens.

@@ -67,14 +67,17 @@ fn attention_layers(config: &Value) -> Value {
         return config["attention_layers"].clone();
     };
     // More repeats than this no model has, and a file cannot ask for more memory than that.
-    const MOST: usize = 1024;
+    const MAX_REPEATS: usize = 1024;
     let layers = groups.iter().flat_map(|group| {
         let kinds = group[0].as_array().cloned().unwrap_or_default();
-        let times =
-            if kinds.is_empty() { 0 } else { group[1].as_u64().unwrap_or(0).min(MOST as u64) as usize };
+        let times = if kinds.is_empty() {
+            0
+        } else {
+            group[1].as_u64().unwrap_or(0).min(MAX_REPEATS as u64) as usize
+        };
         std::iter::repeat_n(kinds, times).flatten()
     });
-    layers.take(MOST + 1).collect()
+    layers.take(MAX_REPEATS + 1).collect()
 }
 
 /// `config.json` as `transformers` reads it.

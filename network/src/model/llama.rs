@@ -3,11 +3,13 @@
 //! # References
 //! Touvron et al. 2023, <https://arxiv.org/abs/2307.09288>; names and initial values as Hugging Face's `LlamaForCausalLM`.
 
+use serde_json::json;
+
 use super::HuggingFace;
-use super::decoder::config::{
-    ATTENTION_BIAS, MLP_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta, usual_head_width,
-};
-use super::decoder::{Decoder, RmsDecoder, Style};
+use super::decoder::config::{ATTENTION_BIAS, MLP_BIAS, read, rms_norm_eps, usual_head_width};
+use super::decoder::{Decoder, Projections, RmsDecoder, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use crate::nn::Gate;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -30,12 +32,22 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("llama", "Llama")
 };
 
-/// Llama's choices.
+/// Llama's choices. Other families state how they differ from them.
 #[derive(Clone, Debug)]
 pub enum LlamaStyle {}
 
 impl RmsDecoder for LlamaStyle {
-    const STYLE: Style = Style::PLAIN;
+    const STYLE: Style = Style {
+        hugging_face: &HUGGING_FACE,
+        fields: |_| json!({ "hidden_act": "silu" }),
+        scaled_embedding: false,
+        unit_offset: false,
+        gate: Gate::Silu,
+        norms_after: false,
+        head_norms: false,
+        projections: Projections::Apart,
+        slides: |_| false,
+    };
 }
 
 /// A Llama.

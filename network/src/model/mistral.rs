@@ -3,10 +3,10 @@
 //! # References
 //! Jiang et al. 2023, <https://arxiv.org/abs/2310.06825>; names and initial values as Hugging Face's `MistralForCausalLM`.
 
-use super::decoder::config::{
-    ROPE_SCALING, read, rms_norm_eps, rope_theta, sliding_window, usual_head_width,
-};
+use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_width};
 use super::decoder::{Decoder, RmsDecoder, Style};
+use super::llama::LlamaStyle;
+use super::rope::{ROPE_SCALING, rope_theta};
 use super::{HuggingFace, Kind};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -39,7 +39,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 pub enum MistralStyle {}
 
 impl RmsDecoder for MistralStyle {
-    const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..Style::PLAIN };
+    const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..LlamaStyle::STYLE };
 }
 
 /// A Mistral.

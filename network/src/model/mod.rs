@@ -39,13 +39,12 @@ pub use batch::{Batch, Predictions, Shape};
 use bert::Bert;
 use distilbert::DistilBert;
 use feed_forward::FeedForward;
-use gemma::Decoder;
+use gemma::Gemma;
 use gemma2::Gemma2;
 use gemma3::Gemma3;
 use gpt_neo::GptNeo;
 use gpt_neox::GptNeoX;
 pub use gpt2::Gpt2;
-pub use gpt2::Gpt2Config;
 pub use hugging_face::HuggingFace;
 use llama::Llama;
 use marian::Marian;
@@ -128,34 +127,34 @@ pub struct PlannedNetwork<'a> {
     pub settings: &'a Settings,
 }
 
-impl PlannedNetwork<'_> {
-    /// Context, width, blocks, heads and feed-forward width.
-    fn sizes(self) -> [usize; 5] {
-        let plan::Model { context, d_model, layers, heads, d_ff, .. } = *self.model;
-        [context, d_model, layers, heads, d_ff].map(|size| size as usize)
-    }
-}
-
-/// The sizes of a model that has no others.
+/// The sizes that a plan gives every model.
 #[derive(Clone, Copy, Debug)]
-struct Sizes {
-    vocab_size: usize,
+pub struct Sizes {
+    /// Number of tokens.
+    pub vocab_size: usize,
     /// Longest input.
-    context: usize,
+    pub context: usize,
     /// Width of the residual stream.
-    d_model: usize,
-    layers: usize,
+    pub d_model: usize,
+    /// Number of blocks.
+    pub layers: usize,
     /// Attention heads; divides `d_model`.
-    heads: usize,
+    pub heads: usize,
     /// Width of the feed-forward part.
-    d_ff: usize,
+    pub d_ff: usize,
 }
 
 impl Sizes {
-    /// The sizes that a plan gives.
     fn of(plan: PlannedNetwork<'_>) -> Self {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
+        let plan::Model { context, d_model, layers, heads, d_ff, .. } = *plan.model;
+        Self {
+            vocab_size: plan.vocab_size,
+            context: context as usize,
+            d_model: d_model as usize,
+            layers: layers as usize,
+            heads: heads as usize,
+            d_ff: d_ff as usize,
+        }
     }
 }
 
@@ -237,7 +236,7 @@ families! {
     gpt2::Gpt2: Gpt2;
     t5::T5: T5 | T5V1_1;
     bert::Bert: Bert;
-    gemma::Decoder: Decoder;
+    gemma::Gemma: Decoder;
     gemma2::Gemma2: Gemma2;
     gemma3::Gemma3: Gemma3;
     llama::Llama: Llama;

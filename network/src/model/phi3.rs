@@ -3,8 +3,10 @@
 //! # References
 //! Abdin et al. 2024, <https://arxiv.org/abs/2404.14219>; names and initial values as Hugging Face's `Phi3ForCausalLM`.
 
-use super::decoder::config::{read, rms_norm_eps, rope_theta, sliding_window, usual_head_width};
+use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_width};
 use super::decoder::{Decoder, Projections, RmsDecoder, Style};
+use super::llama::LlamaStyle;
+use super::rope::rope_theta;
 use super::{HuggingFace, Kind, rope};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -43,7 +45,7 @@ impl RmsDecoder for Phi3Style {
         hugging_face: &HUGGING_FACE,
         projections: Projections::Fused,
         slides: |_| true,
-        ..Style::PLAIN
+        ..LlamaStyle::STYLE
     };
 }
 

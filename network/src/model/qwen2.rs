@@ -6,10 +6,11 @@
 use serde_json::{Value, json};
 
 use super::decoder::config::{
-    LAYER_TYPES, ROPE_SCALING, any_slides, layer_types, read, rms_norm_eps, rope_theta, sliding_window,
-    usual_head_width,
+    LAYER_TYPES, any_slides, layer_types, read, rms_norm_eps, sliding_window, usual_head_width,
 };
 use super::decoder::{Decoder, Projections, RmsDecoder, Style};
+use super::llama::LlamaStyle;
+use super::rope::{ROPE_SCALING, rope_theta};
 use super::{HuggingFace, Kind};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -66,7 +67,7 @@ pub enum Qwen2Style {}
 
 impl RmsDecoder for Qwen2Style {
     const STYLE: Style =
-        Style { hugging_face: &HUGGING_FACE, fields, projections: Projections::Biased, ..Style::PLAIN };
+        Style { hugging_face: &HUGGING_FACE, fields, projections: Projections::Biased, ..LlamaStyle::STYLE };
 }
 
 /// A Qwen 2.

@@ -3,10 +3,10 @@
 //! # References
 //! Qwen Team 2025, <https://arxiv.org/abs/2505.09388>; names and initial values as Hugging Face's `Qwen3ForCausalLM`.
 
-use super::decoder::config::{
-    ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, rms_norm_eps, rope_theta, sliding_window,
-};
+use super::decoder::config::{ATTENTION_BIAS, LAYER_TYPES, rms_norm_eps, sliding_window};
 use super::decoder::{Decoder, RmsDecoder, Style};
+use super::llama::LlamaStyle;
+use super::rope::{ROPE_SCALING, rope_theta};
 use super::{HuggingFace, Kind, qwen2};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -39,7 +39,7 @@ pub enum Qwen3Style {}
 
 impl RmsDecoder for Qwen3Style {
     const STYLE: Style =
-        Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..Style::PLAIN };
+        Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..LlamaStyle::STYLE };
 }
 
 /// A Qwen 3.

@@ -58,12 +58,12 @@ impl Sizes {
     /// # Errors
     /// [`ModelError`] for an odd width with sinusoids.
     pub fn of(plan: PlannedNetwork<'_>, style: Style) -> Result<Self, ModelError> {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        let super::Sizes { vocab_size, context, d_model, layers, heads, d_ff } = super::Sizes::of(plan);
         if style.first_position.is_none() && !d_model.is_multiple_of(2) {
             return Err(ModelError::Size { what: "d_model", value: d_model, allowed: "an even number" });
         }
         Ok(Self {
-            vocab_size: plan.vocab_size,
+            vocab_size,
             context,
             decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
             d_model,

@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
 use crate::head::LmHead;
 use crate::lengths;
 use crate::nn::{
@@ -207,9 +207,9 @@ impl T5 {
 
 impl Model for T5 {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        let Sizes { vocab_size, context, d_model, layers, heads, d_ff } = Sizes::of(plan);
         Ok(Self::new(T5Config {
-            vocab_size: plan.vocab_size,
+            vocab_size,
             context,
             decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
             d_model,

@@ -7,11 +7,6 @@ use crate::model::{Kind, Setting, rope};
 /// Name of a layer that sees only the last tokens before a token.
 pub(super) const SLIDING: &str = "sliding_attention";
 
-/// The base of rotary positions, with the family's usual value.
-pub(in crate::model) const fn rope_theta(usual: &'static str) -> Setting {
-    Setting { name: rope::BASE, usual, kind: Kind::Positive }
-}
-
 /// The number added to the mean square in norms, with the family's usual value.
 pub(in crate::model) const fn rms_norm_eps(usual: &'static str) -> Setting {
     Setting { name: "rms_norm_eps", usual, kind: Kind::Positive }
@@ -22,8 +17,6 @@ pub(in crate::model) const fn sliding_window(usual: &'static str, kind: Kind) ->
     Setting { name: "sliding_window", usual, kind }
 }
 
-pub(in crate::model) const ROPE_SCALING: Setting =
-    Setting { name: rope::SCALING, usual: "null", kind: Kind::RopeScaling };
 /// Biases of all four projections of attention.
 pub(in crate::model) const ATTENTION_BIAS: Setting =
     Setting { name: "attention_bias", usual: "false", kind: Kind::Flag };
@@ -71,8 +64,8 @@ pub(in crate::model) fn layer_types(config: &Value, slides: impl Fn(u64) -> bool
         return given.clone();
     }
     // One more than a plan may have, so that a file cannot ask for memory.
-    const MOST: u64 = 1024 + 1;
-    let layers = config["num_hidden_layers"].as_u64().unwrap_or(0).min(MOST);
+    const MAX_LAYERS: u64 = 1024 + 1;
+    let layers = config["num_hidden_layers"].as_u64().unwrap_or(0).min(MAX_LAYERS);
     (0..layers).map(|at| layer_type(slides(at))).collect()
 }
 

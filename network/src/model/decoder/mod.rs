@@ -62,21 +62,6 @@ pub enum Projections {
     Fused,
 }
 
-impl Style {
-    /// The style of Llama.
-    pub const PLAIN: Self = Self {
-        hugging_face: &super::llama::HUGGING_FACE,
-        fields: |_| json!({ "hidden_act": "silu" }),
-        scaled_embedding: false,
-        unit_offset: false,
-        gate: Gate::Silu,
-        norms_after: false,
-        head_norms: false,
-        projections: Projections::Apart,
-        slides: |_| false,
-    };
-}
-
 /// The sizes of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sizes {
@@ -101,7 +86,7 @@ struct Sizes {
 impl Sizes {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (model, settings) = (plan.model, plan.settings);
-        let [_, d_model, layers, heads, d_ff] = plan.sizes();
+        let super::Sizes { d_model, layers, heads, d_ff, .. } = super::Sizes::of(plan);
         let kv_heads = model.kv_heads.unwrap_or(model.heads) as usize;
         let d_head = model.d_head.map_or(d_model / heads, |width| width as usize);
         if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
@@ -248,7 +233,7 @@ fn heads(plan: PlannedNetwork<'_>, sizes: Sizes, slides: bool) -> DotProductAtte
     let usual = DotProductAttention::new(heads, d_head);
     let (base, scaling) = match settings.number(&config::LOCAL_BASE).filter(|_| slides) {
         Some(base) => (base, RotaryScaling::None),
-        None => (settings.positive(&config::rope_theta("10000.0")), rope::of_settings(settings)),
+        None => (settings.positive(&rope::rope_theta("10000.0")), rope::of_settings(settings)),
     };
     DotProductAttention {
         kv_heads,
