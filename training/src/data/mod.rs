@@ -25,34 +25,39 @@ mod dataset;
 mod digest;
 mod kept;
 mod labelled;
+mod labelled_record;
 mod overlap;
 mod sampler;
 mod text_index;
 mod texts;
-pub mod token_file;
+mod token_file;
+mod unit_text;
+mod units;
+mod window_spec;
 
 pub use canaries::Canaries;
 pub(crate) use canaries::CanaryTokens;
 pub use canaries::Secret;
 pub use canaries::{Occurrences, Pattern, Planting, Secrets};
-pub use corpus::UnitText;
-pub use corpus::Units;
 pub use corpus::check_other_text;
 pub use corpus::read_records;
 pub use corpus::read_units;
 pub(crate) use corpus::{
-    EVALUATION, PublicText, evaluation_source, public_file, read_evaluation, read_public_file,
-    training_source,
+    EVALUATION, evaluation_source, public_file, read_evaluation, read_public_file, training_source,
 };
 pub use dataset::Dataset;
 pub(crate) use dataset::UnitWindow;
-pub use dataset::WindowSpec;
-pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledRecords, LabelledSet};
+pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
+pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::check_apart;
 pub(crate) use overlap::{check_earlier, check_records, public_sketch};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;
+pub use unit_text::UnitText;
+pub(crate) use units::PublicText;
+pub use units::Units;
+pub use window_spec::WindowSpec;
 
 #[cfg(test)]
 mod tests;

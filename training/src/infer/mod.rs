@@ -4,6 +4,7 @@ mod answers;
 mod bert_score;
 mod entities;
 mod evaluate;
+mod evaluation;
 mod generate;
 mod labels;
 mod measure;
@@ -19,7 +20,9 @@ use tokenizer::Tokenizer;
 pub use bert_score::BertScore;
 pub(crate) use evaluate::HeldOut;
 pub use evaluate::evaluate;
-pub use evaluate::{ByWord, Evaluation, Sentences, TokenEvaluation, Unknown};
+pub use evaluation::{
+    ByWord, EntityEvaluation, Evaluation, LabelEvaluation, LabelScore, Sentences, TokenEvaluation, Unknown,
+};
 pub use generate::Beams;
 pub use generate::EarlyStopping;
 pub use generate::Generated;
@@ -30,7 +33,6 @@ pub use generate::Sampling;
 pub use generate::Strategy;
 pub use generate::Written;
 pub use generate::generate;
-pub use labels::{EntityEvaluation, LabelEvaluation, LabelScore};
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
 pub use predict::predict;
