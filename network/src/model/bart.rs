@@ -27,7 +27,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_embedding", "true"),
         ("static_position_embeddings", "false"),
     ],
-    settings: &[scale_embedding("false")],
+    config_fields: &[scale_embedding("false")],
     irrelevant: IRRELEVANT,
     plan_fields: PLAN_FIELDS,
     copies: COPIES,

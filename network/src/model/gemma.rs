@@ -26,7 +26,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         _ => read(config, field),
     },
     irrelevant: &["attention_dropout", "hidden_activation"],
-    settings: &[rms_norm_eps("1e-6"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS],
+    config_fields: &[rms_norm_eps("1e-6"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS],
     buffers: &["rotary_emb.inv_freq", "embed_scale"],
     ..HuggingFace::decoder("gemma", "Gemma")
 };

@@ -12,7 +12,7 @@ use super::decoder::config::{
 use super::decoder::{Decoder, RmsDecoder, Style};
 use super::gemma::GemmaStyle;
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{HuggingFace, Kind};
+use super::{FieldType, HuggingFace};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -34,12 +34,12 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         _ => read(config, field),
     },
     irrelevant: &["attention_dropout", "cache_implementation", "hidden_act"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("10000.0"),
         ROPE_SCALING,
         ATTENTION_BIAS,
-        sliding_window("4096", Kind::Count),
+        sliding_window("4096", FieldType::Count),
         LAYER_TYPES,
         QUERY_SCALAR,
         ATTENTION_CAP,

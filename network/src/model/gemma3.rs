@@ -14,7 +14,7 @@ use super::decoder::config::{
 use super::decoder::{Decoder, RmsDecoder, Style};
 use super::gemma2::Gemma2Style;
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{HuggingFace, Kind, rope};
+use super::{FieldType, HuggingFace, rope};
 
 /// Period of the layers that see all tokens.
 const FULL_EVERY: usize = 6;
@@ -54,13 +54,13 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "_sliding_window_pattern",
         "sliding_window_pattern",
     ],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("1000000.0"),
         LOCAL_BASE,
         ROPE_SCALING,
         ATTENTION_BIAS,
-        sliding_window("512", Kind::Count),
+        sliding_window("512", FieldType::Count),
         LAYER_TYPES,
         QUERY_SCALAR,
         logit_cap("null"),

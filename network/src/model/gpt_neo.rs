@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::pre_norm::PreNormBlock;
 use super::{
-    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Settings, Shape, Sizes,
+    Batch, ConfigField, ConfigValues, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork,
+    Shape, Sizes,
 };
 use crate::head::LmHead;
 use crate::nn::{
@@ -17,9 +18,10 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: Setting = Setting { name: "layer_norm_epsilon", usual: "1e-5", kind: Kind::Positive };
+const NORM_EPSILON: ConfigField =
+    ConfigField { name: "layer_norm_epsilon", usual: "1e-5", field_type: FieldType::Positive };
 /// Number of keys that a query sees in a block with a window, including its own.
-const WINDOW: Setting = Setting { name: "window_size", usual: "256", kind: Kind::Count };
+const WINDOW: ConfigField = ConfigField { name: "window_size", usual: "256", field_type: FieldType::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -34,7 +36,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         _ => None,
     },
-    settings: &[NORM_EPSILON, WINDOW],
+    config_fields: &[NORM_EPSILON, WINDOW],
     irrelevant: &[
         "attention_dropout",
         // Says the same as attention_layers, which follow from it.
@@ -128,9 +130,9 @@ impl Model for GptNeo {
             |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
         let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
         let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
-        let blocks = (0..sizes.layers).map(|at| block(sizes, plan.settings, at, &mut list)).collect();
+        let blocks = (0..sizes.layers).map(|at| block(sizes, plan.config, at, &mut list)).collect();
         list.enter(Part::Output);
-        let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.settings));
+        let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.config));
         let description = Description::new(
             list,
             LmHead::of_table(tokens.table),
@@ -155,16 +157,16 @@ impl Model for GptNeo {
     }
 }
 
-fn epsilon(settings: &Settings) -> f64 {
-    settings.positive(&NORM_EPSILON)
+fn epsilon(config: &ConfigValues) -> f64 {
+    config.positive(&NORM_EPSILON)
 }
 
-fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> PreNormBlock {
+fn block(sizes: Sizes, config: &ConfigValues, at: usize, list: &mut ParamList) -> PreNormBlock {
     list.enter(Part::Block(at));
     let Sizes { d_model: d, d_ff, heads, .. } = sizes;
     let name = |part: &str| format!("transformer.h.{at}.{part}");
     let plain = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD);
-    let attention_norm = list.layer_norm(&name("ln_1"), d, epsilon(settings));
+    let attention_norm = list.layer_norm(&name("ln_1"), d, epsilon(config));
     let mut project = |part: &str, map| list.linear(&name(&format!("attn.attention.{part}")), map);
     let attention = MultiHeadAttention {
         query: project("q_proj", plain(d, d)),
@@ -173,14 +175,14 @@ fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> 
         output: project("out_proj", plain(d, d).biased()),
         heads: DotProductAttention {
             scale: 1.0,
-            window: settings.count(&WINDOW).filter(|_| is_local(at)),
+            window: config.count(&WINDOW).filter(|_| is_local(at)),
             ..DotProductAttention::new(heads, d / heads)
         },
     };
     PreNormBlock {
         attention_norm,
         attention,
-        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(settings)),
+        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(config)),
         inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
             narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),

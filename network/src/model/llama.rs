@@ -27,7 +27,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     },
     // Slices of a product.
     irrelevant: &["attention_dropout", "pretraining_tp"],
-    settings: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS, MLP_BIAS],
+    config_fields: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS, MLP_BIAS],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("llama", "Llama")
 };

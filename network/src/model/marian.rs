@@ -28,7 +28,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_before", "false"),
         ("normalize_embedding", "false"),
     ],
-    settings: &[scale_embedding("true")],
+    config_fields: &[scale_embedding("true")],
     read: |config, field| match field {
         "activation_function" if config[field] == "silu" => Some(json!("swish")),
         "decoder_vocab_size" if config[field].is_null() => Some(config["vocab_size"].clone()),

@@ -20,7 +20,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_embedding", "true"),
         ("static_position_embeddings", "false"),
     ],
-    settings: &[scale_embedding("true")],
+    config_fields: &[scale_embedding("true")],
     irrelevant: IRRELEVANT,
     plan_fields: PLAN_FIELDS,
     copies: COPIES,

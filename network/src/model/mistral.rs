@@ -7,7 +7,7 @@ use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_widt
 use super::decoder::{Decoder, RmsDecoder, Style};
 use super::llama::LlamaStyle;
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{HuggingFace, Kind};
+use super::{FieldType, HuggingFace};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -24,11 +24,11 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         _ => read(config, field),
     },
     irrelevant: &["attention_dropout"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-5"),
         rope_theta("10000.0"),
         ROPE_SCALING,
-        sliding_window("null", Kind::CountOrNull),
+        sliding_window("null", FieldType::CountOrNull),
     ],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("mistral", "Mistral")

@@ -5,6 +5,7 @@
 mod bart;
 mod batch;
 mod bert;
+mod config_field;
 mod decoder;
 mod distilbert;
 mod encoder;
@@ -31,12 +32,12 @@ mod qwen3;
 mod roberta;
 mod rope;
 mod seq2seq;
-mod setting;
 mod t5;
 
 use bart::Bart;
 pub use batch::{Batch, Predictions, Shape};
 use bert::Bert;
+pub use config_field::{ConfigField, ConfigValues, FieldType};
 use distilbert::DistilBert;
 use feed_forward::FeedForward;
 use gemma::Gemma;
@@ -60,7 +61,6 @@ use qwen3::Qwen3;
 pub use roberta::ROBERTA_PADDING;
 use roberta::Roberta;
 pub use rope::{base as rope_base, scaling as rope_scaling};
-pub use setting::{Kind, Setting, Settings};
 use t5::T5;
 
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
@@ -79,7 +79,7 @@ pub enum ModelError {
         /// The allowed sizes.
         allowed: &'static str,
     },
-    /// A setting that the family does not have, or a value that it does not accept.
+    /// A field of `config.json` that the family does not have, or a value that it does not accept.
     #[error("model.config: {0}")]
     Config(String),
 }
@@ -124,7 +124,7 @@ pub struct PlannedNetwork<'a> {
     /// Number of tokens.
     pub vocab_size: usize,
     /// `model.config` with the family's usual values.
-    pub settings: &'a Settings,
+    pub config: &'a ConfigValues,
 }
 
 /// The sizes that a plan gives every model.

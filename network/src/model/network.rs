@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::bert::{Bert, BertConfig};
 use super::{
-    Backbone, Batch, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Settings, Shape,
+    Backbone, Batch, ConfigValues, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape,
 };
 use crate::head::{Head, Loss, TokenHead};
 use crate::nn::{
@@ -54,10 +54,10 @@ impl Network {
             return Err(ModelError::Size { what: "heads", value, allowed: "a divisor of d_model" });
         }
         let hugging_face = Backbone::hugging_face(model.family);
-        let settings = &Settings::of_plan(hugging_face, model)?;
-        let plan = PlannedNetwork { model, training, vocab_size, settings };
+        let config = &ConfigValues::of_plan(hugging_face, model)?;
+        let plan = PlannedNetwork { model, training, vocab_size, config };
         let mut network = Self::of(Backbone::from_plan(plan)?);
-        settings.write_to(&mut network.hf_config);
+        config.write_to(&mut network.hf_config);
         network.set_dropout(training.dropout);
         if let Head::Tokens { loss, .. } = &mut network.head {
             *loss = Loss::CrossEntropy { smoothing: training.label_smoothing };

@@ -7,7 +7,7 @@ use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_widt
 use super::decoder::{Decoder, Projections, RmsDecoder, Style};
 use super::llama::LlamaStyle;
 use super::rope::rope_theta;
-use super::{HuggingFace, Kind, rope};
+use super::{FieldType, HuggingFace, rope};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -31,7 +31,11 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "original_max_position_embeddings",
         "resid_pdrop",
     ],
-    settings: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), sliding_window("null", Kind::CountOrNull)],
+    config_fields: &[
+        rms_norm_eps("1e-5"),
+        rope_theta("10000.0"),
+        sliding_window("null", FieldType::CountOrNull),
+    ],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("phi3", "Phi3")
 };

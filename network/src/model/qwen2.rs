@@ -11,7 +11,7 @@ use super::decoder::config::{
 use super::decoder::{Decoder, Projections, RmsDecoder, Style};
 use super::llama::LlamaStyle;
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{HuggingFace, Kind};
+use super::{FieldType, HuggingFace};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -28,11 +28,11 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     fixed: &[("use_mrope", "false")],
     // Says what `layer_types` says.
     irrelevant: &["attention_dropout", "max_window_layers"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("1000000.0"),
         ROPE_SCALING,
-        sliding_window("null", Kind::CountOrNull),
+        sliding_window("null", FieldType::CountOrNull),
         LAYER_TYPES,
     ],
     buffers: &["rotary_emb.inv_freq"],

@@ -7,7 +7,7 @@ use super::decoder::config::{ATTENTION_BIAS, LAYER_TYPES, rms_norm_eps, sliding_
 use super::decoder::{Decoder, RmsDecoder, Style};
 use super::llama::LlamaStyle;
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{HuggingFace, Kind, qwen2};
+use super::{FieldType, HuggingFace, qwen2};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -21,12 +21,12 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ],
     read: qwen2::read_windows,
     irrelevant: &["attention_dropout", "max_window_layers"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("1000000.0"),
         ROPE_SCALING,
         ATTENTION_BIAS,
-        sliding_window("null", Kind::CountOrNull),
+        sliding_window("null", FieldType::CountOrNull),
         LAYER_TYPES,
     ],
     buffers: &["rotary_emb.inv_freq"],

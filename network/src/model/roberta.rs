@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
 use super::{
-    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Predictions, Setting, Shape,
-    Sizes,
+    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Predictions,
+    Shape, Sizes,
 };
 use crate::head::SequenceHead;
 use crate::lengths;
@@ -26,7 +26,8 @@ const STYLE: Style = Style {
     norm_epsilon: 1e-5,
 };
 
-const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
+const NORM_EPSILON: ConfigField =
+    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
 
 const MASKED: MaskedNames =
     MaskedNames { bias: "lm_head.bias", dense: "lm_head.dense", norm: "lm_head.layer_norm" };
@@ -42,7 +43,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         // XLM-R is RoBERTa with another vocabulary.
         (field == "model_type" && config[field] == "xlm-roberta").then(|| json!("roberta"))
     },
-    settings: &[NORM_EPSILON],
+    config_fields: &[NORM_EPSILON],
     first_position: STYLE.first_position as u64,
     irrelevant: &["attention_probs_dropout_prob", "hidden_dropout_prob", "output_past"],
     prefix: "roberta.",
@@ -87,7 +88,7 @@ pub struct Roberta {
 impl Model for Roberta {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
         let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let norm_epsilon = plan.settings.positive(&NORM_EPSILON);
+        let norm_epsilon = plan.config.positive(&NORM_EPSILON);
         let encoder = Encoder::new(sizes, Style { norm_epsilon, ..STYLE }, &mut list);
         list.enter(Part::Head);
         let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, norm_epsilon);

@@ -9,8 +9,8 @@ use plan::Adaptive;
 use super::ClippedSum;
 
 /// Range of an adaptive clip norm. It ensures that noise can be scaled by the norm.
-const SMALLEST_CLIP_NORM: f32 = 1e-12;
-const LARGEST_CLIP_NORM: f32 = 1e12;
+const MIN_CLIP_NORM: f32 = 1e-12;
+const MAX_CLIP_NORM: f32 = 1e12;
 
 /// Index of the count's noise stream, which no parameter has.
 const COUNT_STREAM: u32 = u32::MAX;
@@ -54,6 +54,6 @@ impl CountRelease {
         let Adaptive { learning_rate, quantile, .. } = self.settings;
         let next = sum.l2_clip_norm * (-learning_rate * (unclipped_share - quantile)).exp();
         // Rounded as the checkpoint stores it, so that a resumed run continues from the same figure.
-        Ok(f64::from((next as f32).clamp(SMALLEST_CLIP_NORM, LARGEST_CLIP_NORM)))
+        Ok(f64::from((next as f32).clamp(MIN_CLIP_NORM, MAX_CLIP_NORM)))
     }
 }

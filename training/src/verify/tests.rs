@@ -88,7 +88,8 @@ fn a_stage_that_names_itself_does_not_verify() {
         ..Proof::find(&run).unwrap().unwrap().stage
     };
     fs::remove_file(run.join(files::LEDGER)).unwrap();
-    let mut ledger = Ledger::create(&run, state.header().clone(), &[itself.clone()], |_| Ok(())).unwrap();
+    let mut ledger =
+        Ledger::create(&run, state.header().clone(), std::slice::from_ref(&itself), |_| Ok(())).unwrap();
     state.entries()[1..].iter().for_each(|entry| ledger.append(entry.clone()).unwrap());
     forge(&run, |parent| Some(parent.clone()));
     let proof = run.join(files::PARENTS).join(itself.folder());
