@@ -7,9 +7,8 @@
 use serde_json::{Value, json};
 
 use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::SequenceHead;
-use crate::lengths;
 use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
 
 const STYLE: Style = Style {
@@ -99,13 +98,7 @@ impl Model for DistilBert {
         let encoder = Encoder::new(sizes, STYLE, &mut list);
         list.enter(Part::Head);
         let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, STYLE.norm_epsilon);
-        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
-        let description = Description::new(
-            list,
-            head,
-            Shape { input: sizes.context, decoder: None, predictions },
-            hugging_face(sizes),
-        );
+        let description = Description::new(list, head, Shape::masked(sizes.context), hugging_face(sizes));
         Ok(Self { description, encoder })
     }
 

@@ -130,9 +130,7 @@ impl Model for Gpt2 {
         let mut stream = self.tokens.forward(pass, batch.tokens.clone());
         stream = self.positions.forward(pass, stream);
         stream = dropout(pass, stream);
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
+        let stream = pass.blocks(stream, &self.blocks, Block::forward);
         self.norm.forward(pass, stream)
     }
 }

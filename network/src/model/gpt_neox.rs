@@ -129,10 +129,8 @@ impl Model for GptNeoX {
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let mut stream = dropout(pass, stream);
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
+        let stream = dropout(pass, stream);
+        let stream = pass.blocks(stream, &self.blocks, Block::forward);
         self.norm.forward(pass, stream)
     }
 }

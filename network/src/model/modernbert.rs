@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::rope::{self, scaling_among};
 use super::{
     Batch, ConfigField, ConfigValues, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork,
-    Predictions, Shape, Sizes,
+    Shape, Sizes,
 };
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
-use crate::lengths;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, Gate,
     Initial, Kernels, LayerNorm, Linear, LinearSpec, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var,
@@ -181,11 +180,10 @@ impl Model for ModernBert {
         let dense_norm = list.layer_norm_without_bias("head.norm", d, epsilon);
         list.enter(Part::Head);
         let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
-        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
         let description = Description::new(
             list,
             LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
-            Shape { input: sizes.context, decoder: None, predictions },
+            Shape::masked(sizes.context),
             hugging_face(sizes, every),
         );
         let tokens = TokenEmbedding { table };

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::bert::{Bert, BertConfig};
+use super::bert::{self, Bert};
 use super::{
     Backbone, Batch, ConfigValues, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape,
+    Sizes,
 };
 use crate::head::{Head, Loss, TokenHead};
 use crate::nn::{
@@ -93,8 +94,8 @@ impl Network {
     /// Builds the body of the BERT that a `config.json` describes, cut to its first `layers` layers
     /// and to `context` positions. It has no head.
     pub fn bert_body(config: &Value, layers: usize, context: usize) -> Option<Self> {
-        let config = BertConfig { layers, context, ..BertConfig::from_hugging_face(config)? };
-        let network = Self::of(Backbone::Bert(Bert::new(config)));
+        let sizes = Sizes { layers, context, ..bert::sizes(config)? };
+        let network = Self::of(Backbone::Bert(Bert::new(sizes, false)));
         Some(Self { layout: network.layout.body().finish(), ..network })
     }
 

@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 
 use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
 use super::{
-    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Predictions,
-    Shape, Sizes,
+    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes,
 };
 use crate::head::SequenceHead;
-use crate::lengths;
 use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
 
 /// The id of RoBERTa's padding token. `transformers` counts its positions from there.
@@ -92,13 +90,7 @@ impl Model for Roberta {
         let encoder = Encoder::new(sizes, Style { norm_epsilon, ..STYLE }, &mut list);
         list.enter(Part::Head);
         let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, norm_epsilon);
-        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
-        let description = Description::new(
-            list,
-            head,
-            Shape { input: sizes.context, decoder: None, predictions },
-            hugging_face(sizes),
-        );
+        let description = Description::new(list, head, Shape::masked(sizes.context), hugging_face(sizes));
         Ok(Self { description, encoder })
     }
 

@@ -225,6 +225,18 @@ impl<'a, B: Kernels> Pass<'a, B> {
         }
     }
 
+    /// Applies blocks one after the other; see [`Self::block`].
+    pub fn blocks<T: Copy + 'a>(
+        &mut self,
+        stream: Var<B>,
+        blocks: &[T],
+        forward: fn(T, &mut Self, Var<B>) -> Var<B>,
+    ) -> Var<B> {
+        let apply =
+            |stream, &block: &T| self.block([stream], move |pass, [input]| forward(block, pass, input));
+        blocks.iter().fold(stream, apply)
+    }
+
     fn recomputed<const N: usize>(
         &mut self,
         inputs: [Var<B>; N],

@@ -192,9 +192,7 @@ impl<F: RmsDecoder> Model for Decoder<F> {
         if let Some(factor) = self.embedding_scale {
             stream = scale(pass, stream, factor);
         }
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
+        let stream = pass.blocks(stream, &self.blocks, Block::forward);
         self.norm.forward(pass, stream)
     }
 }
