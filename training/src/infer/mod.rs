@@ -26,7 +26,7 @@ pub use evaluation::{
 pub use generate::Beams;
 pub use generate::EarlyStopping;
 pub use generate::Generated;
-pub use generate::Options;
+pub use generate::GenerationOptions;
 pub use generate::Prompt;
 pub use generate::PromptFile;
 pub use generate::Sampling;
