@@ -6,10 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
-use crate::head::SequenceHead;
-use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+use super::encoder::{EncoderModel, FirstPosition, Heads, INITIAL_STD, MaskedNames, Parts, Style};
+use super::{HuggingFace, ModelError, PlannedNetwork, Sizes};
+use crate::nn::Activation;
 
 const STYLE: Style = Style {
     embeddings: "bert.embeddings",
@@ -99,45 +98,13 @@ pub(super) fn sizes(config: &Value) -> Option<Sizes> {
     })
 }
 
-/// A BERT.
-#[derive(Clone, Debug)]
-pub struct Bert {
-    description: Description,
-    encoder: Encoder,
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<EncoderModel, ModelError> {
+    Ok(of_sizes(Sizes::of(plan), plan.training.objective == plan::Objective::MaskedLmNextSentence))
 }
 
-impl Bert {
-    /// With `next_sentence`, it also predicts how two sentences belong together.
-    pub fn new(sizes: Sizes, next_sentence: bool) -> Self {
-        let mut list = ParamList::default();
-        let encoder = Encoder::new(sizes, STYLE, &mut list);
-        list.enter(Part::Head);
-        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, STYLE.norm_epsilon);
-        let sentence = next_sentence.then(|| {
-            let head = FirstPosition { classes: "cls.seq_relationship", ..CLASSIFIER };
-            SequenceHead { drops_pooled: false, ..head.head(&mut list, sizes.d_model, 2) }
-        });
-        let hf_config = hugging_face(sizes, next_sentence);
-        let description = Description::new(list, head, Shape::masked(sizes.context), hf_config);
-        Self { description: Description { sentence, ..description }, encoder }
-    }
-}
-
-impl Model for Bert {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let next_sentence = plan.training.objective == plan::Objective::MaskedLmNextSentence;
-        Ok(Self::new(Sizes::of(plan), next_sentence))
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
-        CLASSIFIER.head(list, self.description.width, classes)
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.encoder.forward(pass, batch)
-    }
+/// With `next_sentence`, the model also predicts how two sentences belong together.
+pub(super) fn of_sizes(sizes: Sizes, next_sentence: bool) -> EncoderModel {
+    let sentence = next_sentence.then_some(FirstPosition { classes: "cls.seq_relationship", ..CLASSIFIER });
+    let heads = Heads { masked: MASKED, sentence, classifier: CLASSIFIER };
+    EncoderModel::new(sizes, STYLE, heads, hugging_face(sizes, next_sentence))
 }

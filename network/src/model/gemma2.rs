@@ -9,10 +9,9 @@ use super::decoder::config::{
     ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
     sliding_window,
 };
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::gemma::GemmaStyle;
+use super::decoder::{Decoder, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{FieldType, HuggingFace};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -50,18 +49,14 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Gemma 2's choices.
-#[derive(Clone, Debug)]
-pub enum Gemma2Style {}
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),
+    norms_after: true,
+    slides: |at| at.is_multiple_of(2),
+    ..gemma::STYLE
+};
 
-impl RmsDecoder for Gemma2Style {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),
-        norms_after: true,
-        slides: |at| at.is_multiple_of(2),
-        ..GemmaStyle::STYLE
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Gemma 2.
-pub type Gemma2 = Decoder<Gemma2Style>;

@@ -11,10 +11,9 @@ use super::decoder::config::{
     ATTENTION_BIAS, LAYER_TYPES, LOCAL_BASE, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
     sliding_window,
 };
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::gemma2::Gemma2Style;
+use super::decoder::{Decoder, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{FieldType, HuggingFace, rope};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma2, rope};
 
 /// Period of the layers that see all tokens.
 const FULL_EVERY: usize = 6;
@@ -84,19 +83,15 @@ fn scaling(config: &Value) -> Value {
 }
 
 /// Gemma 3's choices.
-#[derive(Clone, Debug)]
-pub enum Gemma3Style {}
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    // Of all its classes, this one alone is not named after text.
+    fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
+    head_norms: true,
+    slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),
+    ..gemma2::STYLE
+};
 
-impl RmsDecoder for Gemma3Style {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        // Of all its classes, this one alone is not named after text.
-        fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
-        head_norms: true,
-        slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),
-        ..Gemma2Style::STYLE
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Gemma 3.
-pub type Gemma3 = Decoder<Gemma3Style>;

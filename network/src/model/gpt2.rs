@@ -117,11 +117,11 @@ impl Gpt2 {
     }
 }
 
-impl Model for Gpt2 {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        Ok(Self::new(Sizes::of(plan)))
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Gpt2, ModelError> {
+    Ok(Gpt2::new(Sizes::of(plan)))
+}
 
+impl Model for Gpt2 {
     fn description(&self) -> &Description {
         &self.description
     }

@@ -6,15 +6,14 @@
 
 use serde_json::{Value, json};
 
-use super::pre_norm::PreNormBlock;
+use super::pre_norm::{PreNormBlock, PreNormDecoder};
 use super::{
-    Batch, ConfigField, ConfigValues, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork,
-    Shape, Sizes,
+    ConfigField, ConfigValues, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes,
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
-    MultiHeadAttention, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
+    Activation, DotProductAttention, FeedForward, Initial, LinearSpec, MultiHeadAttention, ParamList, Part,
+    PositionEmbedding, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -112,47 +111,23 @@ fn is_local(block: usize) -> bool {
     block % 2 == 1
 }
 
-/// A GPT-Neo.
-#[derive(Clone, Debug)]
-pub struct GptNeo {
-    description: Description,
-    tokens: TokenEmbedding,
-    positions: PositionEmbedding,
-    blocks: Vec<PreNormBlock>,
-    norm: LayerNorm,
-}
-
-impl Model for GptNeo {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
-        let mut table =
-            |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
-        let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
-        let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
-        let blocks = (0..sizes.layers).map(|at| block(sizes, plan.config, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.config));
-        let description = Description::new(
-            list,
-            LmHead::of_table(tokens.table),
-            Shape::causal(sizes.context),
-            hugging_face(sizes),
-        );
-        Ok(Self { description, tokens, positions, blocks, norm })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let stream = self.positions.forward(pass, stream);
-        let stream = dropout(pass, stream);
-        let stream = pass.blocks(stream, &self.blocks, PreNormBlock::forward);
-        self.norm.forward(pass, stream)
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
+    let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
+    let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+    let mut table =
+        |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
+    let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
+    let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
+    let blocks = (0..sizes.layers).map(|at| block(sizes, plan.config, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.config));
+    let description = Description::new(
+        list,
+        LmHead::of_table(tokens.table),
+        Shape::causal(sizes.context),
+        hugging_face(sizes),
+    );
+    Ok(PreNormDecoder { description, tokens, positions, drops_embedding: true, blocks, norm })
 }
 
 fn epsilon(config: &ConfigValues) -> f64 {

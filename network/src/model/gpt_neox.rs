@@ -98,31 +98,29 @@ struct Block {
     parallel: bool,
 }
 
-impl Model for GptNeoX {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
-        let (config, width) = (plan.config, sizes.d_model / sizes.heads);
-        let (base, share) = (config.positive(&ROTARY_BASE), config.positive(&ROTARY_SHARE));
-        let rotary = rope::partial(base, share, width)?;
-        let heads =
-            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
-        let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
-        let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, heads, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm =
-            list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, config.positive(&NORM_EPSILON));
-        list.enter(Part::Head);
-        let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
-        let description = Description::new(
-            list,
-            LmHead::of_table(head),
-            Shape::causal(sizes.context),
-            hugging_face(sizes, tied),
-        );
-        Ok(Self { description, tokens, blocks, norm })
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<GptNeoX, ModelError> {
+    let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
+    let (config, width) = (plan.config, sizes.d_model / sizes.heads);
+    let (base, share) = (config.positive(&ROTARY_BASE), config.positive(&ROTARY_SHARE));
+    let rotary = rope::partial(base, share, width)?;
+    let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
+    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, heads, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, config.positive(&NORM_EPSILON));
+    list.enter(Part::Head);
+    let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
+    let description = Description::new(
+        list,
+        LmHead::of_table(head),
+        Shape::causal(sizes.context),
+        hugging_face(sizes, tied),
+    );
+    Ok(GptNeoX { description, tokens, blocks, norm })
+}
 
+impl Model for GptNeoX {
     fn description(&self) -> &Description {
         &self.description
     }

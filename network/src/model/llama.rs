@@ -5,10 +5,10 @@
 
 use serde_json::json;
 
-use super::HuggingFace;
 use super::decoder::config::{ATTENTION_BIAS, MLP_BIAS, read, rms_norm_eps, usual_head_width};
-use super::decoder::{Decoder, Projections, RmsDecoder, Style};
+use super::decoder::{Decoder, Projections, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
+use super::{HuggingFace, ModelError, PlannedNetwork};
 use crate::nn::Gate;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -33,22 +33,18 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Llama's choices. Other families state how they differ from them.
-#[derive(Clone, Debug)]
-pub enum LlamaStyle {}
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    fields: |_| json!({ "hidden_act": "silu" }),
+    scaled_embedding: false,
+    unit_offset: false,
+    gate: Gate::Silu,
+    norms_after: false,
+    head_norms: false,
+    projections: Projections::Apart,
+    slides: |_| false,
+};
 
-impl RmsDecoder for LlamaStyle {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        fields: |_| json!({ "hidden_act": "silu" }),
-        scaled_embedding: false,
-        unit_offset: false,
-        gate: Gate::Silu,
-        norms_after: false,
-        head_norms: false,
-        projections: Projections::Apart,
-        slides: |_| false,
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Llama.
-pub type Llama = Decoder<LlamaStyle>;

@@ -4,10 +4,9 @@
 //! Liu et al. 2020, <https://arxiv.org/abs/2001.08210>; names and initial values as Hugging Face's
 //! `MBartForConditionalGeneration`.
 
-use super::bart::{self, Bart, COPIES, IRRELEVANT, PLAN_FIELDS};
-use super::seq2seq::{Style, scale_embedding};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork};
-use crate::nn::{Kernels, Pass, Var};
+use super::bart::{self, COPIES, IRRELEVANT, PLAN_FIELDS};
+use super::seq2seq::{Seq2SeqModel, Style, scale_embedding};
+use super::{HuggingFace, ModelError, PlannedNetwork};
 
 const STYLE: Style = Style { norms_first: true, ..bart::STYLE };
 
@@ -29,20 +28,6 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("mbart", "MBart")
 };
 
-/// An mBART.
-#[derive(Clone, Debug)]
-pub struct MBart(Bart);
-
-impl Model for MBart {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        Bart::of_family(plan, STYLE, &HUGGING_FACE).map(Self)
-    }
-
-    fn description(&self) -> &Description {
-        self.0.description()
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.0.hidden(pass, batch)
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Seq2SeqModel, ModelError> {
+    bart::of_family(plan, STYLE, &HUGGING_FACE)
 }

@@ -4,10 +4,9 @@
 //! Jiang et al. 2023, <https://arxiv.org/abs/2310.06825>; names and initial values as Hugging Face's `MistralForCausalLM`.
 
 use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_width};
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::llama::LlamaStyle;
+use super::decoder::{Decoder, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{FieldType, HuggingFace};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -35,12 +34,8 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Mistral's choices.
-#[derive(Clone, Debug)]
-pub enum MistralStyle {}
+pub(super) const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..llama::STYLE };
 
-impl RmsDecoder for MistralStyle {
-    const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..LlamaStyle::STYLE };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Mistral.
-pub type Mistral = Decoder<MistralStyle>;

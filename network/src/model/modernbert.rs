@@ -161,35 +161,35 @@ struct Block {
     inner: FusedGatedFeedForward,
 }
 
-impl Model for ModernBert {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, config, mut list) = (Sizes::of(plan), plan.config, ParamList::default());
-        let (d, epsilon) = (sizes.d_model, epsilon(config));
-        let table = list.add(
-            "model.embeddings.tok_embeddings.weight",
-            &[sizes.vocab_size, d],
-            Initial::Normal { std: INITIAL_STD },
-        );
-        let norm = list.layer_norm_without_bias("model.embeddings.norm", d, epsilon);
-        let every = config.count(&GLOBAL_EVERY).unwrap_or(1);
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, at, &mut list));
-        let blocks = blocks.collect::<Result<_, _>>()?;
-        list.enter(Part::Output);
-        let final_norm = list.layer_norm_without_bias("model.final_norm", d, epsilon);
-        let dense = list.linear("head.dense", LinearSpec::normal(d, d, residual_std(sizes)));
-        let dense_norm = list.layer_norm_without_bias("head.norm", d, epsilon);
-        list.enter(Part::Head);
-        let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
-        let description = Description::new(
-            list,
-            LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
-            Shape::masked(sizes.context),
-            hugging_face(sizes, every),
-        );
-        let tokens = TokenEmbedding { table };
-        Ok(Self { description, tokens, norm, blocks, final_norm, dense, dense_norm })
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<ModernBert, ModelError> {
+    let (sizes, config, mut list) = (Sizes::of(plan), plan.config, ParamList::default());
+    let (d, epsilon) = (sizes.d_model, epsilon(config));
+    let table = list.add(
+        "model.embeddings.tok_embeddings.weight",
+        &[sizes.vocab_size, d],
+        Initial::Normal { std: INITIAL_STD },
+    );
+    let norm = list.layer_norm_without_bias("model.embeddings.norm", d, epsilon);
+    let every = config.count(&GLOBAL_EVERY).unwrap_or(1);
+    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, at, &mut list));
+    let blocks = blocks.collect::<Result<_, _>>()?;
+    list.enter(Part::Output);
+    let final_norm = list.layer_norm_without_bias("model.final_norm", d, epsilon);
+    let dense = list.linear("head.dense", LinearSpec::normal(d, d, residual_std(sizes)));
+    let dense_norm = list.layer_norm_without_bias("head.norm", d, epsilon);
+    list.enter(Part::Head);
+    let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let description = Description::new(
+        list,
+        LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
+        Shape::masked(sizes.context),
+        hugging_face(sizes, every),
+    );
+    let tokens = TokenEmbedding { table };
+    Ok(ModernBert { description, tokens, norm, blocks, final_norm, dense, dense_norm })
+}
 
+impl Model for ModernBert {
     fn description(&self) -> &Description {
         &self.description
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::bert::{self, Bert};
+use super::bert;
 use super::{
     Backbone, Batch, ConfigValues, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape,
     Sizes,
@@ -95,7 +95,7 @@ impl Network {
     /// and to `context` positions. It has no head.
     pub fn bert_body(config: &Value, layers: usize, context: usize) -> Option<Self> {
         let sizes = Sizes { layers, context, ..bert::sizes(config)? };
-        let network = Self::of(Backbone::Bert(Bert::new(sizes, false)));
+        let network = Self::of(Backbone::Bert(bert::of_sizes(sizes, false)));
         Some(Self { layout: network.layout.body().finish(), ..network })
     }
 

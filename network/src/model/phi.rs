@@ -94,32 +94,31 @@ struct Block {
     inner: FeedForward,
 }
 
-impl Model for Phi {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
-        let width = sizes.d_model / sizes.heads;
-        let number = |field: &ConfigField| plan.config.positive(field);
-        let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
-        let heads =
-            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
-        let epsilon = number(&NORM_EPSILON);
-        let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
-        let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
-        list.enter(Part::Head);
-        let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
-        let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
-        let description = Description::new(
-            list,
-            LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
-            Shape::causal(sizes.context),
-            hugging_face(sizes, tied),
-        );
-        Ok(Self { description, tokens, blocks, norm })
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Phi, ModelError> {
+    let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
+    let width = sizes.d_model / sizes.heads;
+    let number = |field: &ConfigField| plan.config.positive(field);
+    let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+    let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
+    let epsilon = number(&NORM_EPSILON);
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
+    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
+    list.enter(Part::Head);
+    let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
+    let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let description = Description::new(
+        list,
+        LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
+        Shape::causal(sizes.context),
+        hugging_face(sizes, tied),
+    );
+    Ok(Phi { description, tokens, blocks, norm })
+}
 
+impl Model for Phi {
     fn description(&self) -> &Description {
         &self.description
     }

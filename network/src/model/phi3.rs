@@ -4,10 +4,9 @@
 //! Abdin et al. 2024, <https://arxiv.org/abs/2404.14219>; names and initial values as Hugging Face's `Phi3ForCausalLM`.
 
 use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_width};
-use super::decoder::{Decoder, Projections, RmsDecoder, Style};
-use super::llama::LlamaStyle;
+use super::decoder::{Decoder, Projections, Style};
 use super::rope::rope_theta;
-use super::{FieldType, HuggingFace, rope};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama, rope};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -41,17 +40,9 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Phi-3's choices.
-#[derive(Clone, Debug)]
-pub enum Phi3Style {}
+pub(super) const STYLE: Style =
+    Style { hugging_face: &HUGGING_FACE, projections: Projections::Fused, slides: |_| true, ..llama::STYLE };
 
-impl RmsDecoder for Phi3Style {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        projections: Projections::Fused,
-        slides: |_| true,
-        ..LlamaStyle::STYLE
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Phi-3.
-pub type Phi3 = Decoder<Phi3Style>;

@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use super::decoder::config::{
     LAYER_TYPES, any_slides, layer_types, read, rms_norm_eps, sliding_window, usual_head_width,
 };
-use super::decoder::{Decoder, Projections, RmsDecoder, Style};
-use super::llama::LlamaStyle;
+use super::decoder::{Decoder, Projections, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{FieldType, HuggingFace};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -62,13 +61,9 @@ pub(super) fn fields(slides: &[bool]) -> Value {
 }
 
 /// Qwen 2's choices.
-#[derive(Clone, Debug)]
-pub enum Qwen2Style {}
+pub(super) const STYLE: Style =
+    Style { hugging_face: &HUGGING_FACE, fields, projections: Projections::Biased, ..llama::STYLE };
 
-impl RmsDecoder for Qwen2Style {
-    const STYLE: Style =
-        Style { hugging_face: &HUGGING_FACE, fields, projections: Projections::Biased, ..LlamaStyle::STYLE };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Qwen 2.
-pub type Qwen2 = Decoder<Qwen2Style>;

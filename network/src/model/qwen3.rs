@@ -4,10 +4,9 @@
 //! Qwen Team 2025, <https://arxiv.org/abs/2505.09388>; names and initial values as Hugging Face's `Qwen3ForCausalLM`.
 
 use super::decoder::config::{ATTENTION_BIAS, LAYER_TYPES, rms_norm_eps, sliding_window};
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::llama::LlamaStyle;
+use super::decoder::{Decoder, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
-use super::{FieldType, HuggingFace, qwen2};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama, qwen2};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -34,13 +33,9 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Qwen 3's choices.
-#[derive(Clone, Debug)]
-pub enum Qwen3Style {}
+pub(super) const STYLE: Style =
+    Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..llama::STYLE };
 
-impl RmsDecoder for Qwen3Style {
-    const STYLE: Style =
-        Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..LlamaStyle::STYLE };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Qwen 3.
-pub type Qwen3 = Decoder<Qwen3Style>;

@@ -1,7 +1,8 @@
 //! An encoder and a decoder with biases and layer norms, as in BART, mBART and Marian.
 
-use super::{Batch, ModelError, PlannedNetwork, Predictions, Shape};
-use super::{ConfigField, FieldType};
+use super::{
+    Batch, ConfigField, Description, FieldType, Model, ModelError, PlannedNetwork, Predictions, Shape,
+};
 use crate::lengths;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
@@ -94,6 +95,23 @@ pub(super) struct Seq2Seq {
     width: usize,
     encoder: Stack,
     decoder: Stack,
+}
+
+/// A model of one of these families.
+#[derive(Clone, Debug)]
+pub struct Seq2SeqModel {
+    pub(super) description: Description,
+    pub(super) body: Seq2Seq,
+}
+
+impl Model for Seq2SeqModel {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        self.body.forward(pass, batch)
+    }
 }
 
 #[derive(Clone, Debug)]

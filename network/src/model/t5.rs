@@ -200,22 +200,22 @@ impl T5 {
     }
 }
 
-impl Model for T5 {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let Sizes { vocab_size, context, d_model, layers, heads, d_ff } = Sizes::of(plan);
-        Ok(Self::new(T5Config {
-            vocab_size,
-            context,
-            decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
-            d_model,
-            layers,
-            heads,
-            d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
-            d_ff,
-            v1_1: plan.model.family == plan::Family::T5V1_1,
-        }))
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<T5, ModelError> {
+    let Sizes { vocab_size, context, d_model, layers, heads, d_ff } = Sizes::of(plan);
+    Ok(T5::new(T5Config {
+        vocab_size,
+        context,
+        decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
+        d_model,
+        layers,
+        heads,
+        d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
+        d_ff,
+        v1_1: plan.model.family == plan::Family::T5V1_1,
+    }))
+}
 
+impl Model for T5 {
     fn description(&self) -> &Description {
         &self.description
     }

@@ -4,9 +4,6 @@
 mod block;
 pub(super) mod config;
 
-use std::fmt::Debug;
-use std::marker::PhantomData;
-
 use serde_json::{Value, json};
 
 use block::{Block, Parts};
@@ -29,11 +26,6 @@ const WINDOW: ConfigField = sliding_window("null", FieldType::CountOrNull);
 
 /// Standard deviation of the matrices at the start.
 const INITIAL_STD: f64 = 0.02;
-
-/// A family with this kind of block.
-pub trait RmsDecoder: Clone + Debug {
-    const STYLE: Style;
-}
 
 /// The differences between families with this kind of block, beside the fields that a
 /// plan may give.
@@ -145,18 +137,21 @@ fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, 
 
 /// A decoder of a family.
 #[derive(Clone, Debug)]
-pub struct Decoder<F> {
+pub struct Decoder {
     description: Description,
     tokens: TokenEmbedding,
     embedding_scale: Option<f64>,
     blocks: Vec<Block>,
     norm: RmsNorm,
-    family: PhantomData<F>,
 }
 
-impl<F: RmsDecoder> Model for Decoder<F> {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, style, config) = (Sizes::from_plan(plan)?, &F::STYLE, plan.config);
+impl Decoder {
+    /// Builds the model that a plan asks for, of a family with this style.
+    ///
+    /// # Errors
+    /// [`ModelError`] for sizes or fields of `config.json` that do not fit together.
+    pub(super) fn new(plan: PlannedNetwork<'_>, style: &Style) -> Result<Self, ModelError> {
+        let (sizes, config) = (Sizes::from_plan(plan)?, plan.config);
         let slides = sliding_layers(plan, style)?;
         let mut list = ParamList::default();
         let (d, table) = (sizes.d_model, [plan.vocab_size, sizes.d_model]);
@@ -180,9 +175,11 @@ impl<F: RmsDecoder> Model for Decoder<F> {
             hugging_face(plan, sizes, style, &slides),
         );
         let embedding_scale = style.scaled_embedding.then(|| (d as f64).sqrt());
-        Ok(Self { description, tokens, embedding_scale, blocks, norm, family: PhantomData })
+        Ok(Self { description, tokens, embedding_scale, blocks, norm })
     }
+}
 
+impl Model for Decoder {
     fn description(&self) -> &Description {
         &self.description
     }
