@@ -1,5 +1,7 @@
 //! Model families: sizes, Hugging Face names and configuration, and the forward pass. Each family is one file.
 //!
+//! Families of one structure share its type: `decoder`, `pre_norm`, `encoder`, `seq2seq`.
+//!
 //! To add a family, write its file and add a line to `families!`.
 
 mod bart;

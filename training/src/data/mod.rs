@@ -8,6 +8,15 @@
 //! | [`Example`] | what the objective makes of one window, or of one record |
 //! | `LabelledRecord` | a record with a label or a target, which becomes one example as a whole |
 //!
+//! | files in reading order | content |
+//! |---|---|
+//! | `unit_text`, `labelled_record`, `digest` | what is read from a record, and its digest |
+//! | `text_index`, `texts`, `labelled` | text and records, in memory or in their files |
+//! | `units` | the training text, and public text beside it |
+//! | `overlap`, `corpus` | reads what a plan names, and refuses public text that is also private |
+//! | `window_spec`, `token_file`, `dataset` | tokens and windows |
+//! | `sampler`, `canaries` | the units of a step; planted text for audits |
+//!
 //! A unit's text is its tokens in order, with the end-of-text token after each record. Where the unit is a piece of N words,
 //! the token follows each piece: what a piece becomes depends on no other piece. A window belongs to one unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
 //! the unit's window before it, or with the end-of-text token. For the other objectives windows are disjoint.
