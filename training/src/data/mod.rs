@@ -5,7 +5,7 @@
 //! | `UnitText` | a stretch of one privacy unit's text |
 //! | `Dataset` | the tokens of all units, cut into windows as `WindowSpec` says |
 //! | `UnitWindow` | one window of a sampled unit |
-//! | [`Example`] | what the objective makes of one window, or of one record |
+//! | [`network::Example`] | what the objective makes of one window, or of one record |
 //! | `LabelledRecord` | a record with a label or a target, which becomes one example as a whole |
 //!
 //! | files in reading order | content |

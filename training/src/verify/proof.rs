@@ -329,7 +329,7 @@ fn of_proof(parent: &Parent, error: RunError) -> RunError {
 }
 
 /// Returns the digest of a checkpoint, computed from its files' digests as
-/// [`crate::pretrained::Checkpoint`] does.
+/// [`network::pretrained::Checkpoint`] does.
 fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
     let [Some(config), Some(model)] = digests else { return None };
     Some(sha256_hex(format!("{config}{model}").as_bytes()))
