@@ -348,7 +348,7 @@ fn a_parameter_without_a_record_is_refused() {
 
 #[test]
 fn norms_equal_those_of_autodiff_in_torch() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt2_tiny");
+    let folder = crate::network_tests::testing::path("gpt2_tiny");
     let bytes = std::fs::read(folder.join("model.safetensors")).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     let config = Sizes { vocab_size: 61, context: 12, d_model: 16, layers: 2, heads: 4, d_ff: 40 };
