@@ -23,7 +23,7 @@ use tokenizer::normalize::BertNormalizer;
 use tokenizer::sentencepiece::SentencePieceModel;
 use tokenizer::{Tokenizer, format::vocab_txt};
 
-const MOST_BYTES: usize = 8 << 20;
+const TEXT_BYTES: usize = 8 << 20;
 const RUNS: usize = 5;
 
 /// Writes vocabularies of the structure of other models.
@@ -75,8 +75,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("SKIPPED: {} is not here", data.display());
         return Ok(());
     }
-    let batch = corpus(&data, 4 * MOST_BYTES)?;
-    let lines = corpus(&data, MOST_BYTES)?;
+    let batch = corpus(&data, 4 * TEXT_BYTES)?;
+    let lines = corpus(&data, TEXT_BYTES)?;
     let bytes: usize = lines.iter().map(String::len).sum();
     let folder = tempfile::tempdir()?;
     let text = folder.path().join("lines.txt");

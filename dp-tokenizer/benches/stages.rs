@@ -24,7 +24,7 @@ use dp_tokenizer::unit::PrivacyUnit;
 use tokenizer::Tokenizer;
 
 /// Text that is encoded and trained on beside peers, at most: they are slow.
-const MOST_BYTES: usize = 8 << 20;
+const TEXT_BYTES: usize = 8 << 20;
 
 /// Encodes lines one by one with both peers and trains SentencePiece on them; prints name, CPU seconds and tokens.
 const PEERS: &str = "
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     counting(&text, bytes)?;
 
     let (mut kept, mut taken) = (0, 0);
-    while taken < lines.len() && kept < MOST_BYTES {
+    while taken < lines.len() && kept < TEXT_BYTES {
         kept += lines[taken].len();
         taken += 1;
     }

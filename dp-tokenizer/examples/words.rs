@@ -20,14 +20,14 @@ use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{ReleaseMethod, TestRng};
 
 /// Most words of a unit.
-const MOST: u32 = 64;
+const MAX_WORDS: u32 = 64;
 const DELTA: f64 = 1e-6;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [path, epsilon] = arguments.as_slice() else { return Err("give TEXT and EPSILON".into()) };
     let (source, epsilon) = (Source::files([path.into()]), epsilon.parse()?);
-    let paper = PaperHistogram { paper: Paper::Ponomareva2022, words: MOST };
+    let paper = PaperHistogram { paper: Paper::Ponomareva2022, words: MAX_WORDS };
     let methods: [(&str, Method); 2] =
         [("pooled", ReleaseMethod::Pooled.into()), ("ponomareva-2022", paper.into())];
     let mut out = std::io::stdout().lock();
@@ -52,7 +52,7 @@ fn row(source: &Source, words: Words, method: Method, epsilon: f64) -> Result<St
     let noise = target.noise_multiplier(|noise| method.event(noise, threshold))?;
     let config = ReleaseConfig::new(method, noise, threshold)?;
     let options = CountOptions::default();
-    let items = UnitItems::read(source, PrivacyUnit::Words(MOST), words, &options)?;
+    let items = UnitItems::read(source, PrivacyUnit::Words(MAX_WORDS), words, &options)?;
     let released = release_items(&items, &config, &TestRng::from_seed(1))?.words;
     let all = public_corpus_counts(source, words, &options)?;
     let known: BTreeSet<&str> = released.iter().map(|word| word.0.as_str()).collect();

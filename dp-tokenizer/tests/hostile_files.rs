@@ -214,6 +214,12 @@ fn archives() -> Vec<Hostile> {
     ]
 }
 
+/// A program without the feature refuses all of these by their name.
+fn parquets() -> Vec<Hostile> {
+    let all = common::parquet::hostile();
+    all.into_iter().map(|(name, _, bytes)| hostile(name, "a.parquet", bytes, COUNT)).collect()
+}
+
 /// A file of counts whose header states what it does not hold. Its digest is right.
 fn part() -> Vec<u8> {
     use sha2::{Digest, Sha256};
@@ -277,7 +283,7 @@ fn fault(hostile: &Hostile, folder: &Path) -> Option<String> {
 #[test]
 fn hostile_files_cost_no_more_than_their_size_allows() {
     let all: Vec<Hostile> =
-        [normalizers(), expressions(), models(), archives()].into_iter().flatten().collect();
+        [normalizers(), expressions(), models(), archives(), parquets()].into_iter().flatten().collect();
     assert!(all.len() >= 40, "{}", all.len());
     let faults: Vec<String> = all
         .iter()

@@ -25,14 +25,14 @@ fn belongs(c: char, ascii: impl Fn(&char) -> bool, group: GeneralCategoryGroup) 
 }
 
 /// Whether `c` is a mark without a width of its own (category Mn): what is left of an accent once decomposed.
-pub fn is_nonspacing_mark(c: char) -> bool {
+pub(crate) fn is_nonspacing_mark(c: char) -> bool {
     !c.is_ascii() && c.general_category() == GeneralCategory::NonspacingMark
 }
 
 /// Whether BERT drops `c` as invisible: controls, formats and private use, but not tab, newline and return.
 ///
 /// Code points without a character stay, as they may be characters of a later Unicode.
-pub fn is_bert_control(c: char) -> bool {
+pub(crate) fn is_bert_control(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
         _ if c.is_ascii() => c.is_ascii_control(),

@@ -4,7 +4,7 @@
 pub const SHORT_BYTES: usize = 15;
 
 /// First byte of U+2581 and of other characters.
-pub const MARK: u8 = 0xE2;
+pub(crate) const MARK: u8 = 0xE2;
 
 /// The `length` bytes at `from`, low bytes first, and `length` in the highest byte. 0 only if `length` is 0.
 #[inline]
@@ -23,7 +23,7 @@ pub fn short_key(bytes: &[u8], from: usize, length: usize) -> u128 {
 /// Length and key of the first word of `text`, up to the next space, if it is short and contains no byte [`MARK`], which may
 /// begin a mark that stands for a space.
 #[inline]
-pub fn short_word(text: &[u8; 16]) -> Option<(usize, u128)> {
+pub(crate) fn short_word(text: &[u8; 16]) -> Option<(usize, u128)> {
     const EACH: u128 = u128::from_le_bytes([1; 16]);
     let text = u128::from_le_bytes(*text);
     // Finds the lowest zero byte; bytes above it may be false positives.

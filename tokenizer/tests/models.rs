@@ -115,6 +115,33 @@ fn marks_are_merged_where_the_text_is_not_cut_between_them() {
 }
 
 #[test]
+fn added_tokens_behind_a_gap_are_read() {
+    // GPT-4o's vocabulary lists its added tokens 199999 and 200018 behind the last id 199997.
+    let added = |id: u32| json!({"id": id, "content": format!("<{id}>"), "special": true});
+    let mut file = json!({
+        "added_tokens": [added(3), added(9)],
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "<3>": 3, "<9>": 9}, "merges": []},
+    });
+    let tokenizer = Tokenizer::from_json(&file.to_string()).unwrap();
+    assert_eq!(tokenizer.encode("a<9>b<3>"), [0, 9, 1, 3]);
+    assert_eq!((tokenizer.vocab_size(), tokenizer.token(2), tokenizer.token(9)), (10, None, Some("<9>")));
+    let again = Tokenizer::from_json(&tokenizer.to_json()).unwrap();
+    assert_eq!(again.encode("a<9>b<3>"), [0, 9, 1, 3]);
+    for other in [
+        "[]",
+        "1",
+        r#"{"model": 1}"#,
+        r#"{"model": []}"#,
+        r#"{"added_tokens": 1, "model": {"vocab": {"a": 7}}}"#,
+    ] {
+        assert!(Tokenizer::from_json(other).is_err(), "{other}");
+    }
+    // A gap among the model's own tokens is refused.
+    file["model"]["vocab"]["b"] = json!(2);
+    assert!(Tokenizer::from_json(&file.to_string()).err().unwrap().to_string().contains("out of range"));
+}
+
+#[test]
 fn what_is_not_supported_is_refused_by_name() {
     let fixture = fixture();
     let file =

@@ -73,7 +73,7 @@ mod tests {
                     let mut model = plan["model"].clone();
                     model["initial"] = json!({ "checkpoint": "secret" });
                     model["checkpoint_made_from"] = json!("public_text");
-                    model["config"] = json!({ "_name_or_path": "/home/secret" });
+                    model["config"] = json!({ "_name_or_path": "C:/secret" });
                     let mut data = plan["data"].clone();
                     data["source"] = source.clone();
                     let evaluation = json!({ "source": { "path": "secret-held-out.txt" }, "every": 1 });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::files::{MOST_BLANK_LINES, OpenFile, check_files, open_file, parse_line};
+use super::files::{MAX_BLANK_LINES, OpenFile, check_files, open_file, parse_line};
 use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
 
 /// Bytes of a block, unless one line is longer.
@@ -158,9 +158,9 @@ impl FileBlocks {
             file.line += lines;
             self.blank_lines =
                 if bytes.iter().all(u8::is_ascii_whitespace) { self.blank_lines + lines } else { 0 };
-            if self.blank_lines > MOST_BLANK_LINES {
+            if self.blank_lines > MAX_BLANK_LINES {
                 let (path, line) = (file.path.clone(), file.line);
-                return Err(CorpusError::TooManyBlankLines { path, line, most: MOST_BLANK_LINES });
+                return Err(CorpusError::TooManyBlankLines { path, line, most: MAX_BLANK_LINES });
             }
             let (path, format, files) = (path.clone(), file.format, self.files.clone());
             return Ok(Some(Content::Lines { bytes, first_line, path, format, files }));

@@ -1,8 +1,14 @@
 //! Expands `*`, `?` and `**` in file names, for shells that do not.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
+
+use glob::{MatchOptions, glob_with};
 
 use super::CorpusError;
+
+/// As in shells, wildcards match neither a separator nor hidden files.
+const OPTIONS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Replaces each name with wildcards by the matching files, in the order of their names. `*` and `?` match any part and any
 /// single character of a name, `**` any number of folders. A name that is an existing file stands for itself.
@@ -12,92 +18,24 @@ use super::CorpusError;
 pub fn expand(patterns: &[PathBuf]) -> Result<Vec<PathBuf>, CorpusError> {
     let mut paths = Vec::new();
     for pattern in patterns {
-        let is_pattern = pattern.to_string_lossy().contains(['*', '?']);
-        if !is_pattern || pattern.exists() {
+        let text = pattern.to_string_lossy();
+        if !text.contains(['*', '?']) || pattern.exists() {
             paths.push(pattern.clone());
             continue;
         }
-        let parts: Vec<String> = pattern
-            .components()
-            .filter(|part| !matches!(part, Component::CurDir))
-            .map(|part| part.as_os_str().to_string_lossy().into_owned())
-            .collect();
-        let mut found = Vec::new();
-        search(Path::new(""), &parts, &mut found);
+        let unreadable = |reason: String| CorpusError::Unreadable { path: pattern.clone(), reason };
+        // A bracket stands for itself.
+        let found =
+            glob_with(&text.replace('[', "[[]"), OPTIONS).map_err(|error| unreadable(error.to_string()))?;
+        // A folder that cannot be read has no matches.
+        let mut found: Vec<PathBuf> = found.flatten().filter(|path| path.is_file()).collect();
         if found.is_empty() {
-            let reason = "no file has such a name".to_owned();
-            return Err(CorpusError::Unreadable { path: pattern.clone(), reason });
+            return Err(unreadable("no file has such a name".to_owned()));
         }
         found.sort_unstable();
-        found.dedup();
-        paths.extend(found);
+        paths.append(&mut found);
     }
     Ok(paths)
-}
-
-fn search(folder: &Path, parts: &[String], found: &mut Vec<PathBuf>) {
-    let Some((part, rest)) = parts.split_first() else { return };
-    if part == "**" {
-        search(folder, rest, found);
-        for (path, _) in entries(folder).into_iter().filter(|(path, _)| path.is_dir() && !path.is_symlink()) {
-            search(&path, parts, found);
-        }
-    } else if !part.contains(['*', '?']) {
-        let path = folder.join(part);
-        if rest.is_empty() && path.is_file() {
-            found.push(path);
-        } else {
-            search(&path, rest, found);
-        }
-    } else {
-        let pattern: Vec<char> = part.chars().collect();
-        for (path, name) in entries(folder) {
-            // As in shells, wildcards do not match hidden files.
-            let hidden = name.starts_with('.') && !part.starts_with('.');
-            if hidden || !matches(&pattern, &name.chars().collect::<Vec<_>>()) {
-                continue;
-            }
-            if rest.is_empty() && path.is_file() {
-                found.push(path);
-            } else if path.is_dir() {
-                search(&path, rest, found);
-            }
-        }
-    }
-}
-
-fn entries(folder: &Path) -> Vec<(PathBuf, String)> {
-    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    // A folder that cannot be read has no matches.
-    let entries = std::fs::read_dir(here).into_iter().flatten().flatten();
-    entries
-        .map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            (folder.join(entry.file_name()), name)
-        })
-        .collect()
-}
-
-/// Whether a name matches, in time proportional to pattern times name.
-fn matches(pattern: &[char], name: &[char]) -> bool {
-    let (mut p, mut n) = (0, 0);
-    // The position of the last star, and how much of the name it matches so far.
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(&c) if c == '?' || c == name[n] => (p, n) = (p + 1, n + 1),
-            _ => {
-                let Some((at, taken)) = star else { return false };
-                star = Some((at, taken + 1));
-                (p, n) = (at + 1, taken + 1);
-            }
-        }
-    }
-    pattern[p..].iter().all(|&c| c == '*')
 }
 
 #[cfg(test)]
@@ -132,9 +70,20 @@ mod tests {
 
     #[test]
     fn many_stars_take_no_longer_than_one() {
-        let (pattern, name): (Vec<char>, Vec<char>) =
-            ("*a".repeat(30).chars().collect(), "a".repeat(5000).chars().collect());
-        assert!(matches(&pattern, &name));
-        assert!(!matches(&[pattern, vec!['b']].concat(), &name));
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("a".repeat(250));
+        std::fs::write(&name, "x").unwrap();
+        let stars = "*a".repeat(30);
+        assert_eq!(expand(&[folder.path().join(&stars)]).unwrap(), [name]);
+        assert!(expand(&[folder.path().join(stars + "b")]).is_err());
+    }
+
+    #[test]
+    fn brackets_stand_for_themselves() {
+        let folder = tempfile::tempdir().unwrap();
+        let [named, other] = ["[ab].txt", "a.txt"].map(|name| folder.path().join(name));
+        std::fs::write(&named, "x").unwrap();
+        std::fs::write(other, "x").unwrap();
+        assert_eq!(expand(&[folder.path().join("[ab]*")]).unwrap(), [named]);
     }
 }

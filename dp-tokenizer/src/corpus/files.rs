@@ -17,7 +17,7 @@ use super::{BadUtf8, CorpusError, Files, Format, Record, json_line, recognize};
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// More blank lines in a row are no text.
-pub(super) const MOST_BLANK_LINES: u64 = 1 << 25;
+pub(super) const MAX_BLANK_LINES: u64 = 1 << 25;
 
 pub(super) struct FileRecords {
     files: Files,
@@ -136,10 +136,10 @@ impl FileRecords {
     fn note_blank_line(&mut self) -> Result<(), CorpusError> {
         self.blank_lines += 1;
         match &self.current {
-            Some(file) if self.blank_lines > MOST_BLANK_LINES => Err(CorpusError::TooManyBlankLines {
+            Some(file) if self.blank_lines > MAX_BLANK_LINES => Err(CorpusError::TooManyBlankLines {
                 path: file.path.clone(),
                 line: file.line,
-                most: MOST_BLANK_LINES,
+                most: MAX_BLANK_LINES,
             }),
             _ => Ok(()),
         }

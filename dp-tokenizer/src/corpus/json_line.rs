@@ -29,17 +29,17 @@ impl<'a> FieldNames<'a> {
     }
 
     /// Text, user, appended and further fields, in this order.
-    fn all(self) -> Vec<(&'a str, Kind)> {
+    fn all(self) -> Vec<(&'a str, FieldRole)> {
         let list = |names: &'a [String], kind| names.iter().map(move |name| (name.as_str(), kind));
-        let text = if self.text_is_json { Kind::Json } else { Kind::Text };
-        let first = [(self.text, text)].into_iter().chain(self.user.map(|name| (name, Kind::User)));
-        first.chain(list(self.appended, Kind::List)).chain(list(self.further, Kind::List)).collect()
+        let text = if self.text_is_json { FieldRole::Json } else { FieldRole::Text };
+        let first = [(self.text, text)].into_iter().chain(self.user.map(|name| (name, FieldRole::User)));
+        first.chain(list(self.appended, FieldRole::List)).chain(list(self.further, FieldRole::List)).collect()
     }
 }
 
 /// What a field may hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum FieldRole {
     /// A string.
     Text,
     /// A string or an integer.
@@ -61,13 +61,13 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
         .map_err(|error| describe(&error))?;
     let mut values = wanted.iter().zip(values).map(|((name, kind), value)| {
         value.ok_or_else(|| match kind {
-            Kind::Text | Kind::Json => {
+            FieldRole::Text | FieldRole::Json => {
                 format!("no field {name:?}; name the field that holds the text (text_field)")
             }
-            Kind::User => {
+            FieldRole::User => {
                 format!("no field {name:?}; every record needs its user, or leave user_field out")
             }
-            Kind::List => format!("no field {name:?}; every record needs it"),
+            FieldRole::List => format!("no field {name:?}; every record needs it"),
         })
     });
     let mut next = || values.next().unwrap_or_else(|| Ok(Vec::new()));
@@ -103,7 +103,7 @@ fn describe(error: &serde_json::Error) -> String {
 /// An object, at this path from the outermost one. The values found are put in their places.
 struct Object<'a> {
     path: &'a str,
-    wanted: &'a [(&'a str, Kind)],
+    wanted: &'a [(&'a str, FieldRole)],
     values: &'a mut [Option<Vec<String>>],
 }
 
@@ -130,7 +130,7 @@ impl<'de> Visitor<'de> for Object<'_> {
             // A field may be asked for twice. As a list it holds whatever the other kinds hold.
             if let Some(kind) = wanted.iter().filter(|(name, _)| *name == path).map(|(_, kind)| *kind).max() {
                 let value = match kind {
-                    Kind::Json => vec![json_of(&map.next_value::<Box<RawValue>>()?)],
+                    FieldRole::Json => vec![json_of(&map.next_value::<Box<RawValue>>()?)],
                     kind => map.next_value_seed(Values(kind))?,
                 };
                 for (place, _) in wanted.iter().enumerate().filter(|(_, (name, _))| *name == path) {
@@ -152,7 +152,7 @@ fn json_of(value: &RawValue) -> String {
 }
 
 /// The values of a field. The error for a wrong type must not show the value.
-struct Values(Kind);
+struct Values(FieldRole);
 
 impl<'de> DeserializeSeed<'de> for Values {
     type Value = Vec<String>;
@@ -164,8 +164,8 @@ impl<'de> DeserializeSeed<'de> for Values {
 impl Values {
     fn integer<E: de::Error>(&self, value: &dyn fmt::Display) -> Result<Vec<String>, E> {
         match self.0 {
-            Kind::Text => Err(E::custom("the text is a number, not a string")),
-            Kind::User | Kind::List | Kind::Json => Ok(vec![value.to_string()]),
+            FieldRole::Text => Err(E::custom("the text is a number, not a string")),
+            FieldRole::User | FieldRole::List | FieldRole::Json => Ok(vec![value.to_string()]),
         }
     }
 }
@@ -175,9 +175,9 @@ impl<'de> Visitor<'de> for Values {
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str(match self.0 {
-            Kind::Text => "a string as text",
-            Kind::User => "a string or an integer as user",
-            Kind::List | Kind::Json => "a string, an integer or a list of these",
+            FieldRole::Text => "a string as text",
+            FieldRole::User => "a string or an integer as user",
+            FieldRole::List | FieldRole::Json => "a string, an integer or a list of these",
         })
     }
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Vec<String>, E> {
@@ -197,25 +197,25 @@ impl<'de> Visitor<'de> for Values {
     }
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<Vec<String>, E> {
         match self.0 {
-            Kind::List | Kind::Json => Ok(vec![value.to_string()]),
-            Kind::Text | Kind::User => Err(E::custom("true or false where a string is needed")),
+            FieldRole::List | FieldRole::Json => Ok(vec![value.to_string()]),
+            FieldRole::Text | FieldRole::User => Err(E::custom("true or false where a string is needed")),
         }
     }
     fn visit_unit<E: de::Error>(self) -> Result<Vec<String>, E> {
         match self.0 {
-            Kind::List | Kind::Json => Ok(Vec::new()),
-            Kind::User => Err(E::custom(
+            FieldRole::List | FieldRole::Json => Ok(Vec::new()),
+            FieldRole::User => Err(E::custom(
                 "the user is null; every record needs its user: leave such records out, or give each an invented user",
             )),
-            Kind::Text => Err(E::custom("the text is null; leave such records out, or give a string")),
+            FieldRole::Text => Err(E::custom("the text is null; leave such records out, or give a string")),
         }
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
-        if self.0 != Kind::List {
+        if self.0 != FieldRole::List {
             return Err(de::Error::custom("a list where a string is needed"));
         }
         let mut all = Vec::new();
-        while let Some(values) = list.next_element_seed(Values(Kind::List))? {
+        while let Some(values) = list.next_element_seed(Values(FieldRole::List))? {
             all.extend(values);
         }
         Ok(all)

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 /// Longest accepted line, in bytes. A longer one is refused before it is in memory.
-pub const MAX_LINE_BYTES: usize = 64 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// The result of reading a line.
 pub(crate) enum Line {

@@ -32,7 +32,7 @@ pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
 pub use fields::{field_names, has_header_line};
-pub use lines::MAX_LINE_BYTES;
+pub(crate) use lines::MAX_LINE_BYTES;
 pub use mechanisms::Format;
 pub use positions::Position;
 #[cfg(not(target_arch = "wasm32"))]

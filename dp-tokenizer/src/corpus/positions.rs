@@ -34,18 +34,18 @@ mod files {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct LineFiles {
         files: Files,
-        kinds: Vec<Kind>,
+        layouts: Vec<Layout>,
     }
 
     /// What a path of the files is.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    enum Kind {
+    enum Layout {
         File(Format),
         /// The texts of a folder, in order.
         Folder(Vec<PathBuf>),
     }
 
-    impl Kind {
+    impl Layout {
         fn of(path: &Path, files: &Files) -> Option<Self> {
             if path.as_os_str() == STDIN {
                 return None;
@@ -63,7 +63,7 @@ mod files {
     }
 
     impl LineFiles {
-        /// The files of a source; `None` if one of them is of another kind.
+        /// The files of a source; `None` if one of them is of another layout.
         ///
         /// ```
         /// use dp_tokenizer::corpus::{LineFiles, Source};
@@ -79,8 +79,9 @@ mod files {
         #[must_use]
         pub fn of(source: &Source) -> Option<Self> {
             let Source::Files(files) = source else { return None };
-            let kinds = files.paths.iter().map(|path| Kind::of(path, files)).collect::<Option<Vec<_>>>()?;
-            Some(Self { files: files.clone(), kinds })
+            let layouts =
+                files.paths.iter().map(|path| Layout::of(path, files)).collect::<Option<Vec<_>>>()?;
+            Some(Self { files: files.clone(), layouts })
         }
 
         /// All records in order, each with its position.
@@ -115,11 +116,11 @@ mod files {
         ) -> Result<Position, CorpusError> {
             let (position, line) = (records.position(), records.line());
             let place = position.file as usize;
-            let offset = match &self.kinds[place] {
-                Kind::File(Format::Text | Format::Jsonl) => return Ok(position),
-                Kind::File(Format::Parquet) | Kind::Folder(_) => line.saturating_sub(1),
+            let offset = match &self.layouts[place] {
+                Layout::File(Format::Text | Format::Jsonl) => return Ok(position),
+                Layout::File(Format::Parquet) | Layout::Folder(_) => line.saturating_sub(1),
                 // These become JSON lines, which have the numbers of the file's own lines, or of the elements of its array.
-                Kind::File(format) => {
+                Layout::File(format) => {
                     let path = &self.files.paths[place];
                     let start = match starts {
                         Some(starts) if starts.file == place => starts.of(line),
@@ -140,18 +141,18 @@ mod files {
             let place = position.file as usize;
             let path = &self.files.paths[place];
             let unreadable = |reason: String| CorpusError::Unreadable { path: path.clone(), reason };
-            let (format, read) = match &self.kinds[place] {
-                Kind::File(format @ (Format::Text | Format::Jsonl)) => {
+            let (format, read) = match &self.layouts[place] {
+                Layout::File(format @ (Format::Text | Format::Jsonl)) => {
                     (*format, line_at(path, position).map_err(|error| error.to_string()))
                 }
-                kind => (Format::Jsonl, row_at(kind, path, position.offset, &self.files)),
+                layout => (Format::Jsonl, row_at(layout, path, position.offset, &self.files)),
             };
             let bytes = read.map_err(unreadable)?;
             let changed = || {
-                let unit = match &self.kinds[place] {
-                    Kind::File(Format::Parquet) => "row",
-                    Kind::Folder(_) => "file",
-                    Kind::File(_) => "byte",
+                let unit = match &self.layouts[place] {
+                    Layout::File(Format::Parquet) => "row",
+                    Layout::Folder(_) => "file",
+                    Layout::File(_) => "byte",
                 };
                 unreadable(format!("no record at {unit} {} any more; restore it and resume", position.offset))
             };
@@ -195,21 +196,21 @@ mod files {
     }
 
     /// A record that is no line, as a JSON line.
-    fn row_at(kind: &Kind, path: &Path, offset: u64, files: &Files) -> Result<Vec<u8>, String> {
+    fn row_at(layout: &Layout, path: &Path, offset: u64, files: &Files) -> Result<Vec<u8>, String> {
         let file = || File::open(path).map(BufReader::new);
         let mut row = Vec::new();
-        let read = match kind {
+        let read = match layout {
             #[cfg(feature = "parquet")]
-            Kind::File(Format::Parquet) => return crate::corpus::parquet::row_at(path, files, offset),
-            Kind::File(Format::Iob) => {
+            Layout::File(Format::Parquet) => return crate::corpus::parquet::row_at(path, files, offset),
+            Layout::File(Format::Iob) => {
                 file().and_then(|file| Sentences::open(file, files).sentence_at(offset, &mut row))
             }
-            Kind::File(Format::Json) => {
+            Layout::File(Format::Json) => {
                 file().and_then(|file| JsonArray::open(file, files).element_at(offset, &mut row))
             }
-            Kind::File(format) => file()
+            Layout::File(format) => file()
                 .and_then(|file| Separated::open(file, separator(*format), files)?.row_at(offset, &mut row)),
-            Kind::Folder(texts) => {
+            Layout::Folder(texts) => {
                 let text = texts.get(offset as usize).cloned();
                 Texts::of(text.into_iter().collect(), files).next_row(&mut row)
             }

@@ -8,10 +8,10 @@ use super::{CorpusError, Files, Source, folder};
 use crate::identity::{Fingerprint, Fingerprints, Key, Passage, Share, Sketch, strings_of_json};
 
 /// Hashes of all sketches of a corpus together.
-const MOST_HASHES: usize = 1 << 21;
+const MAX_HASHES: usize = 1 << 21;
 /// Hashes of the sketch of one text.
-const MOST_OF_ONE: usize = 1 << 14;
-const LEAST_OF_ONE: usize = 1 << 8;
+const MAX_OF_ONE: usize = 1 << 14;
+const MIN_OF_ONE: usize = 1 << 8;
 
 /// Refuses a corpus that names a text twice: each of its records would count as two units.
 ///
@@ -80,7 +80,7 @@ enum Examined {
 /// Examines this process's share of the paths, on several threads. With their places, in order.
 fn examine_share(files: &Files, key: &Key, share: Share) -> Vec<(usize, Examined)> {
     let readable = files.paths.iter().filter(|path| can_be_read_again(path)).count();
-    let most = (MOST_HASHES / readable.max(1)).clamp(LEAST_OF_ONE, MOST_OF_ONE);
+    let most = (MAX_HASHES / readable.max(1)).clamp(MIN_OF_ONE, MAX_OF_ONE);
     let examine = |path: &PathBuf| {
         let sketch = (readable > 1 && can_be_read_again(path)).then(|| Sketch::new(most));
         examine(path, files, key, sketch).unwrap_or_else(|error| Examined::Unreadable(Some(error)))
@@ -188,7 +188,7 @@ fn of_numbers(numbers: &[u64]) -> Vec<(usize, Examined)> {
         let place = numbers.next()?;
         let examined = match numbers.next()? {
             0 => Examined::Alone,
-            1 => Examined::Sketched(Sketch::of_numbers(MOST_OF_ONE, &mut numbers)?),
+            1 => Examined::Sketched(Sketch::of_numbers(MAX_OF_ONE, &mut numbers)?),
             2 => Examined::Repeats,
             3 => Examined::Unreadable(None),
             _ => return None,
@@ -375,6 +375,22 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_repeats_is_named_before_a_file_that_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("bad.txt"), b"\xFF\n").unwrap();
+        fs::create_dir(at("p")).unwrap();
+        let note = "a note of eight words or more than that";
+        ["a", "b"].iter().for_each(|name| fs::write(at(&format!("p/{name}.txt")), note).unwrap());
+        let files = Files { bad_utf8: BadUtf8::Refuse, ..Files::of([at("bad.txt"), at("p")]) };
+        let source = Source::Files(files);
+        let refused = named_twice(&at("p"), &at("p")).to_string();
+        for count in [1, 2] {
+            assert_eq!(on_processes(count, |_| source.clone()), vec![Err(refused.clone()); count]);
+        }
+    }
+
+    #[test]
     fn a_path_that_no_process_has_compared_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a.txt", "b.txt"].map(|name| folder.path().join(name));
@@ -460,6 +476,9 @@ mod tests {
         (0..5).for_each(|n| fs::write(at(&format!("p/again/{n}.txt")), note(n)).unwrap());
         is_refused(&[at("p")], &at("p"));
         (0..3).for_each(|n| fs::remove_file(at(&format!("p/again/{n}.txt"))).unwrap());
+        check_distinct(&Source::files([at("p")])).unwrap();
+        // Short texts are alike by chance.
+        (0..50).for_each(|n| fs::write(at(&format!("p/again/short-{n}.txt")), "Thank you.").unwrap());
         check_distinct(&Source::files([at("p")])).unwrap();
         std::os::unix::fs::symlink(at("p/1.txt"), at("p/again/link.txt")).unwrap();
         assert!(check_distinct(&Source::files([at("p")])).is_err());

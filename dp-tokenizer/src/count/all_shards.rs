@@ -74,7 +74,7 @@ impl Opened {
         let short = short_items.checked_mul(16);
         let least = short.and_then(|short| short.checked_add(long_items.checked_mul(3)?));
         (1..=*shards).contains(shard)
-            && *shards <= Shard::MOST
+            && *shards <= Shard::MAX_COUNT
             && lists_bytes.len() == lists
             && sum == Some(start)
             && least.is_some_and(|least| least <= *items_bytes)

@@ -129,7 +129,7 @@ fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result
 }
 
 /// Bytes of text whose items fit into counts of 32 bits.
-const MOST_COUNTED: usize = 1 << 31;
+const MAX_COUNTED: usize = 1 << 31;
 
 struct Worker<'a> {
     unit: Option<PrivacyUnit>,
@@ -214,7 +214,7 @@ impl<'a> Worker<'a> {
         self.records.push((number, taken.records));
         match self.unit {
             Some(_) => self.units.push((number, units)),
-            None if self.builder.counted() >= MOST_COUNTED || self.builder.is_full(self.limit) => {
+            None if self.builder.counted() >= MAX_COUNTED || self.builder.is_full(self.limit) => {
                 self.flush(number);
             }
             None => self.last = Some(number),

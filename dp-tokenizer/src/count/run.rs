@@ -29,7 +29,7 @@ pub(super) struct Builder {
 const KEYS_AT_ONCE: usize = 128;
 
 /// Bytes of the numbering of a run, whose own numbers have 32 bits.
-const MOST_NUMBERING: u64 = 1 << 36;
+const MAX_NUMBERING: u64 = 1 << 36;
 
 /// Data under one numbering of items.
 pub(super) struct Run {
@@ -186,7 +186,7 @@ impl Builder {
     /// Whether the numbering takes so much of `limit` bytes that a new run must begin.
     pub(super) fn is_full(&self, limit: usize) -> bool {
         let numbering = self.interner.bytes();
-        let is_large = numbering > limit / 4 || numbering as u64 > MOST_NUMBERING;
+        let is_large = numbering > limit / 4 || numbering as u64 > MAX_NUMBERING;
         numbering > limit / 2 || (self.interner.is_nearly_full() && is_large)
     }
 

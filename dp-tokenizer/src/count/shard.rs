@@ -47,11 +47,11 @@ pub struct Shard {
 
 /// The text names no part of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("allowed: K/N, part K of N, with K from 1 to N and N at most {most}", most = Shard::MOST)]
+#[error("allowed: K/N, part K of N, with K from 1 to N and N at most {most}", most = Shard::MAX_COUNT)]
 pub struct UnknownShard;
 
 impl Shard {
-    pub(super) const MOST: u32 = 1_000_000;
+    pub(super) const MAX_COUNT: u32 = 1_000_000;
 }
 
 impl FromStr for Shard {
@@ -67,7 +67,7 @@ impl FromStr for Shard {
         let number = |text: &str| text.parse::<u32>().ok().filter(|_| !text.starts_with('+'));
         let (index, of) = text.split_once('/').ok_or(UnknownShard)?;
         match (number(index), number(of)) {
-            (Some(index), Some(of)) if 1 <= index && index <= of && of <= Self::MOST => {
+            (Some(index), Some(of)) if 1 <= index && index <= of && of <= Self::MAX_COUNT => {
                 Ok(Self { index, of })
             }
             _ => Err(UnknownShard),

@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use super::found::{Found, Pass};
+use super::found::{Found, Portion};
 use super::tally::Tallies;
 use super::{Key, RUN_CHARACTERS, RUN_WORDS, Read, Share, TELLING_WORDS};
 
 /// Hashes of the public text that are held at once, in 80 MB. Those of a larger text are compared in several passes.
-const MOST_HASHES: usize = 3_600_000;
+const MAX_HASHES: usize = 3_600_000;
 
 /// The largest share of records that may be in the other text: 1 in 1,000. Books quote the same verses.
-const MOST_SHARED: f64 = 0.001;
+const MAX_SHARED: f64 = 0.001;
 /// The largest share of runs that may be in the other text. Forms and letters repeat whole sentences.
-const MOST_RUNS: f64 = 0.25;
+const MAX_RUNS: f64 = 0.25;
 /// The largest share of records, short ones included, that both texts may have.
-const MOST_EQUAL: f64 = 0.5;
+const MAX_EQUAL: f64 = 0.5;
 
 /// One of two texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,11 +63,11 @@ impl Overlap {
     pub fn check(&self) -> Result<(), Sharing> {
         let most = |part: u64, most: f64| part as f64 <= most;
         let both = |accepts: &dyn Fn(&Side) -> bool| accepts(&self.public) && accepts(&self.private);
-        if !both(&|side| most(side.mostly_shared, MOST_SHARED * side.records as f64)) {
+        if !both(&|side| most(side.mostly_shared, MAX_SHARED * side.records as f64)) {
             Err(Sharing::Records(self.public.first_mostly_shared))
-        } else if !both(&|side| most(side.shared_runs, MOST_RUNS * side.runs as f64)) {
+        } else if !both(&|side| most(side.shared_runs, MAX_RUNS * side.runs as f64)) {
             Err(Sharing::Runs)
-        } else if !both(&|side| most(side.equal, MOST_EQUAL * side.records as f64)) {
+        } else if !both(&|side| most(side.equal, MAX_EQUAL * side.records as f64)) {
             Err(Sharing::ShortRecords)
         } else {
             Ok(())
@@ -118,7 +118,7 @@ pub fn compare_shares<E: Send>(
     private: Read<'_, E>,
     exchange: Exchange<'_, E>,
 ) -> Result<Overlap, E> {
-    Comparison { key, share, public, private, most: MOST_HASHES }.on_all(exchange)
+    Comparison { key, share, public, private, most: MAX_HASHES }.on_all(exchange)
 }
 
 struct Comparison<'a, E> {
@@ -134,26 +134,26 @@ impl<E: Send> Comparison<'_, E> {
     fn on_all(&self, exchange: Exchange<'_, E>) -> Result<Overlap, E> {
         let texts = || [self.share.states::<Tallies>(), self.share.states::<Tallies>()];
         let [mut of_public, mut of_private] = texts();
-        let (mut pass, mut sides) = (Pass { number: 0, of: 1 }, Vec::new());
-        while pass.number < pass.of {
-            let found = Found::collect(self.key, self.share.of_all(), self.public, pass, self.most);
+        let (mut portion, mut sides) = (Portion { number: 0, of: 1 }, Vec::new());
+        while portion.number < portion.of {
+            let found = Found::collect(self.key, self.share.of_all(), self.public, portion, self.most);
             let (found, failed) = match found {
                 Ok(found) => (found, None),
                 Err(error) => (None, Some(error)),
             };
             let fits = exchange(failed.map_or(Ok(vec![u64::from(found.is_some())]), Err))?;
             let Some(found) = found.filter(|_| fits.iter().all(|fits| *fits == [1])) else {
-                pass = Pass { number: 0, of: 2 * pass.of };
+                portion = Portion { number: 0, of: 2 * portion.of };
                 [of_public, of_private] = texts();
                 continue;
             };
-            let noted = self.tally(self.private, pass, &mut of_private, |hash| found.note(hash));
+            let noted = self.tally(self.private, portion, &mut of_private, |hash| found.note(hash));
             for hash in exchange(noted.map(|()| found.shared()))?.into_iter().flatten() {
                 found.note(hash);
             }
-            let known = self.tally(self.public, pass, &mut of_public, |hash| found.is_shared(hash));
+            let known = self.tally(self.public, portion, &mut of_public, |hash| found.is_shared(hash));
             sides = exchange(known.map(|()| [side(&of_public), side(&of_private)].concat()))?;
-            pass.number += 1;
+            portion.number += 1;
         }
         Ok(Overlap::of_all(&sides))
     }
@@ -162,14 +162,14 @@ impl<E: Send> Comparison<'_, E> {
     fn tally(
         &self,
         read: Read<'_, E>,
-        pass: Pass,
+        portion: Portion,
         tallies: &mut [Tallies],
         is_shared: impl Fn(u64) -> bool + Sync,
     ) -> Result<(), E> {
         self.share.each(tallies, |part, tallies| {
             tallies.part = Some(part);
             part.read(self.key, read, &mut |found| {
-                tallies.add(part, found, pass, &is_shared);
+                tallies.add(part, found, portion, &is_shared);
             })
         })
     }
@@ -246,7 +246,7 @@ mod tests {
         })
     }
 
-    /// Copies of records of every block, on one side the first and on the other the last, at one pass and at several.
+    /// Copies of records of every block, on one side the first and on the other the last, in one portion and in several.
     #[test]
     fn processes_that_share_the_records_find_what_one_finds() {
         let own = |from: usize| -> Vec<String> { (from..from + 600).map(|n| words(n * 100, 17)).collect() };
@@ -271,6 +271,27 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Of two passes, the first may fit and the second not.
+    #[test]
+    fn the_number_of_passes_changes_nothing() {
+        let texts = |from: usize| -> Vec<String> { (from..from + 6).map(|n| words(n * 100, 20)).collect() };
+        let (public, private) = (texts(0), texts(3));
+        let [public, private] =
+            [&public, &private].map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        let one = overlap(&public, &private, usize::MAX);
+        assert_eq!((one.public.equal, one.private.equal), (3, 3));
+        for most in 10..130 {
+            assert_eq!(overlap(&public, &private, most), one, "{most} hashes at once");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_a_run_of_another_is_shared_but_not_equal() {
+        let (short, long) = (words(10, 13), words(0, 40));
+        let found = overlap(&[&short], &[&long], usize::MAX);
+        assert_eq!((found.public.mostly_shared, found.public.equal, found.private.equal), (1, 0, 0));
     }
 
     fn words(from: usize, count: usize) -> String {

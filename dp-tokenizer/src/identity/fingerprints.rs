@@ -63,20 +63,20 @@ struct Place {
 
 /// Most words that have begun and whose runs are not complete. Each but the last weighs at least [`RUN_WORDS`], and all together less
 /// than [`RUN_WEIGHT`].
-const MOST_BEGUN: usize = 32;
-const _: () = assert!(RUN_WEIGHT / RUN_WORDS < MOST_BEGUN as u64);
+const MAX_BEGUN: usize = 32;
+const _: () = assert!(RUN_WEIGHT / RUN_WORDS < MAX_BEGUN as u64);
 
 /// Places in the order in which they were added.
 #[derive(Debug, Default)]
 struct Begun {
-    places: [Place; MOST_BEGUN],
+    places: [Place; MAX_BEGUN],
     first: usize,
     count: usize,
 }
 
 impl Begun {
     fn push(&mut self, place: Place) {
-        self.places[(self.first + self.count) % MOST_BEGUN] = place;
+        self.places[(self.first + self.count) % MAX_BEGUN] = place;
         self.count += 1;
     }
 
@@ -85,11 +85,11 @@ impl Begun {
     }
 
     fn at(&self, place: usize) -> &Place {
-        &self.places[(self.first + place) % MOST_BEGUN]
+        &self.places[(self.first + place) % MAX_BEGUN]
     }
 
     fn remove_first(&mut self) {
-        self.first = (self.first + 1) % MOST_BEGUN;
+        self.first = (self.first + 1) % MAX_BEGUN;
         self.count -= 1;
     }
 }
@@ -278,7 +278,17 @@ mod tests {
         // Ten characters weigh six and a half words.
         assert_eq!(runs(&key, &["一二三四五六七八九十 a b c d e f g"]).len(), 1);
         // A word of any length is no hiding place.
-        assert_eq!(runs(&key, &[&"x".repeat(13 * 20 + 20)]).len(), 2);
+        let long = "x".repeat(13 * 20 + 20);
+        assert_eq!(runs(&key, &[&long]).len(), 2);
+        // It is cut at the same letters whatever their form.
+        let long: String = ('a'..='z').cycle().take(300).collect();
+        let wide: String =
+            long.bytes().filter_map(|c| char::from_u32(0xFF41 + u32::from(c - b'a'))).collect();
+        for mixed in
+            [&wide, &(wide[..3 * 21].to_owned() + &long[21..]), &(long[..21].to_owned() + &wide[3 * 21..])]
+        {
+            assert_eq!(runs(&key, &[mixed]), runs(&key, &[&long]));
+        }
     }
 
     #[test]

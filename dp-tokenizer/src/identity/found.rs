@@ -25,14 +25,14 @@ impl Hasher for Identity {
     }
 }
 
-/// The share of the public text's hashes that one pass compares.
+/// The share of the public text's hashes that one portion compares.
 #[derive(Clone, Copy)]
-pub(super) struct Pass {
+pub(super) struct Portion {
     pub number: u64,
     pub of: u64,
 }
 
-impl Pass {
+impl Portion {
     pub fn has(self, hash: u64) -> bool {
         self.of == 1 || hash % self.of == self.number
     }
@@ -46,12 +46,12 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The hashes of a pass; [`None`] if they are too many.
+    /// The hashes of a portion; [`None`] if they are too many.
     pub fn collect<E: Send>(
         key: &Key,
         share: Share,
         read: Read<'_, E>,
-        pass: Pass,
+        portion: Portion,
         most: usize,
     ) -> Result<Option<Self>, E> {
         let hashes = Mutex::new(HashMap::default());
@@ -59,7 +59,7 @@ impl Found {
             part.read(key, read, &mut |found| {
                 let mut hashes = hashes.lock().unwrap_or_else(PoisonError::into_inner);
                 let found = found.iter().copied().filter_map(hash_of);
-                for hash in found.filter(|hash| pass.has(*hash)) {
+                for hash in found.filter(|hash| portion.has(*hash)) {
                     if hashes.len() <= most {
                         hashes.insert(hash, AtomicBool::new(false));
                     }

@@ -34,3 +34,17 @@ fn collect(value: &Value, out: &mut String) {
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_count_whatever_their_order_and_roles_do_not() {
+        let one = strings_of_json(r#"[{"role": "user", "name": "Ann", "content": "Hi"}, "bye"]"#);
+        assert_eq!(one, "Hi\nAnn\nbye\n");
+        assert_eq!(one, strings_of_json(r#"[{"content": "Hi", "name": "Ann", "role": "human"}, "bye"]"#));
+        assert_ne!(one, strings_of_json(r#"["bye", {"content": "Hi", "name": "Ann"}]"#));
+        assert_eq!(strings_of_json("no JSON"), "no JSON");
+    }
+}

@@ -6,7 +6,7 @@ use super::RUN_WORDS;
 use super::fingerprints::WORD_LETTERS;
 
 /// Most letters of a run.
-const MOST_LETTERS: usize = RUN_WORDS as usize * WORD_LETTERS as usize;
+const MAX_LETTERS: usize = RUN_WORDS as usize * WORD_LETTERS as usize;
 
 /// A key of fingerprints. Equal letters have equal fingerprints under one key; others differ but for a chance of about 2⁻⁶⁰.
 #[derive(Clone)]
@@ -35,10 +35,10 @@ impl Key {
         let [base, secret] = words.map(|word| mix(word ^ 0x9E37_79B9_7F4A_7C15));
         let base = base | 1;
         let mut key =
-            Self { base, secret, powers: Vec::with_capacity(MOST_LETTERS + 1), ascii: [DROPPED; 128] };
+            Self { base, secret, powers: Vec::with_capacity(MAX_LETTERS + 1), ascii: [DROPPED; 128] };
         key.powers.extend(
             std::iter::successors(Some(1), |power: &u64| Some(power.wrapping_mul(base)))
-                .take(MOST_LETTERS + 1),
+                .take(MAX_LETTERS + 1),
         );
         for byte in 0..128_u8 {
             let c = char::from(byte);

@@ -66,6 +66,8 @@ mod tests {
             ("\u{A0}\u{3000}", "  "),
             ("漢字ｶﾅ ภาษา", "|漢|字|カ|ナ |ภ|า|ษ|า"),
             ("한국어 ё и", "한국어 е и"),
+            // Marks that Unicode counts as alphabetic.
+            ("हिन्दी", "हनद"),
         ] {
             let want: String =
                 want.nfkd().filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '|').collect();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Fingerprint, Key, Read, Share};
 
 /// A text holds another if it has this share of what the other one's sketch kept.
-const MOST_OF_A_TEXT: f64 = 0.5;
+const MAX_SHARE_OF_A_TEXT: f64 = 0.5;
 
 /// A sample of the hashes of a text: those with at least `level` zeros at the end. All sketches under one key sample alike, so that
 /// the share of one text in another follows from their sketches (Broder 1997, <https://doi.org/10.1109/SEQUEN.1997.666900>).
@@ -164,7 +164,7 @@ fn first_pair(samples: &[&Sample], least: usize) -> Option<(usize, usize)> {
                 hash.trailing_zeros() >= level && owners.get(*hash).is_some_and(|all| all.len() <= TELLING)
             };
             let of = own.hashes.iter().filter(tells).count();
-            (*shared >= least && *shared as f64 >= MOST_OF_A_TEXT * of as f64).then_some(*other as usize)
+            (*shared >= least && *shared as f64 >= MAX_SHARE_OF_A_TEXT * of as f64).then_some(*other as usize)
         };
         let other = shared.iter().filter_map(holds).min()?;
         Some((place.min(other), place.max(other)))
@@ -198,6 +198,9 @@ mod tests {
                     all.merge(&share_of(most, &records, Share { process, processes, threads }));
                 }
                 assert_eq!(all, sketch(most, &records), "{most} {count} {processes} {threads}");
+                let numbers = all.to_numbers();
+                assert_eq!(Sketch::of_numbers(most, &mut numbers.iter().copied()), Some(all));
+                assert_eq!(Sketch::of_numbers(most, &mut numbers[1..].iter().copied()), None);
             }
         }
     }
@@ -232,6 +235,16 @@ mod tests {
         }
     }
 
+    /// Whole samples, whose shares are exact.
+    #[test]
+    fn half_of_the_records_is_one_text_and_fewer_are_not() {
+        let one = records(0..200, 3);
+        for (common, want) in [(100, Some((0, 1))), (99, None)] {
+            let other: Vec<String> = [&one[..common], &records(500..700 - common, 3)].concat();
+            assert_eq!(Sketch::first_pair(&[sketch(10_000, &one), sketch(10_000, &other)]), want, "{common}");
+        }
+    }
+
     #[test]
     fn short_records_in_common_are_a_coincidence_and_a_text_named_a_hundred_times_is_found() {
         let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -243,6 +256,15 @@ mod tests {
         assert_eq!(Sketch::first_pair(&again), Some((0, 2)));
         let many = vec![sketch(64, &records(0..5, 20)); 100];
         assert_eq!(Sketch::first_pair(&many), Some((0, 1)));
+    }
+
+    #[test]
+    fn a_heading_that_many_texts_have_does_not_make_them_one() {
+        let heading = records(0..1, 60).concat();
+        let text = |n: usize| sketch(10_000, &[heading.clone() + &records(n..n + 1, 5).concat()]);
+        let texts: Vec<Sketch> = (1..101).map(text).collect();
+        assert_eq!(Sketch::first_pair(&texts), None);
+        assert_eq!(Sketch::first_pair(&texts[..64]), Some((0, 1)));
     }
 
     #[test]

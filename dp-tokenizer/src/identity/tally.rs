@@ -2,7 +2,7 @@
 
 use super::Fingerprint;
 use super::comparison::Side;
-use super::found::{Pass, hash_of};
+use super::found::{Portion, hash_of};
 use super::share::Part;
 
 /// Runs of a record. Of a record with runs within it, these count alone; of a shorter one, those that begin in it.
@@ -17,7 +17,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds a fingerprint of the record. Runs are counted in the first pass.
+    /// Adds a fingerprint of the record. Runs are counted in the first portion.
     fn add(&mut self, fingerprint: Fingerprint, is_shared: bool, is_first: bool) {
         match fingerprint {
             Fingerprint::Run { is_within, .. } => {
@@ -37,37 +37,46 @@ impl Tally {
     }
 }
 
+/// Tallies that are allocated at once. One growing allocation would be moved, and would leave its old places behind.
+const CHUNK: usize = 1 << 14;
+
 /// The runs of the records of a part of a text.
 #[derive(Default)]
 pub(super) struct Tallies {
     pub part: Option<Part>,
-    records: Vec<Tally>,
+    chunks: Vec<Box<[Tally]>>,
 }
 
 impl Tallies {
-    /// Counts fingerprints. `is_shared` says of a hash of the pass whether both texts have it.
-    pub fn add(&mut self, part: Part, found: &[Fingerprint], pass: Pass, is_shared: impl Fn(u64) -> bool) {
+    /// Counts fingerprints. `is_shared` says of a hash of the portion whether both texts have it.
+    pub fn add(
+        &mut self,
+        part: Part,
+        found: &[Fingerprint],
+        portion: Portion,
+        is_shared: impl Fn(u64) -> bool,
+    ) {
         let of_one_record = |one: &Fingerprint, other: &Fingerprint| one.record() == other.record();
         for own in found.chunk_by(of_one_record) {
             let tally = self.of(part.place(own[0].record()));
             for one in own {
-                let shared = hash_of(*one).is_some_and(|hash| pass.has(hash) && is_shared(hash));
-                tally.add(*one, shared, pass.number == 0);
+                let shared = hash_of(*one).is_some_and(|hash| portion.has(hash) && is_shared(hash));
+                tally.add(*one, shared, portion.number == 0);
             }
         }
     }
 
     fn of(&mut self, place: usize) -> &mut Tally {
-        if place >= self.records.len() {
-            self.records.resize(place + 1, Tally::default());
+        while place / CHUNK >= self.chunks.len() {
+            self.chunks.push(vec![Tally::default(); CHUNK].into());
         }
-        &mut self.records[place]
+        &mut self.chunks[place / CHUNK][place % CHUNK]
     }
 
     /// Adds the part to a side.
     pub fn add_to(&self, side: &mut Side) {
         let Some(part) = self.part else { return };
-        for (place, tally) in self.records.iter().enumerate() {
+        for (place, tally) in self.chunks.iter().flatten().enumerate() {
             side.records += u64::from(tally.has_letters);
             side.runs += u64::from(tally.runs);
             side.shared_runs += u64::from(tally.shared);
@@ -89,7 +98,7 @@ mod tests {
 
     fn mostly_shared(tally: Tally) -> u64 {
         let mut side = Side::default();
-        Tallies { part: Some(Part::WHOLE), records: vec![tally] }.add_to(&mut side);
+        Tallies { part: Some(Part::WHOLE), chunks: vec![[tally].into()] }.add_to(&mut side);
         side.mostly_shared
     }
 

@@ -9,7 +9,7 @@ pub(crate) use scan::{scan, words_end};
 use tokenizer::BLANK;
 
 /// Longer items are not counted: they are keys or sequences and never worth a token.
-pub const MAX_ITEM_CHARS: usize = 64;
+pub(crate) const MAX_ITEM_CHARS: usize = 64;
 
 /// Longer runs of words are not counted: no token is that long.
 const MAX_RUN_CHARS: usize = 16;
@@ -88,13 +88,13 @@ fn classify(c: char) -> Class {
 /// Whether this item is known without the data: one printable ASCII character, with or without a blank before it, or a blank
 /// alone. Such items need no release, only a count.
 #[must_use]
-pub fn is_public_item(item: &str) -> bool {
+pub(crate) fn is_public_item(item: &str) -> bool {
     let rest = item.strip_prefix(BLANK).unwrap_or(item);
     rest.is_empty() || (rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_graphic()))
 }
 
 /// All public items, in a fixed order.
-pub fn public_items() -> impl Iterator<Item = String> {
+pub(crate) fn public_items() -> impl Iterator<Item = String> {
     let characters = || std::iter::once(String::new()).chain(('!'..='~').map(String::from));
     characters().skip(1).chain(characters().map(|c| format!("{BLANK}{c}")))
 }

@@ -17,7 +17,7 @@ mod threshold;
 pub use config::{Method, ReleaseConfig};
 pub use error::ReleaseError;
 pub use paper::{Paper, PaperHistogram};
-pub use threshold::threshold_in_sensitivities;
+pub(crate) use threshold::threshold_in_sensitivities;
 
 use accountant::DpEvent;
 use mechanisms::{PrivacyRng, RandomnessSource, Words};
@@ -101,18 +101,7 @@ pub fn first_threshold(config: &ReleaseConfig) -> Result<f64, ReleaseError> {
     method::of(config).first_threshold(config)
 }
 
-/// Counts of all items without noise, for text that is public.
-///
-/// # Errors
-/// [`ReleaseError::Units`] where the text cannot be read.
-pub fn public_counts(
-    pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
-    words: Words,
-) -> Result<Vec<(String, f64)>, ReleaseError> {
-    public_item_counts(&UnitItems::from_pieces(pieces, words)?)
-}
-
-/// As [`public_counts`], for a whole corpus and on several threads. The result is held in memory, whatever the options say.
+/// Counts of all items of a public corpus without noise, on several threads. The result is held in memory, whatever the options say.
 ///
 /// ```
 /// use dp_tokenizer::{corpus::Source, count::{CountOptions, Words}, release::public_corpus_counts};
@@ -132,7 +121,7 @@ pub fn public_corpus_counts(
     public_item_counts(&UnitItems::read_public(source, words, options)?)
 }
 
-/// As [`public_counts`], for items that are counted already, by whatever units.
+/// As [`public_corpus_counts`], for items that are counted already, by whatever units.
 ///
 /// # Errors
 /// [`ReleaseError::Units`] where the counts cannot be read back.

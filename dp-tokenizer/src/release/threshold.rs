@@ -75,16 +75,13 @@ fn round_up(value: f64) -> f64 {
 /// The threshold of one round in multiples of a unit's contribution: the largest over k ≤ `cap` of
 /// 1/√k + σ·Φ⁻¹((1−δ)^{1/k}).
 ///
-/// ```
-/// // One item a unit: 1 + 10·Φ⁻¹(1 − 1e-9) with Φ⁻¹(1 − 1e-9) = 5.99780701500769.
-/// let t = dp_tokenizer::release::threshold_in_sensitivities(10.0, 1e-9, 1)?;
-/// assert!((t - 60.9780701500769).abs() < 1e-6);
-/// # Ok::<(), dp_tokenizer::release::ReleaseError>(())
-/// ```
-///
 /// # Errors
 /// [`ReleaseError`] for a noise multiplier or δ out of range.
-pub fn threshold_in_sensitivities(noise_multiplier: f64, delta: f64, cap: u32) -> Result<f64, ReleaseError> {
+pub(crate) fn threshold_in_sensitivities(
+    noise_multiplier: f64,
+    delta: f64,
+    cap: u32,
+) -> Result<f64, ReleaseError> {
     if !(delta > 0.0 && delta < 1.0) {
         return Err(ReleaseError::OutOfRange {
             name: "threshold delta",
@@ -165,6 +162,9 @@ mod tests {
         assert!(t(2.0, 1e-6, 10) > t(1.0, 1e-6, 10));
         assert!(t(1.0, 1e-9, 10) > t(1.0, 1e-6, 10));
         assert!(t(5.0, 1e-6, 100) > t(5.0, 1e-6, 10));
+        // One item a unit: 1 + 10·Φ⁻¹(1 − 1e-9) with Φ⁻¹(1 − 1e-9) = 5.99780701500769.
+        let one = threshold_in_sensitivities(10.0, 1e-9, 1).unwrap();
+        assert!((one - 60.9780701500769).abs() < 1e-6);
         assert!(threshold_in_sensitivities(f64::NAN, 1e-6, 1).is_err());
         assert!(threshold_in_sensitivities(1.0, 1.0, 1).is_err());
     }

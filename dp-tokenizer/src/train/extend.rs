@@ -14,7 +14,7 @@ const GAIN: f64 = 1e-3;
 
 /// The models to which tokens can be added.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ModelType {
     Unigram,
     WordPiece,
     Bpe,
@@ -60,22 +60,22 @@ pub fn extend(public: &Tokenizer, words: &[(String, f64)], most: usize) -> Resul
     }
     let json = public.to_json();
     let file: Value = serde_json::from_str(&json).map_err(|error| refused(&error))?;
-    let kind = match file["model"]["type"].as_str() {
-        Some("Unigram") => Kind::Unigram,
-        Some("WordPiece") => Kind::WordPiece,
-        Some("BPE") => Kind::Bpe,
+    let model_type = match file["model"]["type"].as_str() {
+        Some("Unigram") => ModelType::Unigram,
+        Some("WordPiece") => ModelType::WordPiece,
+        Some("BPE") => ModelType::Bpe,
         other => return Err(refused(&format!("its model is {other:?}; allowed: Unigram, BPE, WordPiece"))),
     };
     // A `.model` as the file will have it.
     let public = Tokenizer::from_json(&json).map_err(|error| refused(&error))?;
-    let mut cuts = cuts(&public, kind, words);
-    let mut extended = build(file.clone(), &public, kind, &cuts, most)?;
-    if kind == Kind::Bpe {
+    let mut cuts = cuts(&public, model_type, words);
+    let mut extended = build(file.clone(), &public, model_type, &cuts, most)?;
+    if model_type == ModelType::Bpe {
         // Where text is divided within a word, no merge joins its parts, and its tokens would be wasted.
         let before = cuts.len();
         cuts.retain(|cut| extended.encode(&cut.text).len() < cut.ids.len());
         if cuts.len() < before {
-            extended = build(file, &public, kind, &cuts, most)?;
+            extended = build(file, &public, model_type, &cuts, most)?;
         }
     }
     Ok(Trained { tokenizer: extended, requested: public.vocab_size() })
@@ -88,21 +88,21 @@ fn refused(reason: &dyn std::fmt::Display) -> TrainError {
 fn build(
     mut file: Value,
     public: &Tokenizer,
-    kind: Kind,
+    model_type: ModelType,
     cuts: &[Cut],
     most: usize,
 ) -> Result<Tokenizer, TrainError> {
     let model = &mut file["model"];
-    match kind {
-        Kind::Unigram => extend_unigram(model, public, &chosen(cuts, most)),
-        Kind::WordPiece => extend_wordpiece(model, public, &chosen(cuts, most)),
-        Kind::Bpe => extend_bpe(model, public, cuts, most)?,
+    match model_type {
+        ModelType::Unigram => extend_unigram(model, public, &chosen(cuts, most)),
+        ModelType::WordPiece => extend_wordpiece(model, public, &chosen(cuts, most)),
+        ModelType::Bpe => extend_bpe(model, public, cuts, most)?,
     }
     Tokenizer::from_json(&file.to_string()).map_err(|error| refused(&error))
 }
 
 /// The words that the public vocabulary cuts and can write, with the counts of equal ones added up.
-fn cuts(public: &Tokenizer, kind: Kind, words: &[(String, f64)]) -> Vec<Cut> {
+fn cuts(public: &Tokenizer, model_type: ModelType, words: &[(String, f64)]) -> Vec<Cut> {
     let mut encoder = public.encoder();
     let mut found: BTreeMap<String, Cut> = BTreeMap::new();
     let mut ordered: Vec<&(String, f64)> = words.iter().collect();
@@ -114,9 +114,9 @@ fn cuts(public: &Tokenizer, kind: Kind, words: &[(String, f64)]) -> Vec<Cut> {
         if ids.len() < 2 || tokens.len() < ids.len() {
             continue;
         }
-        let token = match kind {
-            Kind::WordPiece => join_wordpieces(public, &tokens),
-            Kind::Unigram | Kind::Bpe => {
+        let token = match model_type {
+            ModelType::WordPiece => join_wordpieces(public, &tokens),
+            ModelType::Unigram | ModelType::Bpe => {
                 // Unknown characters, and bytes by name, are not what they are called.
                 let is_written = public.decode(&ids).trim_start() == text.trim_start();
                 let is_plain = !tokens.iter().any(|token| is_byte_by_name(token));

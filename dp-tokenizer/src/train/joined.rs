@@ -13,13 +13,13 @@ use crate::count::MAX_ITEM_CHARS;
 use tokenizer::BLANK;
 
 /// Most words that are joined to one, whose length stays within that of the trainer's words.
-const MOST: usize = 3;
+const MAX_WORDS: usize = 3;
 
 /// Joins that are expected less often than this share of all words are left out.
 const LEAST_SHARE: f64 = 1e-5;
 
 /// Most of what stands before something else, so that some words end.
-const MOST_CONTINUED: f64 = 0.95;
+const MAX_CONTINUED: f64 = 0.95;
 
 /// Words of a class that go on from one of another class.
 #[derive(Default)]
@@ -101,7 +101,7 @@ impl<'a> Joiner<'a> {
                 if to == from || others <= 0.0 { 0.0 } else { followers[to as usize].count / others }
             });
             let sum: f64 = rates.iter().sum();
-            rates.iter_mut().for_each(|rate| *rate *= (MOST_CONTINUED / sum).min(1.0));
+            rates.iter_mut().for_each(|rate| *rate *= (MAX_CONTINUED / sum).min(1.0));
             rates
         });
         Self { followers, rates, least: total * LEAST_SHARE, joined: BTreeMap::new(), used: BTreeMap::new() }
@@ -110,7 +110,7 @@ impl<'a> Joiner<'a> {
     /// Adds a word with this count and its joins with others, which take their share of it.
     fn expand(&mut self, word: String, class: Class, count: f64, length: usize) {
         let mut left = count;
-        let continued = if length < MOST { Class::ALL.as_slice() } else { &[] };
+        let continued = if length < MAX_WORDS { Class::ALL.as_slice() } else { &[] };
         for &to in continued {
             let rate = self.rates[class as usize][to as usize];
             let share = count * rate / self.followers[to as usize].count;
@@ -132,7 +132,7 @@ impl<'a> Joiner<'a> {
     /// Adds a word that goes on by chance.
     fn draw(&mut self, word: &str, count: f64, stream: &mut Stream) {
         let (mut text, mut class) = (word.to_owned(), Class::of(word));
-        for _ in 1..MOST {
+        for _ in 1..MAX_WORDS {
             let mut at = uniform(stream);
             let rates = self.rates[class as usize];
             let next = Class::ALL.into_iter().find(|to| {

@@ -8,6 +8,7 @@ use std::process::Output;
 
 use tempfile::TempDir;
 
+pub mod parquet;
 #[path = "../../../tests/src/program.rs"]
 mod program;
 

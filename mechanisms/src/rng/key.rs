@@ -44,10 +44,11 @@ impl Key {
     }
 }
 
-/// ChaCha20 at the beginning of a block.
-pub(super) fn generator(key: &[u8; 32], nonce: u64, block: u64) -> ChaCha20Rng {
+/// ChaCha20 at the beginning of a block, made in the place that it keeps.
+#[inline(never)]
+pub(super) fn generator(key: &[u8; 32], nonce: u64, block: u64) -> Box<ChaCha20Rng> {
     const WORDS_PER_BLOCK: u128 = 16;
-    let mut generator = ChaCha20Rng::from_seed(*key);
+    let mut generator = Box::new(ChaCha20Rng::from_seed(*key));
     generator.set_stream(nonce);
     generator.set_word_pos(u128::from(block) * WORDS_PER_BLOCK);
     generator

@@ -15,7 +15,7 @@ pub struct Stream {
 
 impl Stream {
     pub(super) fn from_key(key: &[u8; 32]) -> Self {
-        Self { words: Box::new(generator(key, 0, 0)) }
+        Self { words: generator(key, 0, 0) }
     }
 
     /// The next 32 uniform bits.
@@ -45,7 +45,7 @@ impl Stream {
     /// same key with the nonce `element` + 1.
     pub(crate) fn beyond(&self, element: u64) -> Self {
         let key = Zeroizing::new(self.words.get_seed());
-        Self { words: Box::new(generator(&key, element.wrapping_add(1), 0)) }
+        Self { words: generator(&key, element.wrapping_add(1), 0) }
     }
 
     /// Uniform on the open interval (0, 1): one of the 2⁵² midpoints `(k + ½)·2⁻⁵²`, so never 0 and never 1.

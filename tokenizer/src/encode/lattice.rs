@@ -30,7 +30,7 @@ pub(crate) struct Path {
 }
 
 /// Open ends of the search beyond this are dropped, as far as they cannot be among the best.
-const MOST_OPEN: usize = 10_000;
+const MAX_OPEN: usize = 10_000;
 
 impl Lattice {
     /// The lattice of a text of `length` positions.
@@ -105,7 +105,7 @@ impl Lattice {
                 after: steps.len(),
             }));
             // Each open end leads to a path of its own with its total.
-            if open.len() > MOST_OPEN.max(2 * count) {
+            if open.len() > MAX_OPEN.max(2 * count) {
                 let mut sorted = open.into_sorted_vec();
                 open = sorted.split_off(sorted.len().saturating_sub(count)).into();
             }

@@ -80,7 +80,7 @@ pub(super) fn split_merge(line: &str) -> Option<(String, String)> {
 }
 
 /// The text of `vocab.json`, tokens in order of id.
-pub fn write_vocab(vocabulary: &Vocabulary) -> String {
+pub(crate) fn write_vocab(vocabulary: &Vocabulary) -> String {
     let mut text = String::from("{");
     for (id, token) in vocabulary.tokens().iter().enumerate() {
         let comma = if id == 0 { "" } else { ", " };
@@ -95,7 +95,9 @@ pub fn write_vocab(vocabulary: &Vocabulary) -> String {
 ///
 /// # Errors
 /// If a token contains a blank, which the format cannot express. Byte-level tokens never do.
-pub fn write_merges<'a>(merges: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, FormatError> {
+pub(crate) fn write_merges<'a>(
+    merges: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<String, FormatError> {
     let mut text = String::from("#version: 0.2\n");
     for (number, (left, right)) in (2..).zip(merges) {
         let line = format!("{left} {right}");

@@ -78,11 +78,12 @@ impl Tokenizer {
     /// # Errors
     /// [`FormatError`] for a file that is damaged, or that asks for a pipeline which is not implemented.
     pub fn from_json(text: &str) -> Result<Self, FormatError> {
-        let file: Value = serde_json::from_str(text).map_err(|error| FormatError::Json {
+        let mut file: Value = serde_json::from_str(text).map_err(|error| FormatError::Json {
             line: error.line(),
             column: error.column(),
             reason: "not JSON, or cut off; write the file again".to_owned(),
         })?;
+        set_added_tokens_apart(&mut file);
         let normalizer = Normalizer::read(&file["normalizer"])?;
         let mut pre_tokenizer = PreTokenizer::read(&file["pre_tokenizer"])?;
         let model = read_model(&file["model"], pre_tokenizer.is_byte_level())?;
@@ -149,6 +150,23 @@ impl Tokenizer {
             one if *one == replace => Some(Marks::Never),
             all if all["normalizers"] == json!([prepend, replace]) => Some(Marks::Always),
             _ => None,
+        }
+    }
+}
+
+/// Takes added tokens out of a vocabulary whose ids have a gap, as in files of GPT-4. They are found before the model, which needs
+/// ids without a gap.
+fn set_added_tokens_apart(file: &mut Value) {
+    let added = file["added_tokens"].clone();
+    let Some(vocab) = file.pointer_mut("/model/vocab").and_then(Value::as_object_mut) else { return };
+    let count = vocab.len() as u64;
+    if vocab.values().all(|id| id.as_u64() < Some(count)) {
+        return;
+    }
+    for token in added.as_array().into_iter().flatten() {
+        let name = token["content"].as_str().unwrap_or_default();
+        if vocab.get(name) == Some(&token["id"]) {
+            vocab.remove(name);
         }
     }
 }

@@ -33,7 +33,7 @@ impl std::fmt::Debug for Charsmap {
 }
 
 /// Bytes that take the place of a character and its marks. Unicode's longest compatibility form has 33.
-const MOST_REPLACEMENT: usize = 1024;
+const MAX_REPLACEMENT_BYTES: usize = 1024;
 
 impl Charsmap {
     /// Reads the map; an empty blob is the identity.
@@ -52,7 +52,7 @@ impl Charsmap {
             return Err(refused("the trie's stated length is no multiple of 4 or exceeds the data"));
         }
         let (trie, replacements) = rest.split_at(size);
-        if replacements.split(|byte| *byte == 0).any(|one| one.len() > MOST_REPLACEMENT) {
+        if replacements.split(|byte| *byte == 0).any(|one| one.len() > MAX_REPLACEMENT_BYTES) {
             return Err(refused("a replacement is longer than 1024 bytes"));
         }
         let units = trie.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
@@ -119,7 +119,7 @@ impl Charsmap {
     }
 
     /// The longest key that `text` starts with, as (length, replacement).
-    pub fn longest_match<'a>(&'a self, text: &'a [u8]) -> Option<(usize, &'a str)> {
+    pub(crate) fn longest_match<'a>(&'a self, text: &'a [u8]) -> Option<(usize, &'a str)> {
         // Every match lies within the trie's depth, so this ends long before the text does.
         self.matches(text).last()
     }
@@ -148,7 +148,7 @@ impl Charsmap {
     ///
     /// Differs from [`Charsmap::normalize`] where a key spans graphemes or is longer than five bytes, and in that
     /// the *shortest* key at a place is taken: `tokenizer.json` files are to be read the way they are elsewhere.
-    pub fn normalize_graphemes<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn normalize_graphemes<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.plain_start(text.as_bytes()) == text.len() {
             return Cow::Borrowed(text);
         }

@@ -23,7 +23,7 @@ const LAST_BLOCKS: usize = 16;
 /// A unit that no byte leads to.
 const UNUSED: u32 = 1 << 31;
 /// Offsets of children fit in 21 bits.
-const MOST_UNITS: usize = 1 << 21;
+const MAX_UNITS: usize = 1 << 21;
 
 impl NormalizationRules {
     /// Reads rules, one a line: the code points to replace, in hexadecimal and separated by spaces, a tab, those that replace
@@ -228,7 +228,7 @@ impl Builder {
         };
         self.is_base[base] = true;
         bytes.iter().for_each(|byte| self.is_used[base ^ usize::from(*byte)] = true);
-        (self.units.len() <= MOST_UNITS).then_some(base)
+        (self.units.len() <= MAX_UNITS).then_some(base)
     }
 }
 

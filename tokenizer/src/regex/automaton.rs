@@ -12,8 +12,8 @@ use super::parse::Place;
 use super::program::Op;
 
 /// More states, or repetitions that have to be counted, are left to the search.
-const MOST_STATES: usize = 2000;
-const MOST_COUNT: u32 = 64;
+const MAX_STATES: usize = 2000;
+const MAX_COUNT: u32 = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Automaton {
@@ -62,7 +62,7 @@ impl Automaton {
                 });
                 steps.push((row * width as u32) << 1 | u32::from(is_match));
             }
-            if states.len() > MOST_STATES {
+            if states.len() > MAX_STATES {
                 return None;
             }
             at += 1;
@@ -196,7 +196,7 @@ impl Step<'_> {
                 Some(false)
             }
             Op::Run { set, min, max, gives_back } => {
-                if min > MOST_COUNT || (max > MOST_COUNT && max < u32::MAX) {
+                if min > MAX_COUNT || (max > MAX_COUNT && max < u32::MAX) {
                     return None;
                 }
                 let goes_on = count < max && self.has(set);

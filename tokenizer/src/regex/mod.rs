@@ -19,7 +19,7 @@ use std::ops::Range;
 
 pub(crate) use class::read as class;
 use program::Program;
-use search::Search;
+use search::Matcher;
 
 /// A compiled regular expression.
 #[derive(Clone, Debug)]
@@ -53,15 +53,15 @@ impl Regex {
 
     /// Hands each match to `take`, from left to right. Matches do not overlap, and an empty one never follows another at once.
     pub(crate) fn each_match(&self, text: &str, take: impl FnMut(Range<usize>)) {
-        each_match(Search::new(&self.program, text), text, take);
+        each_match(Matcher::new(&self.program, text), text, take);
     }
 }
 
 #[inline]
-fn each_match(mut search: Search<'_>, text: &str, mut take: impl FnMut(Range<usize>)) {
+fn each_match(mut matcher: Matcher<'_>, text: &str, mut take: impl FnMut(Range<usize>)) {
     let mut from = 0;
     let mut last_end = None;
-    while let Some(found) = search.next_from(from) {
+    while let Some(found) = matcher.next_from(from) {
         if found.is_empty() && last_end == Some(found.end) {
             from = next_char(text, from);
             if from > text.len() {
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(found(&regex), first, "{pattern} {text:?}");
         }
         let mut with_memory = Vec::new();
-        each_match(Search::with_memory(&regex.program, text), text, |range| {
+        each_match(Matcher::with_memory(&regex.program, text), text, |range| {
             with_memory.push(&text[range]);
         });
         assert_eq!(with_memory, first, "{pattern} {text:?}");

@@ -53,9 +53,9 @@ pub(super) enum Place {
 }
 
 /// Groups in groups, which the parser follows by recursion.
-const DEPTH: usize = 60;
+const MAX_DEPTH: usize = 60;
 /// Repetitions beyond this would not fit a program.
-const MOST: u32 = 1000;
+const MAX_REPETITIONS: u32 = 1000;
 
 pub(super) fn parse(source: &str) -> Result<Node, String> {
     let mut parser = Parser { source, at: 0, depth: 0, ignores_case: false };
@@ -197,8 +197,8 @@ impl<'a> Parser<'a> {
             () => |body| body,
         };
         self.depth += 1;
-        if self.depth > DEPTH {
-            return Err(format!("groups are more than {DEPTH} deep"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("groups are more than {MAX_DEPTH} deep"));
         }
         let body = self.alternatives()?;
         if !self.skip(")") {
@@ -340,9 +340,10 @@ impl<'a> Parser<'a> {
                 _ => return Ok(node),
             };
             self.at += 1;
-            if min > MOST || max.is_some_and(|max| max > MOST || max < min) {
+            if min > MAX_REPETITIONS || max.is_some_and(|max| max > MAX_REPETITIONS || max < min) {
                 self.at = from;
-                return Err(self.unsupported(&format!("a repetition beyond {MOST}, or from more to less,")));
+                return Err(self
+                    .unsupported(&format!("a repetition beyond {MAX_REPETITIONS}, or from more to less,")));
             }
             if matches!(node, Node::Look { .. } | Node::Place(_)) {
                 return Err(format!("{} at byte {from} has nothing to repeat", &self.source[from..self.at]));

@@ -53,7 +53,7 @@ pub(super) struct Program {
 }
 
 /// More steps are refused.
-const MOST: usize = 20_000;
+const MAX_STEPS: usize = 20_000;
 /// Alternatives with a bit of their own; the others share the last.
 const ALTERNATIVES: usize = 32;
 
@@ -130,8 +130,8 @@ impl Compiler {
     }
 
     fn push(&mut self, op: Op) -> Result<usize, String> {
-        if self.ops.len() == MOST {
-            return Err(format!("the expression is too large: it takes more than {MOST} steps"));
+        if self.ops.len() == MAX_STEPS {
+            return Err(format!("the expression is too large: it takes more than {MAX_STEPS} steps"));
         }
         self.ops.push(op);
         Ok(self.ops.len() - 1)

@@ -26,7 +26,7 @@ pub(super) const PATIENCE: usize = 1 << 12;
 /// So once a start has used up its patience, outcomes are remembered for the rest of the text: where an operation
 /// failed, it is not tried again, and the body of a look-around or an atomic group runs once at each place. This bounds the time
 /// for all matches of a text by the square of its length times the size of the pattern, however look-ahead is nested.
-pub(super) struct Search<'a> {
+pub(super) struct Matcher<'a> {
     program: &'a Program,
     text: &'a str,
     stack: Vec<Frame>,
@@ -72,7 +72,7 @@ fn key(op: u32, at: usize) -> u64 {
     u64::from(op) << 40 | at as u64
 }
 
-impl<'a> Search<'a> {
+impl<'a> Matcher<'a> {
     pub(super) fn new(program: &'a Program, text: &'a str) -> Self {
         Self { program, text, stack: Vec::new(), patience: PATIENCE, memory: None }
     }

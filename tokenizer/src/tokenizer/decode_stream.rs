@@ -14,9 +14,9 @@ pub struct DecodeStream<'a> {
 }
 
 /// With more tokens, the first ones are dropped. Text depends on no token further back than [`CONTEXT`].
-const MANY: usize = 64;
+const MAX_TOKENS: usize = 64;
 /// So many tokens that end in no whole character spell none.
-const MOST: usize = 1024;
+const MAX_OPEN_TOKENS: usize = 1024;
 const CONTEXT: usize = 16;
 
 impl<'a> DecodeStream<'a> {
@@ -33,11 +33,11 @@ impl<'a> DecodeStream<'a> {
         let text = self.tokenizer.decode(&self.ids);
         let certain = self.certain(&text, &self.ids, uncertain);
         let mut fresh = self.show(certain);
-        if self.ids.len() > MOST {
+        if self.ids.len() > MAX_OPEN_TOKENS {
             fresh.push_str(&self.show(&text));
             self.ids.clear();
             self.shown.clear();
-        } else if self.ids.len() > MANY {
+        } else if self.ids.len() > MAX_TOKENS {
             self.drop_first(&text, uncertain);
         }
         fresh

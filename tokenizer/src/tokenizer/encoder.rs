@@ -33,7 +33,7 @@ pub(super) struct IdleCaches(Mutex<Vec<WordCache>>);
 
 impl IdleCaches {
     /// Most that are kept. Each takes up to some 10 MB.
-    const MOST: usize = 16;
+    const MAX_IDLE: usize = 16;
 
     fn take(&self) -> WordCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
@@ -42,7 +42,7 @@ impl IdleCaches {
     fn give_back(&self, cache: WordCache) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A cache is in an unknown state after a panic.
-        if idle.len() < Self::MOST && !std::thread::panicking() {
+        if idle.len() < Self::MAX_IDLE && !std::thread::panicking() {
             idle.push(cache);
         }
     }

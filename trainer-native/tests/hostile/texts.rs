@@ -6,6 +6,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
+#[path = "../../../dp-tokenizer/tests/common/parquet.rs"]
+mod parquet;
+
 use super::common::tiny;
 use super::{Hostile, nested};
 
@@ -153,6 +156,12 @@ fn labels() -> Vec<Hostile> {
     ]
 }
 
+/// A program without the feature refuses all of these by their name.
+fn parquets() -> Vec<Hostile> {
+    let all = parquet::hostile();
+    all.into_iter().map(|(name, _, bytes)| text(name, "a.parquet", bytes, "causal_lm")).collect()
+}
+
 /// Public text, prompts and scores.
 fn others() -> Vec<Hostile> {
     let deep = nested("[", "", "]", 1_000_000);
@@ -169,5 +178,5 @@ fn others() -> Vec<Hostile> {
 }
 
 pub(crate) fn all() -> Vec<Hostile> {
-    [archives(), tables(), labels(), others()].into_iter().flatten().collect()
+    [archives(), tables(), labels(), parquets(), others()].into_iter().flatten().collect()
 }

@@ -19,11 +19,22 @@ pub fn check<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Vec<String
     }
     let mut findings = Vec::new();
     for found in crates.values() {
-        for circle in circles(&found.uses()) {
-            findings.push(format!("these files depend on one another: {}", circle.join(", ")));
+        let graph = found.uses();
+        for circle in circles(&graph) {
+            findings.push(format!("these files depend on one another: {}", ties(&graph, &circle)));
         }
     }
     findings
+}
+
+/// Which file of a circle uses which, with a name that it takes.
+fn ties(graph: &Graph, circle: &[&str]) -> String {
+    let mut ties = Vec::new();
+    for file in circle {
+        let used = graph[*file].iter().filter(|(other, _)| circle.contains(&other.as_str()));
+        ties.extend(used.map(|(other, name)| format!("{file} uses {other} ({name})")));
+    }
+    ties.join(", ")
 }
 
 /// The segments of a path, as written or from the root of a crate.
@@ -109,8 +120,9 @@ impl Module {
                 "{" => {
                     at += 1;
                     while all.get(at).is_some_and(|token| *token != "}") {
-                        at = self.import(all, at, &path, is_private);
-                        at += usize::from(all.get(at) == Some(&","));
+                        let end = self.import(all, at, &path, is_private);
+                        // Whatever no `use` has, such as `$` in a macro, is passed over.
+                        at = if end == at || all.get(end) == Some(&",") { end + 1 } else { end };
                     }
                     return at + 1;
                 }
@@ -147,8 +159,8 @@ impl Module {
     }
 }
 
-/// Hops from import to import after which a name counts as unknown.
-const MAX_HOPS: usize = 16;
+/// Segments of a path above which a name counts as unknown.
+const MAX_SEGMENTS: usize = 16;
 
 #[derive(Default)]
 struct Crate {
@@ -160,17 +172,29 @@ impl Crate {
     fn uses(&self) -> Graph {
         let mut graph = Graph::new();
         for (module, content) in &self.modules {
-            let found = content.named.iter().filter_map(|path| self.definition(module, path, MAX_HOPS));
-            let used =
-                found.filter(|used| !module.starts_with(used)).map(|used| self.modules[&used].path.clone());
-            graph.insert(content.path.clone(), used.collect());
+            let used = graph.entry(content.path.clone()).or_default();
+            for path in &content.named {
+                let defining = self.definition(module, path, &mut BTreeSet::new());
+                if let Some(other) = defining.filter(|other| !module.starts_with(other)) {
+                    used.entry(self.modules[&other].path.clone()).or_insert_with(|| path.join("::"));
+                }
+            }
         }
         graph
     }
 
-    /// The module that defines what `path` names in `module`; `None` for modules and for names of other crates.
-    fn definition(&self, module: &[String], path: &[String], hops: usize) -> Option<Names> {
-        let hops = hops.checked_sub(1)?;
+    /// Returns the module that defines what `path` names in `module`; `None` for modules and for
+    /// names of other crates. `seen` has the paths that were followed, each in its module.
+    fn definition(
+        &self,
+        module: &[String],
+        path: &[String],
+        seen: &mut BTreeSet<(Names, Names)>,
+    ) -> Option<Names> {
+        // A path may grow at each import of a name by its own name.
+        if path.len() > MAX_SEGMENTS || !seen.insert((module.to_vec(), path.to_vec())) {
+            return None;
+        }
         let (first, rest) = path.split_first()?;
         let (mut place, mut rest) = match first.as_str() {
             "crate" => (Names::new(), rest),
@@ -193,19 +217,19 @@ impl Crate {
             }
             if let Some(imported) = content.imported.get(name).filter(|imported| *imported != path) {
                 let full: Names = imported.iter().chain(further).cloned().collect();
-                return self.definition(&place, &full, hops);
+                return self.definition(&place, &full, seen);
             }
             return content.globs.iter().find_map(|glob| {
                 let full: Names = glob.iter().chain([name]).cloned().collect();
-                self.definition(&place, &full, hops)
+                self.definition(&place, &full, seen)
             });
         }
         None
     }
 }
 
-/// Files, each with the files that it uses.
-type Graph = BTreeMap<String, BTreeSet<String>>;
+/// Files, each with the files that it uses, and a name that it takes from each.
+type Graph = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Groups of files that reach one another, each in alphabetical order.
 fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
@@ -223,7 +247,7 @@ fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
 fn reachable<'a>(graph: &'a Graph, from: &str) -> BTreeSet<&'a str> {
     let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(file) = open.pop() {
-        for other in graph.get(file).into_iter().flatten() {
+        for other in graph.get(file).into_iter().flat_map(BTreeMap::keys) {
             if reached.insert(other.as_str()) {
                 open.push(other);
             }
@@ -249,7 +273,8 @@ mod tests {
             ("a/src/three/mod.rs", "mod inner; pub use inner::*; pub fn f() {}"),
             ("a/src/three/inner.rs", "pub struct Inner; fn f() { super::super::one::X }"),
         ]);
-        let circle = "a/src/one/mod.rs, a/src/three/inner.rs, a/src/two.rs";
+        let circle = "a/src/one/mod.rs uses a/src/two.rs (crate::two::Deep), a/src/three/inner.rs uses a/src/one/mod.rs (super::super::one::X), \
+            a/src/two.rs uses a/src/three/inner.rs (crate::Renamed::new)";
         assert_eq!(found, [format!("these files depend on one another: {circle}")]);
     }
 

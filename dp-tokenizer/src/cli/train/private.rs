@@ -18,7 +18,7 @@ use crate::cli::progress::note;
 const WEIGHTED_SHARES: [f64; 1] = [0.75];
 
 /// A larger δ would mean fewer than a hundred units.
-const MOST_DELTA: f64 = 0.01;
+const MAX_DELTA: f64 = 0.01;
 
 /// The stated guarantee.
 struct Promise {
@@ -40,10 +40,10 @@ pub(super) fn plan(arguments: &Train) -> anyhow::Result<Planned> {
     };
     let delta = Delta::new(delta).map_err(refuse)?;
     // The number of units is private. Only values that are wrong for every useful number are refused.
-    if delta.get() > MOST_DELTA {
+    if delta.get() > MAX_DELTA {
         return Err(refuse(format!(
             "--delta {}: at one over the number of units or above, publishing one unit at random would keep the promise; \
-             allowed: below that, and never above {MOST_DELTA}",
+             allowed: below that, and never above {MAX_DELTA}",
             delta.get()
         )));
     }

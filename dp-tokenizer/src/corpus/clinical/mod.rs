@@ -18,7 +18,6 @@ const REPETITIONS: [u64; 12] = [1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16];
 
 /// Index of the stream that chooses canaries; notes use others.
 const CANARY_STREAM: u32 = 1;
-const REFERENCE_STREAM: u32 = 2;
 
 /// A planted secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +63,6 @@ pub fn canaries(records: u64, seed: u64) -> Vec<Canary> {
         }
     }
     out
-}
-
-/// `count` secrets of the same form that were never planted, for comparison with the planted ones.
-#[must_use]
-pub fn reference_secrets(count: usize, seed: u64) -> Vec<String> {
-    let mut stream = TestRng::from_seed(seed).stream(Purpose::Data, u64::MAX, REFERENCE_STREAM);
-    (0..count).map(|_| secret(&mut stream)).collect()
 }
 
 fn prefix(number: usize) -> String {

@@ -1,7 +1,7 @@
 //! Rows of a parquet file as JSON lines, for all code that reads lines.
 
 use std::fs::File;
-use std::io::{Error, Read};
+use std::io::{Error, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,15 @@ use parquet::record::{Field, Row};
 use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 
-use self::pages::Checked;
+use self::pages::{Checked, Pages};
+use super::lines::MAX_LINE_BYTES;
 use super::{BadUtf8, Files};
 
+#[cfg(test)]
+#[path = "../../../tests/common/parquet.rs"]
+mod hostile;
 mod pages;
+mod thrift;
 
 /// The rows of the file at `path`. Only the columns that are asked for are read.
 pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
@@ -30,7 +35,8 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
     });
     let (rows, count, size) = opened.unwrap_or_else(|| Err(DAMAGED.to_owned()))?;
     let shown_per_row = size as f64 / count.max(1) as f64;
-    Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, done: 0, shown_per_row })
+    let left = size.saturating_mul(MOST_TEXT_PER_BYTE).saturating_add(64 << 20);
+    Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, left, done: 0, shown_per_row })
 }
 
 /// A row by its number, from 0, as a JSON line; empty behind the last one. Of each column, the dictionary and the page with the row
@@ -64,6 +70,37 @@ pub(super) fn row_at(path: &Path, files: &Files, row: u64) -> Result<Vec<u8>, St
     read.unwrap_or_else(|| Err(DAMAGED.to_owned()))
 }
 
+/// Opens a file whose metadata is no larger, and its schema no deeper, than the parquet crate has memory and stack for. With its
+/// bytes.
+fn open(path: &Path) -> Result<(File, u64), String> {
+    let said = |error: std::io::Error| error.to_string();
+    let mut file = File::open(path).map_err(said)?;
+    let size = file.metadata().map_err(said)?.len();
+    let mut end = [0; 8];
+    let Some(before) = size.checked_sub(8) else { return Ok((file, size)) };
+    file.seek(SeekFrom::Start(before)).map_err(said)?;
+    file.read_exact(&mut end).map_err(said)?;
+    let [a, b, c, d, magic @ ..] = end;
+    let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+    // The parquet crate says what is wrong with such a file.
+    let Some(begin) = before.checked_sub(length).filter(|_| magic == *b"PAR1") else {
+        return Ok((file, size));
+    };
+    let most = MOST_METADATA.max(size / MOST_METADATA_SHARE);
+    if length > most {
+        return Err(format!(
+            "metadata of {length} bytes; allowed: at most {most}; write larger groups of rows"
+        ));
+    }
+    let mut metadata = Vec::new();
+    file.seek(SeekFrom::Start(begin)).map_err(said)?;
+    Read::by_ref(&mut file).take(length).read_to_end(&mut metadata).map_err(said)?;
+    match thrift::has_sound_schema(&metadata) {
+        Some(true) => Ok((file, size)),
+        _ => Err(DAMAGED.to_owned()),
+    }
+}
+
 /// An opened file, and its columns that are asked for.
 struct Table {
     reader: Checked,
@@ -73,10 +110,10 @@ struct Table {
 
 impl Table {
     fn open(path: &Path, files: &Files) -> Result<Self, String> {
-        let file = File::open(path).map_err(|error| error.to_string())?;
-        let size = file.metadata().map_err(|error| error.to_string())?.len();
+        let (file, size) = open(path)?;
+        let pages = Arc::new(Pages(file.try_clone().map_err(|error| error.to_string())?));
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
-        let reader = Checked { reader, size };
+        let reader = Checked { reader, pages, size };
         let metadata = reader.metadata().file_metadata();
         let wanted = |name: &str| files.field_names().any(|wanted| wanted == name);
         let columns = metadata.schema().get_fields().iter().filter(|column| wanted(column.name()));
@@ -99,9 +136,9 @@ impl Table {
         let groups = reader.metadata().row_groups().iter();
         let in_groups = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
         let rows = in_groups.fold(0, u64::saturating_add);
-        if rows > size.saturating_mul(MOST_ROWS_PER_BYTE) {
+        if rows > size.saturating_mul(MAX_ROWS_PER_BYTE) {
             return Err(format!(
-                "it states {rows} rows in {size} bytes; allowed: at most {MOST_ROWS_PER_BYTE} rows per byte; leave out rows \
+                "it states {rows} rows in {size} bytes; allowed: at most {MAX_ROWS_PER_BYTE} rows per byte; leave out rows \
                  without text"
             ));
         }
@@ -118,7 +155,7 @@ fn schema_of(reader: &Checked, columns: Vec<Arc<Type>>) -> Result<Type, String> 
 
 /// The names of the columns that hold text or numbers.
 pub(super) fn column_names(path: &Path) -> Result<Vec<String>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    let (file, _) = open(path)?;
     let names = unharmed(|| {
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
         let columns = reader.metadata().file_metadata().schema().get_fields().iter();
@@ -128,7 +165,14 @@ pub(super) fn column_names(path: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Writers cut columns into pages, so even rows without text take more space than this. Reading takes time for each.
-const MOST_ROWS_PER_BYTE: u64 = 1000;
+const MAX_ROWS_PER_BYTE: u64 = 1000;
+
+/// Bytes of text for each byte of a file, beyond 64 MiB. A value in a dictionary stands for any number of equal ones.
+const MOST_TEXT_PER_BYTE: u64 = 2000;
+
+/// Bytes of metadata that are read of any file, and the share of a larger file that they may take.
+const MOST_METADATA: u64 = 4 << 20;
+const MOST_METADATA_SHARE: u64 = 16;
 
 const DAMAGED: &str = "the parquet file is damaged";
 
@@ -143,6 +187,8 @@ struct Lines {
     /// The row that is being handed out, and how much of it is.
     line: Vec<u8>,
     taken: usize,
+    /// Bytes of lines that may follow.
+    left: u64,
     /// Rows so far, each of which stands for this many bytes of the file in a display of progress.
     done: u64,
     shown_per_row: f64,
@@ -157,6 +203,11 @@ impl Read for Lines {
             };
             self.line = serde_json::to_vec(&values(&row, &self.files)?)?;
             self.line.push(b'\n');
+            self.left = self.left.checked_sub(self.line.len() as u64).ok_or_else(|| {
+                Error::other(format!(
+                    "it holds more than {MOST_TEXT_PER_BYTE} bytes of text in each of its bytes; leave out repeated rows"
+                ))
+            })?;
             self.taken = 0;
             let shown = |rows: u64| (rows as f64 * self.shown_per_row) as u64;
             self.files.progress.add(shown(self.done + 1) - shown(self.done));
@@ -173,6 +224,16 @@ impl Read for Lines {
 fn values(row: &Row, files: &Files) -> std::io::Result<Map<String, Value>> {
     let mut object = Map::new();
     for (name, field) in row.get_column_iter() {
+        let length = match field {
+            Field::Str(text) => text.len(),
+            Field::Bytes(bytes) => bytes.data().len(),
+            _ => 0,
+        };
+        // As JSON, it may take six times its size.
+        if length > MAX_LINE_BYTES {
+            let reason = format!("longer than {MAX_LINE_BYTES} bytes; divide it into shorter texts");
+            return Err(Error::other(reason));
+        }
         let value = match field {
             Field::Str(text) => Value::from(text.as_str()),
             Field::Bytes(bytes) => match (std::str::from_utf8(bytes.data()), files.bad_utf8) {
@@ -322,6 +383,54 @@ mod tests {
             for length in (0..whole.len()).step_by(step) {
                 std::fs::write(&path, &whole[..length]).unwrap();
                 assert!(read(&path, Some("user")).is_err(), "{length}");
+            }
+        }
+    }
+
+    /// Some take more memory than there is, or more stack, or hours.
+    #[test]
+    fn hostile_files_are_refused_by_what_they_state() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.parquet");
+        std::fs::write(&path, hostile::sound()).unwrap();
+        assert_eq!(read(&path, None).unwrap(), [Record::of_text("a text")]);
+        for (name, said, bytes) in hostile::hostile() {
+            std::fs::write(&path, bytes).unwrap();
+            let records = open(&Source::Files(Files::of([path.clone()])));
+            let refused = records.and_then(|mut records| records.try_for_each(|record| record.map(|_| ())));
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(said), "{name}: {refused}");
+            assert!(
+                column_names(&path).is_ok_and(|names| names == ["text"])
+                    || refused.contains(DAMAGED)
+                    || said == "metadata of"
+            );
+        }
+    }
+
+    #[test]
+    fn pages_are_read_whatever_their_compression() {
+        use parquet::basic::{Compression, GzipLevel};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.parquet");
+        let texts: Vec<String> = (0..300).map(|row| format!("text {} of many", row % 70)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let gzip = Compression::GZIP(GzipLevel::default());
+        for compression in [gzip, Compression::SNAPPY, Compression::LZ4_RAW, Compression::LZ4] {
+            for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+                for encoding in ENCODINGS {
+                    let properties = properties(encoding).set_compression(compression);
+                    let properties = properties.set_writer_version(version).set_data_page_row_count_limit(9);
+                    let properties = properties.set_write_batch_size(1);
+                    std::fs::write(&path, written_with(&texts, 100, properties)).unwrap();
+                    let found = read(&path, None).unwrap().into_iter().map(|record| record.text);
+                    assert!(found.eq(texts.iter().copied()), "{compression:?} {version:?} {encoding:?}");
+                    #[cfg(not(target_arch = "wasm32"))]
+                    assert_eq!(
+                        row_at(&path, &Files::of([path.clone()]), 123).unwrap(),
+                        br#"{"text":"text 53 of many"}"#
+                    );
+                }
             }
         }
     }

@@ -1,18 +1,27 @@
-//! Checks the counts in a parquet file for which the parquet crate allocates memory before it reads the data. In a damaged file
-//! they may exceed all memory, and a failed allocation ends the program. To read one row, pages before it are skipped.
+//! Checks the counts and sizes in a parquet file for which the parquet crate allocates memory before it reads the data. In a damaged
+//! file they may exceed all memory, and a failed allocation ends the program. To read one row, pages before it are skipped.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parquet::basic::Encoding;
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding};
 use parquet::bloom_filter::Sbbf;
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{
+    ChunkReader, FileReader, Length, RowGroupReader, SerializedFileReader, SerializedPageReader,
+};
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
+
+use super::thrift;
+
+/// The largest page, in bytes without compression. Writers cut columns into pages of about 1 MiB.
+pub(super) const MOST_PAGE_BYTES: u64 = 256 << 20;
 
 fn damaged() -> ParquetError {
     ParquetError::General(super::DAMAGED.to_owned())
@@ -21,6 +30,8 @@ fn damaged() -> ParquetError {
 /// A file whose pages are checked while they are read. Columns are flat, without lists or groups.
 pub(super) struct Checked {
     pub(super) reader: SerializedFileReader<File>,
+    /// The file again, for its pages.
+    pub(super) pages: Arc<Pages>,
     /// Bytes of the file.
     pub(super) size: u64,
 }
@@ -35,7 +46,7 @@ impl FileReader for Checked {
     }
 
     fn get_row_group(&self, group: usize) -> Result<Box<dyn RowGroupReader + '_>> {
-        Ok(Box::new(Group { group: self.reader.get_row_group(group)?, size: self.size, skipped: None }))
+        Ok(Box::new(self.group(group, None)?))
     }
 
     fn get_row_iter(&self, projection: Option<Type>) -> Result<RowIter<'_>> {
@@ -44,18 +55,23 @@ impl FileReader for Checked {
 }
 
 impl Checked {
+    fn group(&self, group: usize, skipped: Option<Arc<AtomicU64>>) -> Result<Group<'_>> {
+        let (group, pages) = (self.reader.get_row_group(group)?, Arc::clone(&self.pages));
+        Ok(Group { group, pages, size: self.size, skipped })
+    }
+
     /// A group for one column, without the pages before the one with row `before`; and how many rows of that page come before this row,
     /// once the column is read.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn group_from(&self, group: usize, before: u64) -> Result<(Group<'_>, Arc<AtomicU64>)> {
         let left = Arc::new(AtomicU64::new(before));
-        let group = self.reader.get_row_group(group)?;
-        Ok((Group { group, size: self.size, skipped: Some(Arc::clone(&left)) }, left))
+        Ok((self.group(group, Some(Arc::clone(&left)))?, left))
     }
 }
 
 pub(super) struct Group<'a> {
     group: Box<dyn RowGroupReader + 'a>,
+    pages: Arc<Pages>,
     size: u64,
     /// Rows to skip, less those of whole pages.
     skipped: Option<Arc<AtomicU64>>,
@@ -77,8 +93,15 @@ impl RowGroupReader for Group<'_> {
             return Err(damaged());
         }
         let is_optional = stated.column_descr().max_def_level() > 0;
-        let (pages, skipped) = (self.group.get_column_page_reader(column)?, self.skipped.clone());
-        Ok(Box::new(Pages { pages, is_optional, skipped }))
+        let is_gzip = matches!(stated.compression(), Compression::GZIP(_));
+        // The parquet crate inflates a page to whatever size it has.
+        let uncompressed =
+            || stated.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build();
+        let chunk = if is_gzip { &uncompressed()? } else { stated };
+        let rows = usize::try_from(self.metadata().num_rows()).map_err(|_| damaged())?;
+        let pages = SerializedPageReader::new(Arc::clone(&self.pages), chunk, rows, None)?;
+        let skipped = self.skipped.clone();
+        Ok(Box::new(CheckedPages { pages, is_optional, is_gzip, skipped }))
     }
 
     fn get_column_bloom_filter(&self, column: usize) -> Option<&Sbbf> {
@@ -90,15 +113,94 @@ impl RowGroupReader for Group<'_> {
     }
 }
 
-struct Pages {
-    pages: Box<dyn PageReader>,
+/// The file as the pages of its columns are read from it. A page that states more than [`MOST_PAGE_BYTES`] is refused.
+pub(super) struct Pages(pub(super) File);
+
+impl Length for Pages {
+    fn len(&self) -> u64 {
+        Length::len(&self.0)
+    }
+}
+
+impl ChunkReader for Pages {
+    type T = Header;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        Ok(Header { rest: ChunkReader::get_read(&self.0, start)?, is_checked: false })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        ChunkReader::get_bytes(&self.0, start, length)
+    }
+}
+
+/// A page from its header on, which is checked once it is read. Of a page whose header was read before, nothing is.
+pub(super) struct Header {
+    rest: BufReader<File>,
+    is_checked: bool,
+}
+
+impl Read for Header {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if !std::mem::replace(&mut self.is_checked, true) {
+            let error = match thrift::uncompressed_size(self.rest.fill_buf()?) {
+                Some(0..=MOST_PAGE_BYTES) => None,
+                Some(size) => Some(too_large(size)),
+                None => Some(damaged()),
+            };
+            error.map_or(Ok(()), |error| Err(std::io::Error::other(error)))?;
+        }
+        self.rest.read(out)
+    }
+}
+
+fn too_large(size: u64) -> ParquetError {
+    ParquetError::General(format!(
+        "a page of {size} bytes or more; allowed: at most {MOST_PAGE_BYTES}; write the file with smaller pages"
+    ))
+}
+
+/// The content of a gzip archive of at most [`MOST_PAGE_BYTES`].
+fn inflated(compressed: &[u8]) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let decoder = flate2::read::MultiGzDecoder::new(compressed);
+    decoder.take(MOST_PAGE_BYTES + 1).read_to_end(&mut content)?;
+    match content.len() as u64 {
+        0..=MOST_PAGE_BYTES => Ok(content),
+        size => Err(too_large(size)),
+    }
+}
+
+/// A page that was read compressed.
+fn inflated_page(mut page: Page) -> Result<Page> {
+    match &mut page {
+        Page::DataPage { buf, .. } | Page::DictionaryPage { buf, .. } if !buf.is_empty() => {
+            *buf = inflated(buf)?.into();
+        }
+        // Its levels are not compressed. Without a value, nothing follows them.
+        Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, is_compressed: true, .. } => {
+            let levels = def_levels_byte_len.checked_add(*rep_levels_byte_len).ok_or_else(damaged)?;
+            let (levels, values) = buf.split_at_checked(levels as usize).ok_or_else(damaged)?;
+            if !values.is_empty() {
+                *buf = [levels, &inflated(values)?].concat().into();
+            }
+        }
+        _ => {}
+    }
+    Ok(page)
+}
+
+struct CheckedPages {
+    pages: SerializedPageReader<Pages>,
     /// Whether values may be missing, so that pages begin with a list of which are.
     is_optional: bool,
+    /// Whether pages are read as they are compressed.
+    is_gzip: bool,
     /// Rows that may still be skipped; none once a page of values was read.
     skipped: Option<Arc<AtomicU64>>,
 }
 
-impl Pages {
+impl CheckedPages {
     /// Skips the pages that end before the row that is wanted. A dictionary is read.
     fn skip(&mut self) -> Result<()> {
         while let Some(left) = &self.skipped {
@@ -120,7 +222,7 @@ impl Pages {
     }
 }
 
-impl Iterator for Pages {
+impl Iterator for CheckedPages {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -128,10 +230,11 @@ impl Iterator for Pages {
     }
 }
 
-impl PageReader for Pages {
+impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         self.skip()?;
         let page = self.pages.get_next_page()?;
+        let page = if self.is_gzip { page.map(inflated_page).transpose()? } else { page };
         if page.as_ref().is_none_or(|page| is_sound(page, self.is_optional) == Some(true)) {
             return Ok(page);
         }
@@ -217,7 +320,7 @@ impl Deltas {
 }
 
 /// A number in LEB128: seven bits per byte, low bits first.
-fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
+pub(super) fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..70).step_by(7) {
         let byte = *bytes.get(*at)?;

@@ -3,14 +3,14 @@
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
 
 /// Bytes of merges for each byte of the pieces, beyond [`MARGIN`]. Models have at most some ten: their pieces are short.
-const MOST: usize = 100;
+const MAX_PER_PIECE: usize = 100;
 const MARGIN: usize = 1 << 20;
 
 /// All merges of two pieces into an ordinary piece, by falling score of the result, in time in proportion to the pieces and the merges.
 /// Pieces are distinct.
 ///
 /// # Errors
-/// The number of a piece, if the merges up to it have more bytes than [`MOST`] allows: pieces of one letter, of two of them, of three …
+/// The number of a piece, if the merges up to it have more bytes than [`MAX_PER_PIECE`] allows: pieces of one letter, of two of them, of three …
 /// have as many merges as letters in all, each as long as its piece.
 pub(crate) fn implied_merges(model: &SentencePieceModel) -> Result<Vec<(&str, &str)>, usize> {
     let texts: Vec<&[u8]> = model.pieces.iter().map(|piece| piece.text.as_bytes()).collect();
@@ -18,7 +18,7 @@ pub(crate) fn implied_merges(model: &SentencePieceModel) -> Result<Vec<(&str, &s
     let before = beginnings(&texts);
     let after = beginnings(&mirrored.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let of_all: usize = texts.iter().map(|text| text.len()).sum();
-    let mut left = of_all.saturating_mul(MOST).saturating_add(MARGIN);
+    let mut left = of_all.saturating_mul(MAX_PER_PIECE).saturating_add(MARGIN);
     let is_merged = |at: &usize| model.pieces[*at].kind == PieceKind::Normal;
     let mut order: Vec<usize> = (0..texts.len()).filter(is_merged).collect();
     order.sort_by(|&a, &b| model.pieces[b].score.total_cmp(&model.pieces[a].score));

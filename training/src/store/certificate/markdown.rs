@@ -102,10 +102,10 @@ fn mechanisms(out: &mut String, c: &Certificate) -> fmt::Result {
         writeln!(out, "| ranks | {} |", places.join(", then "))?;
     }
     if let Some(noise) = m.computation.noise {
-        writeln!(out, "| gradient noise | {} |", super::statements::noise(noise))?;
+        writeln!(out, "| gradient noise | {} |", super::statements::noise(c.wording, noise))?;
     }
     if let Some(arithmetic) = m.computation.arithmetic {
-        writeln!(out, "| sums of clipped gradients | {} |", super::statements::sums(arithmetic))?;
+        writeln!(out, "| sums of clipped gradients | {} |", super::statements::sums(c.wording, arithmetic))?;
     }
     writeln!(out)?;
     writeln!(out, "| steps, T | probability, q | noise multiplier, σ | divisor |\n|---|---|---|---|")?;
@@ -149,12 +149,7 @@ fn ledger(out: &mut String, c: &Certificate) -> fmt::Result {
         l.steps_done, l.steps_planned, l.reservations, l.burned, l.resumes, l.lines
     )?;
     if l.steps_done < l.steps_planned {
-        let why = if l.may_stop_early {
-            "its loss on public evaluation text stopped falling, or crashes used up the spare steps. When it stops depends \
-             on released weights, so the steps left out are charged."
-        } else {
-            "crashes used up the spare steps, and more steps would have cost more than the plan allows."
-        };
+        let why = if l.may_stop_early { c.wording.stopped_early } else { c.wording.out_of_spare_steps };
         writeln!(out, "The run ended early: {why}")?;
     }
     writeln!(out, "\n| times | event |\n|---|---|")?;

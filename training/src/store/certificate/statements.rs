@@ -148,7 +148,7 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
         list.extend(compared.into_iter().chain(user_ids(wording, plan.plan())));
     }
     if !ledger.placements().is_empty() && !plan.plan().is_public() {
-        list.push(TRUSTED_HOSTS.to_owned());
+        list.push(wording.trusted_hosts.to_owned());
     }
     list.extend(earlier_public_text(wording, plan.plan(), ledger.header()));
     if let Some(sha256) = ledger.initial_weights()
@@ -170,7 +170,9 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     if plan.plan().evaluation().is_some_and(|text| text.made_from() != MadeFrom::PublicText) {
         list.push(wording.written_evaluation.to_owned());
     }
-    list.extend(ledger.parents().iter().map(|parent| relation_of_texts(&parent.name, parent.made_from)));
+    list.extend(
+        ledger.parents().iter().map(|parent| relation_of_texts(wording, &parent.name, parent.made_from)),
+    );
     list
 }
 
@@ -181,53 +183,33 @@ fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Optio
     is_compared.then(|| wording.earlier_public_text.replace("{stages}", &names.join(", ")))
 }
 
-/// Condition of a run on several ranks.
-const TRUSTED_HOSTS: &str = "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
-                             random generator, sums of clipped gradients without noise, and hashes of parts of the training text \
-                             with their key, over MPI, unencrypted.";
-
 /// The ranks of a process.
 pub(super) fn ranks(placement: Option<Placement>) -> String {
     placement.map_or_else(|| "1".to_owned(), |placement| placement.to_string())
 }
 
 /// Describes how the gradient noise is drawn.
-pub(super) fn noise(noise: NoiseDraw) -> &'static str {
+pub(super) fn noise(wording: &Wording, noise: NoiseDraw) -> &'static str {
     match noise {
-        NoiseDraw::ExactOnGrid => {
-            "a Gaussian rounded to integers, drawn exactly on the processor and added to integers: its privacy is that of the \
-             ideal Gaussian mechanism"
-        }
+        NoiseDraw::ExactOnGrid => wording.exact_noise,
     }
 }
 
 /// States what a plan declares about the text behind an earlier stage.
-fn relation_of_texts(name: &str, made_from: MadeFrom) -> String {
-    match made_from {
-        MadeFrom::SameUnits => format!(
-            "The text behind the stage {name} has the units of the training text, as the plan declares. What that stage spent \
-             is part of ε, so ε covers both together. The conditions on the certificate of that stage hold for it."
-        ),
-        MadeFrom::DisjointUnits => format!(
-            "The text behind the stage {name} has no unit in common with the training text, as the plan declares. ε is for \
-             units of the training text. A unit of the other text has the guarantee of that stage, in the table above."
-        ),
-        MadeFrom::PublicText => {
-            format!("The text behind the stage {name} is public, as the plan of that stage declares.")
-        }
-    }
+fn relation_of_texts(wording: &Wording, name: &str, made_from: MadeFrom) -> String {
+    let template = match made_from {
+        MadeFrom::SameUnits => wording.stage_on_same_units,
+        MadeFrom::DisjointUnits => wording.stage_on_disjoint_units,
+        MadeFrom::PublicText => wording.stage_on_public_text,
+    };
+    template.replace("{name}", name)
 }
 
 /// Describes how clipped gradients are summed.
-pub(super) fn sums(arithmetic: Arithmetic) -> &'static str {
+pub(super) fn sums(wording: &Wording, arithmetic: Arithmetic) -> &'static str {
     match arithmetic {
-        Arithmetic::Fast => {
-            "32-bit floating point within a micro-batch, rounded once to the grid of the noise, and integers across micro-batches"
-        }
-        Arithmetic::Exact => {
-            "integers: each unit's gradient is rounded toward zero to the grid of the noise, and its norm is checked in exact \
-             arithmetic"
-        }
+        Arithmetic::Fast => wording.sums_of_floats,
+        Arithmetic::Exact => wording.sums_of_integers,
     }
 }
 
@@ -325,7 +307,7 @@ pub(crate) fn distribution(trials: Trials) -> String {
 /// Returns the limits of the guarantee.
 pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
     if plan.plan().is_public() {
-        return vec!["Everything: the model may repeat its training text word for word.".to_owned()];
+        return vec![wording.unprotected_public_text.to_owned()];
     }
     let unit_limit = match plan.plan().privacy().unit {
         PrivacyUnit::Record => wording.records,
@@ -335,7 +317,7 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     let mut list = [
         unit_limit,
         wording.population,
-        "The evaluation text and the plan itself.",
+        wording.public_inputs,
         wording.side_channels,
         wording.other_releases,
     ]
@@ -344,17 +326,15 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     if ledger.header().search.as_ref().and_then(Search::selection).is_some() {
         list.push(wording.secret_trials.to_owned());
     }
-    list.push(copies(ledger.copies()));
+    list.push(copies(wording, ledger.copies()));
     let sampling = plan.plan().privacy().sampling;
     list.extend(ledger.header().canaries.as_ref().map(|planting| planting.statement(sampling)));
     list
 }
 
 /// States that a ledger records only what was done in its own folder.
-fn copies(resumed: u64) -> String {
-    let limit = "Copies of the run folder: steps that were taken in a copy of it on another computer or by another user, or before \
-                 an older state of it was put back together with the user's state folder (or where there was none), are not on \
-                 this ledger.";
+fn copies(wording: &Wording, resumed: u64) -> String {
+    let limit = wording.copies;
     match resumed {
         0 => limit.to_owned(),
         times => format!("{limit} This run was resumed in a copy (--copied) {times} times."),

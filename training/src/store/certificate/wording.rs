@@ -46,6 +46,22 @@ pub struct Wording {
     pub population: &'static str,
     pub side_channels: &'static str,
     pub other_releases: &'static str,
+    pub copies: &'static str,
+    pub public_inputs: &'static str,
+    pub unprotected_public_text: &'static str,
+    /// What several ranks rest on.
+    pub trusted_hosts: &'static str,
+    /// The text behind an earlier stage, as the plan declares it.
+    pub stage_on_same_units: &'static str,
+    pub stage_on_disjoint_units: &'static str,
+    pub stage_on_public_text: &'static str,
+    /// How the gradient noise is drawn, and clipped gradients are summed.
+    pub exact_noise: &'static str,
+    pub sums_of_floats: &'static str,
+    pub sums_of_integers: &'static str,
+    /// Why a run took fewer steps than its plan.
+    pub stopped_early: &'static str,
+    pub out_of_spare_steps: &'static str,
 }
 
 /// The sentences that new certificates have.
@@ -118,4 +134,25 @@ pub(crate) const CURRENT: Wording = Wording {
     side_channels: "Side channels such as running time, memory use and power, and anyone who can read this machine's memory or \
                     the training text on its disk.",
     other_releases: "Other releases made from the same text: their ε adds to this one.",
+    copies: "Copies of the run folder: steps that were taken in a copy of it on another computer or by another user, or before \
+             an older state of it was put back together with the user's state folder (or where there was none), are not on \
+             this ledger.",
+    public_inputs: "The evaluation text and the plan itself.",
+    unprotected_public_text: "Everything: the model may repeat its training text word for word.",
+    trusted_hosts: "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
+                    random generator, sums of clipped gradients without noise, and hashes of parts of the training text \
+                    with their key, over MPI, unencrypted.",
+    stage_on_same_units: "The text behind the stage {name} has the units of the training text, as the plan declares. What that stage spent \
+                          is part of ε, so ε covers both together. The conditions on the certificate of that stage hold for it.",
+    stage_on_disjoint_units: "The text behind the stage {name} has no unit in common with the training text, as the plan declares. ε is for \
+                              units of the training text. A unit of the other text has the guarantee of that stage, in the table above.",
+    stage_on_public_text: "The text behind the stage {name} is public, as the plan of that stage declares.",
+    exact_noise: "a Gaussian rounded to integers, drawn exactly on the processor and added to integers: its privacy is that of the \
+                  ideal Gaussian mechanism",
+    sums_of_floats: "32-bit floating point within a micro-batch, rounded once to the grid of the noise, and integers across micro-batches",
+    sums_of_integers: "integers: each unit's gradient is rounded toward zero to the grid of the noise, and its norm is checked in exact \
+                       arithmetic",
+    stopped_early: "its loss on public evaluation text stopped falling, or crashes used up the spare steps. When it stops depends \
+                    on released weights, so the steps left out are charged.",
+    out_of_spare_steps: "crashes used up the spare steps, and more steps would have cost more than the plan allows.",
 };

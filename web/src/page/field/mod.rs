@@ -233,38 +233,38 @@ pub(crate) fn select(
 
 /// A drop-down list for a [`Choice`].
 pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
-    let Choice { setting, options, read, write } = choice;
-    let id = setting.id;
+    let Choice { field, options, read, write } = choice;
+    let id = field.id;
     let selected = Memo::new(move |_| state.plan.with(read));
     let on_select = move |value: String| {
         state.end_edit();
         state.edit(id, |plan| write(plan, &value));
     };
     let list = select(id, options.iter().copied(), move || selected.get(), on_select);
-    labelled(state, setting, list)
+    labelled(state, field, list)
 }
 
 /// A text input for a [`Text`].
 pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
-    let Text { setting, read, write } = text;
-    let id = setting.id;
+    let Text { field, read, write } = text;
+    let id = field.id;
     let shown = Memo::new(move |_| state.plan.with(read));
     let input = text_input(id)
         .prop("value", move || shown.get().into())
         .on_value("input", move |value| state.edit(id, |plan| write(plan, value)))
         .on("blur", move |_| state.end_edit());
-    labelled(state, setting, input)
+    labelled(state, field, input)
 }
 
 /// The label, hint and errors around the input of a setting.
 fn labelled(state: PlannerState, field: PlanField, input: El) -> El {
-    let PlanField { id, label, path, .. } = setting;
+    let PlanField { id, label, path, .. } = field;
     el("div")
         .class("field")
         .toggle_class("invalid", move || state.refusal_at(path).is_some())
         .child(el("label").attr("for", id).child(label))
         .child(input.attr("aria-describedby", &format!("{id}-hint")))
-        .child(hint(id, setting.hint))
+        .child(hint(id, field.hint))
         .dynamic(move || error_at(state, path))
 }
 

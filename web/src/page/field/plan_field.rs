@@ -1,4 +1,4 @@
-//! Settings of the plan that a field can edit, and macros for those at a fixed place of the plan.
+//! Fields of the plan that an input edits, and macros for those at a fixed place of the plan.
 
 use plan::PlanFile;
 
@@ -16,7 +16,7 @@ pub(crate) struct PlanField {
     pub(crate) path: &'static str,
 }
 
-/// A numeric setting.
+/// A number of the plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Number {
     pub(crate) field: PlanField,
@@ -29,7 +29,7 @@ pub(crate) struct Number {
     pub(crate) write: fn(&mut PlanFile, f64),
 }
 
-/// A setting with a few values.
+/// A field of the plan with a few values.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice {
     pub(crate) field: PlanField,
@@ -41,7 +41,7 @@ pub(crate) struct Choice {
     pub(crate) write: fn(&mut PlanFile, &str),
 }
 
-/// A text setting.
+/// A text of the plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Text {
     pub(crate) field: PlanField,
@@ -51,7 +51,7 @@ pub(crate) struct Text {
     pub(crate) write: fn(&mut PlanFile, String),
 }
 
-/// A type of numeric settings.
+/// A type of numbers of the plan.
 pub(crate) trait Numeric {
     const INTEGER: bool;
     fn to_f64(self) -> Option<f64>;
@@ -151,7 +151,7 @@ macro_rules! option_value {
 }
 pub(crate) use option_value;
 
-/// A [`Choice`] at a place of the plan. Each option has a value, a label, and a variant of the setting's enum. A variant with
+/// A [`Choice`] at a place of the plan. Each option has a value, a label, and a variant of the field's enum. A variant with
 /// data needs a pattern, and the value that it starts with.
 macro_rules! choice {
     ($id:literal, $label:literal, $hint:literal; $($place:ident).+;

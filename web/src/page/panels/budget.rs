@@ -27,7 +27,7 @@ const fn noise(
     write: fn(&mut PlanFile, f64),
 ) -> Number {
     let slider = Some(LogScale { min: 0.2, max: 100.0, integer: false });
-    Number { setting, integer: false, slider, read, write }
+    Number { field, integer: false, slider, read, write }
 }
 
 const NOISE: Number = noise(
