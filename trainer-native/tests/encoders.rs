@@ -65,13 +65,7 @@ fn logits_and_likelihoods_equal_those_of_transformers() {
 fn names_shapes_and_config_are_those_of_transformers() {
     for name in MODELS {
         let network = network(name);
-        let mut ours: Vec<_> =
-            network.specs().iter().map(|spec| (spec.name.clone(), spec.shape.clone())).collect();
-        let theirs = tensors(&vectors(name).join("model.safetensors"));
-        let mut theirs: Vec<_> = theirs.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
-        ours.sort();
-        theirs.sort();
-        assert_eq!(ours, theirs, "{name}");
+        vectors::check_tensors(name, &network, &[]);
         let (ours, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
         let told = ["torch_dtype", "n_positions", "tie_word_embeddings", "initializer_factor"];
         for (field, value) in

@@ -6,9 +6,8 @@
 
 mod common;
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use common::vectors::{self, read_json, tensors, vectors};
 use common::{Bench, ROBERTA, stderr, tiny, word_tokenizer};
@@ -58,15 +57,9 @@ fn read(name: &str, folder: &Path) -> Result<Assigned, FileError> {
 fn names_shapes_and_config_are_those_of_transformers() {
     for name in MODELS {
         let network = network(name);
-        let mut ours: Vec<_> =
-            network.specs().iter().map(|spec| (spec.name.clone(), spec.shape.clone())).collect();
-        let theirs = tensors(&vectors(name).join("model.safetensors"));
-        let mut theirs: Vec<_> = theirs.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
-        ours.sort();
         // This tensor of BART and mBART holds zeros, and transformers does not need it in the file.
-        theirs.retain(|(tensor, _)| tensor != "final_logits_bias" || name == "marian_tiny");
-        theirs.sort();
-        assert_eq!(ours, theirs, "{name}");
+        let absent: &[&str] = if name == "marian_tiny" { &[] } else { &["final_logits_bias"] };
+        vectors::check_tensors(name, &network, absent);
         let (ours, theirs) = (network.hf_config(), read_json(&vectors(name).join("config.json")));
         let mut compared = 0;
         for (field, value) in ours.as_object().unwrap() {
@@ -120,16 +113,7 @@ fn what_is_written_computes_the_same_in_transformers() {
         std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
         write(folder.path(), read(name, &vectors(name)).unwrap().weights);
         let examples = read_json(&vectors(name).join("expected.json"))["examples"].take();
-        let mut child = Command::new(&python)
-            .args([&vectors("check_written.py"), folder.path()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(examples.to_string().as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let there: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!((&there["missing"], &there["unexpected"]), (&json!([]), &json!([])), "{name}");
+        let there = vectors::read_by_transformers(&python, folder.path(), &examples);
         for (example, logits) in examples.as_array().unwrap().iter().zip(there["logits"].as_array().unwrap())
         {
             let rows: Vec<usize> = serde_json::from_value(example["logits_at"].clone()).unwrap();

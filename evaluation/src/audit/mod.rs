@@ -30,9 +30,9 @@ use training::run::{Request, run};
 use training::store::{add_to_finished, files};
 use training::verify::VerifiedRun;
 
-/// Settings of an audit.
+/// Options of an audit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct AuditOptions {
     /// Number of canaries, of which about half are planted.
     pub canaries: u32,
     /// Whether each canary is a token of its own that no text contains.
@@ -81,11 +81,11 @@ pub struct Findings {
 /// Carries out a plan with canaries and reports what the released model reveals about them.
 ///
 /// # Errors
-/// [`RunError::Refused`] for settings out of range; [`RunError::Verification`] if the guesses refute the certificate;
+/// [`RunError::Refused`] for options out of range; [`RunError::Verification`] if the guesses refute the certificate;
 /// otherwise as [`run`].
-pub fn audit(request: &Request, settings: &Settings) -> Result<Findings, RunError> {
-    let guesses = check(settings)?;
-    let Settings { canaries, new_tokens, confidence, .. } = *settings;
+pub fn audit(request: &Request, options: &AuditOptions) -> Result<Findings, RunError> {
+    let guesses = check(options)?;
+    let AuditOptions { canaries, new_tokens, confidence, .. } = *options;
     let planting =
         if new_tokens { Planting::NewTokens { new_tokens: canaries } } else { Planting::Windows(canaries) };
     let summary = run(&Request { canaries: Some(planting), ..request.clone() })?;
@@ -131,8 +131,8 @@ fn certified_curve(run: &Path, certified: Bounds) -> Result<Vec<(f64, f64)>, Run
     [0.0, 0.25, 0.5, 0.75].into_iter().map(|share| of(share * certified.upper)).collect()
 }
 
-fn check(settings: &Settings) -> Result<u32, RunError> {
-    let Settings { canaries, guesses, confidence, .. } = *settings;
+fn check(options: &AuditOptions) -> Result<u32, RunError> {
+    let AuditOptions { canaries, guesses, confidence, .. } = *options;
     let guesses = guesses.unwrap_or(canaries / 2);
     let refused = |what: &str, value: String, allowed: &str| {
         Err(RunError::Refused(format!("{what}: {value} is out of range; allowed: {allowed}")))
@@ -233,12 +233,12 @@ mod tests {
 
     #[test]
     fn settings_out_of_range_are_refused() {
-        let good = Settings { canaries: 100, new_tokens: false, guesses: None, confidence: 0.95 };
+        let good = AuditOptions { canaries: 100, new_tokens: false, guesses: None, confidence: 0.95 };
         assert_eq!(check(&good).unwrap(), 50);
         for bad in [
-            Settings { canaries: 1, ..good.clone() },
-            Settings { guesses: Some(101), ..good.clone() },
-            Settings { confidence: f64::NAN, ..good.clone() },
+            AuditOptions { canaries: 1, ..good.clone() },
+            AuditOptions { guesses: Some(101), ..good.clone() },
+            AuditOptions { confidence: f64::NAN, ..good.clone() },
         ] {
             assert!(matches!(check(&bad), Err(RunError::Refused(_))));
         }

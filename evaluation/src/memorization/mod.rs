@@ -30,7 +30,7 @@ use network::nn::Kernels;
 use training::RunError;
 use training::data::read_records;
 use training::infer::{
-    Beams, EarlyStopping, ModelTask, Options, Prompt, RunModel, Sampling, Strategy, with_model,
+    Beams, EarlyStopping, GenerationOptions, ModelTask, Prompt, RunModel, Sampling, Strategy, with_model,
 };
 
 /// The warning that comes with the figures.
@@ -40,8 +40,8 @@ const SEED: u64 = 0;
 /// Prompts that are continued at a time.
 const BATCH: usize = 16;
 
-/// Settings of a measurement.
-pub struct Settings<'a> {
+/// Options of a measurement.
+pub struct MemorizationOptions<'a> {
     /// The text that the model was trained on.
     pub train: &'a Path,
     /// Text that it was not trained on.
@@ -113,35 +113,35 @@ struct Split {
 pub fn memorization(
     folder: &Path,
     device: Device,
-    settings: &Settings<'_>,
+    options: &MemorizationOptions<'_>,
 ) -> Result<Memorization, RunError> {
-    if !(settings.similarity > 0.0 && settings.similarity <= 1.0) {
+    if !(options.similarity > 0.0 && options.similarity <= 1.0) {
         return Err(RunError::Refused(format!(
             "--similarity: {} is out of range; allowed: above 0 and at most 1",
-            settings.similarity
+            options.similarity
         )));
     }
-    let (mut figures, own) = with_model(folder, device, Measure(settings))?;
-    figures.calibrated_membership = own.calibrated(device, settings)?;
+    let (mut figures, own) = with_model(folder, device, Measure(options))?;
+    figures.calibrated_membership = own.calibrated(device, options)?;
     figures.membership = own.membership();
     Ok(figures)
 }
 
-struct Measure<'a>(&'a Settings<'a>);
+struct Measure<'a>(&'a MemorizationOptions<'a>);
 
 impl ModelTask for Measure<'_> {
     type Output = (Memorization, Scores);
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError> {
-        let settings = self.0;
-        settings.question.check(run)?;
-        let train = read_records(settings.train, "--train")?;
-        let valid = read_records(settings.valid, "--valid")?;
-        let index = NearDuplicates::new(&train, settings.similarity);
+        let options = self.0;
+        options.question.check(run)?;
+        let train = read_records(options.train, "--train")?;
+        let valid = read_records(options.valid, "--valid")?;
+        let index = NearDuplicates::new(&train, options.similarity);
         let near_train = |at: usize| index.has_near(&train[at], Some(at));
         let near_valid = |at: usize| index.has_near(&valid[at], None);
-        let [train_duplicated, train_unique] = splits(run, settings, &train, near_train)?;
-        let [valid_in_train, valid_unique] = splits(run, settings, &valid, near_valid)?;
+        let [train_duplicated, train_unique] = splits(run, options, &train, near_train)?;
+        let [valid_in_train, valid_unique] = splits(run, options, &valid, near_valid)?;
         let splits = [
             ("train, duplicated", train_duplicated),
             ("train, unique", train_unique),
@@ -151,20 +151,15 @@ impl ModelTask for Measure<'_> {
         let mut rows = Vec::new();
         for (name, split) in &splits {
             let greedy = Strategy::Sample(Sampling::GREEDY);
-            rows.push(split.measure(run, settings.question, [*name, "greedy"], greedy)?);
-            if let Some(width) = settings.beams {
+            rows.push(split.measure(run, options.question, [*name, "greedy"], greedy)?);
+            if let Some(width) = options.beams {
                 let beams = Beams { width, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
-                rows.push(split.measure(
-                    run,
-                    settings.question,
-                    [*name, "beams"],
-                    Strategy::Search(beams),
-                )?);
+                rows.push(split.measure(run, options.question, [*name, "beams"], Strategy::Search(beams))?);
             }
         }
         let figures = Memorization {
             warning: WARNING.into(),
-            question: settings.question.to_string(),
+            question: options.question.to_string(),
             rows,
             membership: None,
             calibrated_membership: None,
@@ -177,7 +172,7 @@ impl ModelTask for Measure<'_> {
 /// random order that is always the same.
 fn splits<B: Kernels>(
     run: &RunModel<B>,
-    settings: &Settings<'_>,
+    options: &MemorizationOptions<'_>,
     records: &[String],
     is_near: impl Fn(usize) -> bool,
 ) -> Result<[Split; 2], RunError> {
@@ -185,12 +180,12 @@ fn splits<B: Kernels>(
     let mut order: Vec<usize> = (0..records.len()).collect();
     let mut draws = rng.stream(Purpose::Generation, 0, 0);
     let mut splits = [Split::default(), Split::default()];
-    while !order.is_empty() && splits.iter().any(|split| split.targets.len() < settings.examples) {
+    while !order.is_empty() && splits.iter().any(|split| split.targets.len() < options.examples) {
         let at = order.swap_remove(draws.below(order.len() as u64) as usize);
         let mut stream = rng.stream(Purpose::Masking, at as u64, 0);
-        let Some((prompt, target)) = settings.question.ask(run, &records[at], &mut stream)? else { continue };
+        let Some((prompt, target)) = options.question.ask(run, &records[at], &mut stream)? else { continue };
         let split = &mut splits[usize::from(!is_near(at))];
-        if split.targets.len() < settings.examples {
+        if split.targets.len() < options.examples {
             split.prompts.push(prompt);
             split.targets.push(target);
         }
@@ -271,7 +266,7 @@ impl Split {
         let tokens = self.targets.iter().map(Vec::len).max().unwrap_or(0);
         // The record goes on after the target, so a generated end of text is never right.
         let min_tokens = if matches!(question, Question::Prefix { .. }) { tokens } else { 0 };
-        let options = Options {
+        let options = GenerationOptions {
             tokens,
             min_tokens,
             no_repeat_ngram: 0,

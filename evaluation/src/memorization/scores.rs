@@ -6,7 +6,7 @@ use dp_tokenizer::unit::Piece;
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Device;
 
-use super::{SEED, Settings};
+use super::{MemorizationOptions, SEED};
 use crate::membership::Membership;
 use network::nn::Kernels;
 use training::RunError;
@@ -42,21 +42,21 @@ impl Scores {
     pub fn calibrated(
         &self,
         device: Device,
-        settings: &Settings<'_>,
+        options: &MemorizationOptions<'_>,
     ) -> Result<Option<Membership>, RunError> {
         let (mut members, mut others) = (self.members.clone(), self.others.clone());
         let subtract = |from: &mut [f64], of_reference: &[f64]| {
             for (score, other) in from.iter_mut().zip(of_reference) {
-                *score -= other / settings.references.len() as f64;
+                *score -= other / options.references.len() as f64;
             }
         };
-        for folder in settings.references {
-            let reference = with_model(folder, device, Read(settings))?;
+        for folder in options.references {
+            let reference = with_model(folder, device, Read(options))?;
             self.check(&reference, folder)?;
             subtract(&mut members, &reference.members);
             subtract(&mut others, &reference.others);
         }
-        Ok(Membership::of(&members, others).filter(|_| !settings.references.is_empty()))
+        Ok(Membership::of(&members, others).filter(|_| !options.references.is_empty()))
     }
 
     /// Refuses scores of other tokens or windows.
@@ -74,13 +74,13 @@ impl Scores {
     }
 }
 
-struct Read<'a>(&'a Settings<'a>);
+struct Read<'a>(&'a MemorizationOptions<'a>);
 
 impl ModelTask for Read<'_> {
     type Output = Scores;
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Scores, RunError> {
-        let Settings { train, valid, .. } = self.0;
+        let MemorizationOptions { train, valid, .. } = self.0;
         Scores::read(run, &read_records(train, "--train")?, &read_records(valid, "--valid")?)
     }
 }

@@ -9,7 +9,7 @@
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 /// Largest number of clusters. There is one for each ten embeddings.
-const MOST_CLUSTERS: usize = 500;
+const MAX_CLUSTERS: usize = 500;
 const ROUNDS: usize = 10;
 /// The authors' scaling of divergences and number of mixtures.
 const SCALE: f64 = 5.0;
@@ -36,7 +36,7 @@ fn unit(vector: &[f32]) -> Vec<f32> {
 /// Returns the cluster of each vector by k-means, initialized by k-means++ (Arthur & Vassilvitskii
 /// 2007). It is deterministic.
 fn clusters(vectors: &[Vec<f32>]) -> Vec<usize> {
-    let wanted = (vectors.len() / 10).clamp(1, MOST_CLUSTERS);
+    let wanted = (vectors.len() / 10).clamp(1, MAX_CLUSTERS);
     let mut stream = TestRng::from_seed(0).stream(Purpose::Data, 0, 0);
     let mut centers = first_centers(vectors, wanted, &mut stream);
     let nearest = |centers: &[Vec<f32>], vector: &Vec<f32>| {

@@ -34,8 +34,8 @@ const SIMILARITY: f64 = 0.8;
 const EMBEDDED: usize = 2000;
 const SELF_BLEU: usize = 500;
 
-/// Settings of a comparison.
-pub struct Settings<'a> {
+/// Options of a comparison.
+pub struct QualityOptions<'a> {
     /// The synthetic records.
     pub synthetic: &'a Path,
     /// Public records of the same kind.
@@ -98,11 +98,11 @@ pub(crate) struct NearTraining {
 ///
 /// # Errors
 /// [`RunError::Refused`] if a file cannot be read or has too few records, or `bert` is no BERT.
-pub fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
-    check_unwritten(&[settings.reference.to_owned()], "--reference")?;
-    let synthetic = read(settings, settings.synthetic, "SYNTHETIC")?;
-    let reference = read(settings, settings.reference, "--reference")?;
-    let train = settings.train.map(|train| training_texts(settings, train)).transpose()?;
+pub fn quality(options: &QualityOptions<'_>) -> Result<Quality, RunError> {
+    check_unwritten(&[options.reference.to_owned()], "--reference")?;
+    let synthetic = read(options, options.synthetic, "SYNTHETIC")?;
+    let reference = read(options, options.reference, "--reference")?;
+    let train = options.train.map(|train| training_texts(options, train)).transpose()?;
     if let Some(train) = &train {
         let reference: Vec<&str> = reference.iter().map(|record| record.text.as_str()).collect();
         check_apart("--reference", &reference, train)?;
@@ -111,9 +111,9 @@ pub fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
     if records < 2 {
         return Err(RunError::Refused(format!(
             "{} has {} records and {} has {}; allowed: at least 2 synthetic and 4 real ones",
-            settings.synthetic.display(),
+            options.synthetic.display(),
             synthetic.len(),
-            settings.reference.display(),
+            options.reference.display(),
             reference.len()
         )));
     }
@@ -124,20 +124,20 @@ pub fn quality(settings: &Settings<'_>) -> Result<Quality, RunError> {
     };
     let (held_out, real) = (half(0), half(1));
     let mut figures = figures_of_texts(synthetic, &real, &held_out);
-    if settings.label_field.is_some() {
+    if options.label_field.is_some() {
         figures.extend(figures_of_labels(synthetic, &real, &held_out));
     }
-    if let Some(bert) = settings.bert {
+    if let Some(bert) = options.bert {
         figures.push(of_embeddings(bert, synthetic, &real, &held_out)?);
     }
     let not_private = train.map(|train| near_training(&train, synthetic, &real));
     Ok(Quality { records, figures, not_private })
 }
 
-fn read(settings: &Settings<'_>, path: &Path, name: &str) -> Result<Vec<Record>, RunError> {
+fn read(options: &QualityOptions<'_>, path: &Path, name: &str) -> Result<Vec<Record>, RunError> {
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{name}: {error}"));
-    let further = settings.label_field.map(str::to_owned).into_iter().collect();
-    let files = Files { text_field: settings.text_field.to_owned(), further, ..Files::of([path.to_owned()]) };
+    let further = options.label_field.map(str::to_owned).into_iter().collect();
+    let files = Files { text_field: options.text_field.to_owned(), further, ..Files::of([path.to_owned()]) };
     let record = |record: corpus::Record| Record {
         words: Tokenization::V13a.words(&record.text.to_lowercase()),
         label: record.further.concat().join(" "),
@@ -234,10 +234,10 @@ fn of_embeddings(
     })
 }
 
-fn training_texts(settings: &Settings<'_>, train: &Path) -> Result<Vec<String>, RunError> {
-    Ok(match settings.text_field {
+fn training_texts(options: &QualityOptions<'_>, train: &Path) -> Result<Vec<String>, RunError> {
+    Ok(match options.text_field {
         "text" => read_records(train, "--train")?,
-        _ => read(settings, train, "--train")?.into_iter().map(|record| record.text).collect(),
+        _ => read(options, train, "--train")?.into_iter().map(|record| record.text).collect(),
     })
 }
 
@@ -308,7 +308,7 @@ mod tests {
             file(folder.path(), "repeated.jsonl", &vec![("joy", "the fine day is over".to_owned()); 200]);
         let compared = |synthetic: &Path, train: Option<&Path>| {
             let (text_field, label_field) = ("text", Some("label"));
-            quality(&Settings {
+            quality(&QualityOptions {
                 synthetic,
                 reference: &reference,
                 text_field,

@@ -13,7 +13,7 @@ use training::RunError;
 use training::store::certificate::Certificate;
 
 /// Prompts that are listed at most.
-const MOST_LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
 
 /// Figures of the records. They follow from the model and cost no privacy.
 pub(super) struct Statistics {
@@ -41,12 +41,12 @@ impl Statistics {
             let text = field(&record, text);
             lengths.push(text.chars().count());
             seen.insert(durable::sha256_hex(text.as_bytes()));
-            if let Some(prompt) = prompt.filter(|_| prompts.len() <= MOST_LISTED) {
+            if let Some(prompt) = prompt.filter(|_| prompts.len() <= MAX_LISTED) {
                 *prompts.entry(field(&record, prompt).to_owned()).or_insert(0) += 1;
             }
         }
         lengths.sort_unstable();
-        if prompts.len() > MOST_LISTED {
+        if prompts.len() > MAX_LISTED {
             prompts.clear();
         }
         let empty = lengths.iter().take_while(|length| **length == 0).count();

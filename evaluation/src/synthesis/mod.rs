@@ -22,7 +22,7 @@ use state::State;
 use durable::FolderLock;
 use network::nn::Kernels;
 use training::RunError;
-use training::infer::{ModelTask, Options, RunModel, Sampling, Strategy, with_model};
+use training::infer::{GenerationOptions, ModelTask, RunModel, Sampling, Strategy, with_model};
 use training::progress::note;
 use training::store::files;
 use training::store::lineage::copy_proofs;
@@ -31,7 +31,7 @@ use training::verify::VerifiedRun;
 /// Records between two lines of progress.
 const NOTE_EVERY: u64 = 1000;
 
-/// Settings of a synthesis.
+/// Options of a synthesis.
 #[derive(Debug)]
 pub struct Synthesis {
     /// The run folder.
@@ -45,7 +45,7 @@ pub struct Synthesis {
     /// The prompts of the model.
     pub prompts: Mixture,
     /// How tokens are chosen.
-    pub options: Options,
+    pub options: GenerationOptions,
 }
 
 /// The files of a synthesis, named after its text.
@@ -118,7 +118,7 @@ pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
         synthesis.count,
         outputs.partial.display()
     ));
-    let options = Options { seed: Some(state.seed), ..synthesis.options.clone() };
+    let options = GenerationOptions { seed: Some(state.seed), ..synthesis.options.clone() };
     let (device, prompts, count) = (synthesis.device, &synthesis.prompts, synthesis.count);
     with_model(&synthesis.run, device, Draw { prompts, options, file, done, count, path: &outputs.partial })?;
     let statistics = card::Statistics::read(&outputs.partial, plan.plan())?;
@@ -156,7 +156,7 @@ pub fn draw(run: &Path, count: u64, out: &Path) -> Result<PathBuf, RunError> {
         count,
         out: out.to_owned(),
         prompts: Mixture::of_run(run)?.unwrap_or_default(),
-        options: Options {
+        options: GenerationOptions {
             tokens: 64,
             min_tokens: 0,
             no_repeat_ngram: 0,
@@ -227,7 +227,7 @@ fn partial(path: &Path, count: u64) -> Result<(File, u64), RunError> {
 /// Draws the records that a file lacks.
 struct Draw<'a> {
     prompts: &'a Mixture,
-    options: Options,
+    options: GenerationOptions,
     file: File,
     path: &'a Path,
     done: u64,
@@ -243,7 +243,7 @@ impl ModelTask for Draw<'_> {
         while self.done < self.count {
             let numbers = self.done..self.count.min(self.done + self.options.batch as u64);
             let prompts = self.prompts.draw(self.options.seed.unwrap_or_default(), numbers.clone());
-            let options = Options { first: numbers.start, ..self.options.clone() };
+            let options = GenerationOptions { first: numbers.start, ..self.options.clone() };
             let texts = run.continued(&prompts, &options)?;
             let mut lines = String::new();
             for (prompt, generated) in prompts.iter().zip(&texts) {

@@ -6,11 +6,10 @@
 
 use serde_json::{Value, json};
 
-use super::mbart;
-use super::seq2seq::{INITIAL_STD, Seq2Seq, Sizes, Style, scale_embedding};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork};
+use super::seq2seq::{INITIAL_STD, Seq2Seq, Seq2SeqModel, Sizes, Style, scale_embedding};
+use super::{Description, HuggingFace, ModelError, PlannedNetwork};
 use crate::head::LmHead;
-use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+use crate::nn::{Activation, ParamList, Part};
 
 pub(super) const STYLE: Style = Style {
     first_position: Some(2),
@@ -28,7 +27,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_embedding", "true"),
         ("static_position_embeddings", "false"),
     ],
-    settings: &[scale_embedding("false")],
+    config_fields: &[scale_embedding("false")],
     irrelevant: IRRELEVANT,
     plan_fields: PLAN_FIELDS,
     copies: COPIES,
@@ -94,37 +93,25 @@ pub(super) fn hugging_face(sizes: Sizes, mut own: Value) -> Value {
     own
 }
 
-/// A BART or an mBART.
-#[derive(Clone, Debug)]
-pub struct Bart {
-    description: Description,
-    body: Seq2Seq,
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Seq2SeqModel, ModelError> {
+    of_family(plan, STYLE, &HUGGING_FACE)
 }
 
-impl Model for Bart {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (style, family) = match plan.model.family {
-            plan::Family::MBart => (mbart::STYLE, &mbart::HUGGING_FACE),
-            _ => (STYLE, &HUGGING_FACE),
-        };
-        let (sizes, mut list) = (Sizes::of(plan, style)?, ParamList::default());
-        let body = Seq2Seq::new(sizes, style, &mut list);
-        list.enter(Part::Head);
-        let own = json!({
-            "model_type": family.model_type,
-            "architectures": [format!("{}ForConditionalGeneration", family.class)],
-            "activation_function": "gelu",
-        });
-        let description =
-            Description::new(list, LmHead::of_table(body.table()), sizes.shape(), hugging_face(sizes, own));
-        Ok(Self { description, body })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.body.forward(pass, batch)
-    }
+/// Builds the model of a family that differs in its style and its names alone.
+pub(super) fn of_family(
+    plan: PlannedNetwork<'_>,
+    style: Style,
+    family: &HuggingFace,
+) -> Result<Seq2SeqModel, ModelError> {
+    let (sizes, mut list) = (Sizes::of(plan, style)?, ParamList::default());
+    let body = Seq2Seq::new(sizes, style, &mut list);
+    list.enter(Part::Head);
+    let own = json!({
+        "model_type": family.model_type,
+        "architectures": [format!("{}ForConditionalGeneration", family.class)],
+        "activation_function": "gelu",
+    });
+    let description =
+        Description::new(list, LmHead::of_table(body.table()), sizes.shape(), hugging_face(sizes, own));
+    Ok(Seq2SeqModel { description, body })
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Example;
+use crate::lengths;
 use crate::nn::Places;
 use crate::tensor::{Backend, FloatDType, Int, Tensor, TensorData, from_host};
 
@@ -33,6 +34,13 @@ impl Shape {
     #[must_use]
     pub fn causal(context: usize) -> Self {
         Self { input: context, decoder: None, predictions: Predictions::EachPosition }
+    }
+
+    /// Creates the shape of a network that predicts masked tokens of its input.
+    #[must_use]
+    pub fn masked(context: usize) -> Self {
+        let predictions = Predictions::AtPlaces(lengths::predictions(context));
+        Self { input: context, decoder: None, predictions }
     }
 
     /// Returns the number of targets of a row.

@@ -6,11 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
-use crate::head::SequenceHead;
-use crate::lengths;
-use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+use super::encoder::{EncoderModel, FirstPosition, Heads, INITIAL_STD, MaskedNames, Parts, Style};
+use super::{HuggingFace, ModelError, PlannedNetwork, Sizes};
+use crate::nn::Activation;
 
 const STYLE: Style = Style {
     embeddings: "bert.embeddings",
@@ -58,127 +56,55 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("bert", "Bert")
 };
 
-/// The sizes of a BERT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BertConfig {
-    pub vocab_size: usize,
-    /// Longest input.
-    pub context: usize,
-    /// Largest number of masked places of an example.
-    pub predictions: usize,
-    /// Width of the residual stream.
-    pub d_model: usize,
-    pub layers: usize,
-    /// Attention heads; divides `d_model`.
-    pub heads: usize,
-    /// Width of the feed-forward part.
-    pub d_ff: usize,
-    /// Whether it also predicts how two sentences belong together.
-    pub next_sentence: bool,
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes, next_sentence: bool) -> Value {
+    let architecture = if next_sentence { "BertForPreTraining" } else { "BertForMaskedLM" };
+    json!({
+        "model_type": "bert",
+        "architectures": [architecture],
+        "vocab_size": sizes.vocab_size,
+        "hidden_size": sizes.d_model,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "intermediate_size": sizes.d_ff,
+        "max_position_embeddings": sizes.context,
+        "type_vocab_size": STYLE.segments,
+        "hidden_act": "gelu",
+        "layer_norm_eps": STYLE.norm_epsilon,
+        "initializer_range": INITIAL_STD,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32"
+    })
 }
 
-impl BertConfig {
-    /// `config.json` as `transformers` reads it.
-    fn hugging_face(&self) -> Value {
-        let architecture = if self.next_sentence { "BertForPreTraining" } else { "BertForMaskedLM" };
-        json!({
-            "model_type": "bert",
-            "architectures": [architecture],
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.d_model,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "intermediate_size": self.d_ff,
-            "max_position_embeddings": self.context,
-            "type_vocab_size": STYLE.segments,
-            "hidden_act": "gelu",
-            "layer_norm_eps": STYLE.norm_epsilon,
-            "initializer_range": INITIAL_STD,
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
-            "tie_word_embeddings": true,
-            "torch_dtype": "float32"
-        })
-    }
-
-    /// Reads the sizes from a `config.json`, or returns `None` if one is missing or does not fit
-    /// the others.
-    pub fn from_hugging_face(config: &Value) -> Option<Self> {
-        // Larger ones could not be allocated.
-        let size =
-            |name: &str| config[name].as_u64().filter(|size| *size <= 1 << 20).map(|size| size as usize);
-        let layers = size("num_hidden_layers").filter(|layers| *layers <= 1024)?;
-        let [context, d_model, heads] =
-            [size("max_position_embeddings")?, size("hidden_size")?, size("num_attention_heads")?];
-        (heads > 0 && d_model > 0 && d_model.is_multiple_of(heads)).then_some(())?;
-        Some(Self {
-            vocab_size: size("vocab_size")?,
-            context,
-            predictions: lengths::predictions(context),
-            d_model,
-            layers,
-            heads,
-            d_ff: size("intermediate_size")?,
-            next_sentence: false,
-        })
-    }
+/// Reads the sizes from a `config.json`, or returns `None` if one is missing or does not fit
+/// the others.
+pub(super) fn sizes(config: &Value) -> Option<Sizes> {
+    // Larger ones could not be allocated.
+    let size = |name: &str| config[name].as_u64().filter(|size| *size <= 1 << 20).map(|size| size as usize);
+    let layers = size("num_hidden_layers").filter(|layers| *layers <= 1024)?;
+    let [context, d_model, heads] =
+        [size("max_position_embeddings")?, size("hidden_size")?, size("num_attention_heads")?];
+    (heads > 0 && d_model > 0 && d_model.is_multiple_of(heads)).then_some(())?;
+    Some(Sizes {
+        vocab_size: size("vocab_size")?,
+        context,
+        d_model,
+        layers,
+        heads,
+        d_ff: size("intermediate_size")?,
+    })
 }
 
-/// A BERT.
-#[derive(Clone, Debug)]
-pub struct Bert {
-    description: Description,
-    encoder: Encoder,
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<EncoderModel, ModelError> {
+    Ok(of_sizes(Sizes::of(plan), plan.training.objective == plan::Objective::MaskedLmNextSentence))
 }
 
-impl Bert {
-    pub fn new(config: BertConfig) -> Self {
-        let BertConfig { vocab_size, context, d_model, layers, heads, d_ff, .. } = config;
-        let sizes = Sizes { vocab_size, context, d_model, layers, heads, d_ff };
-        let mut list = ParamList::default();
-        let encoder = Encoder::new(sizes, STYLE, &mut list);
-        list.enter(Part::Head);
-        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, STYLE.norm_epsilon);
-        let sentence = config.next_sentence.then(|| {
-            let head = FirstPosition { classes: "cls.seq_relationship", ..CLASSIFIER };
-            SequenceHead { drops_pooled: false, ..head.head(&mut list, d_model, 2) }
-        });
-        let description = Description {
-            sentence,
-            ..Description::new(
-                list,
-                head,
-                Shape {
-                    input: context,
-                    decoder: None,
-                    predictions: Predictions::AtPlaces(config.predictions),
-                },
-                config.hugging_face(),
-            )
-        };
-        Self { description, encoder }
-    }
-}
-
-impl Model for Bert {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let Sizes { vocab_size, context, d_model, layers, heads, d_ff } = Sizes::of(plan);
-        let predictions = lengths::predictions(context);
-        let next_sentence = plan.training.objective == plan::Objective::MaskedLmNextSentence;
-        let config =
-            BertConfig { vocab_size, context, predictions, d_model, layers, heads, d_ff, next_sentence };
-        Ok(Self::new(config))
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
-        CLASSIFIER.head(list, self.description.width, classes)
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.encoder.forward(pass, batch)
-    }
+/// With `next_sentence`, the model also predicts how two sentences belong together.
+pub(super) fn of_sizes(sizes: Sizes, next_sentence: bool) -> EncoderModel {
+    let sentence = next_sentence.then_some(FirstPosition { classes: "cls.seq_relationship", ..CLASSIFIER });
+    let heads = Heads { masked: MASKED, sentence, classifier: CLASSIFIER };
+    EncoderModel::new(sizes, STYLE, heads, hugging_face(sizes, next_sentence))
 }

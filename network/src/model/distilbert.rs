@@ -6,11 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
-use crate::head::SequenceHead;
-use crate::lengths;
-use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+use super::encoder::{EncoderModel, FirstPosition, Heads, INITIAL_STD, MaskedNames, Parts, Style};
+use super::{HuggingFace, ModelError, PlannedNetwork, Sizes};
+use crate::nn::Activation;
 
 const STYLE: Style = Style {
     embeddings: "distilbert.embeddings",
@@ -30,11 +28,15 @@ const STYLE: Style = Style {
     norm_epsilon: 1e-12,
 };
 
-const MASKED: MaskedNames =
-    MaskedNames { bias: "vocab_projector.bias", dense: "vocab_transform", norm: "vocab_layer_norm" };
-
-const CLASSIFIER: FirstPosition =
-    FirstPosition { dense: "pre_classifier", activation: Activation::Relu, classes: "classifier" };
+const HEADS: Heads = Heads {
+    masked: MaskedNames { bias: "vocab_projector.bias", dense: "vocab_transform", norm: "vocab_layer_norm" },
+    sentence: None,
+    classifier: FirstPosition {
+        dense: "pre_classifier",
+        activation: Activation::Relu,
+        classes: "classifier",
+    },
+};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("activation", "\"gelu\"")],
@@ -86,38 +88,7 @@ fn hugging_face(sizes: Sizes) -> Value {
     })
 }
 
-/// A DistilBERT.
-#[derive(Clone, Debug)]
-pub struct DistilBert {
-    description: Description,
-    encoder: Encoder,
-}
-
-impl Model for DistilBert {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let encoder = Encoder::new(sizes, STYLE, &mut list);
-        list.enter(Part::Head);
-        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, STYLE.norm_epsilon);
-        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
-        let description = Description::new(
-            list,
-            head,
-            Shape { input: sizes.context, decoder: None, predictions },
-            hugging_face(sizes),
-        );
-        Ok(Self { description, encoder })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
-        CLASSIFIER.head(list, self.description.width, classes)
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.encoder.forward(pass, batch)
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<EncoderModel, ModelError> {
+    let sizes = Sizes::of(plan);
+    Ok(EncoderModel::new(sizes, STYLE, HEADS, hugging_face(sizes)))
 }

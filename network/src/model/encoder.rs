@@ -1,6 +1,8 @@
 //! The encoder of BERT and its successors: tokens and learned positions, norms after each part, attention to both sides.
 
-use super::{Batch, Sizes};
+use serde_json::Value;
+
+use super::{Batch, Description, Model, Shape, Sizes};
 use crate::head::{LmHead, Pooling, SequenceHead, Transform};
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
@@ -55,11 +57,56 @@ impl Parts {
     };
 }
 
+/// The names of the heads of a family.
+pub(super) struct Heads {
+    /// The head for masked tokens.
+    pub masked: MaskedNames,
+    /// The head for pairs of sentences, if the model has one.
+    pub sentence: Option<FirstPosition>,
+    /// The head for the label of a text.
+    pub classifier: FirstPosition,
+}
+
+/// A model of one of these families.
+#[derive(Clone, Debug)]
+pub struct EncoderModel {
+    description: Description,
+    encoder: Encoder,
+    classifier: FirstPosition,
+}
+
+impl EncoderModel {
+    pub(super) fn new(sizes: Sizes, style: Style, heads: Heads, hf_config: Value) -> Self {
+        let mut list = ParamList::default();
+        let encoder = Encoder::new(sizes, style, &mut list);
+        list.enter(Part::Head);
+        let head = masked_head(&mut list, &heads.masked, encoder.tokens.table, sizes, style.norm_epsilon);
+        let sentence = heads
+            .sentence
+            .map(|names| SequenceHead { drops_pooled: false, ..names.head(&mut list, sizes.d_model, 2) });
+        let description = Description::new(list, head, Shape::masked(sizes.context), hf_config);
+        Self { description: Description { sentence, ..description }, encoder, classifier: heads.classifier }
+    }
+}
+
+impl Model for EncoderModel {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
+        self.classifier.head(list, self.description.width, classes)
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        self.encoder.forward(pass, batch)
+    }
+}
+
 /// A model without its head.
 #[derive(Clone, Debug)]
-pub(super) struct Encoder {
-    /// The table of tokens.
-    pub tokens: TokenEmbedding,
+struct Encoder {
+    tokens: TokenEmbedding,
     positions: PositionEmbedding,
     segments: Option<SegmentEmbedding>,
     norm: LayerNorm,
@@ -76,7 +123,7 @@ struct Block {
 
 impl Encoder {
     /// Adds the parameters to `list`.
-    pub fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
+    fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
         let d = sizes.d_model;
         let mut table = |part: &str, rows: usize| {
             let name = format!("{}.{part}_embeddings.weight", style.embeddings);
@@ -94,7 +141,7 @@ impl Encoder {
 
     /// # Shapes
     /// - output: `[rows, seq, d]`
-    pub fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mut sum = self.tokens.forward(pass, batch.tokens.clone());
         if let Some(segments) = self.segments {
             let segments = segments.forward(pass, batch.segments.clone());
@@ -156,7 +203,7 @@ pub(super) struct MaskedNames {
 
 /// Creates a head for masked tokens: a transformation, products with the token table, and a bias
 /// for each token.
-pub(super) fn masked_head(
+fn masked_head(
     list: &mut ParamList,
     names: &MaskedNames,
     table: ParamId,
@@ -175,7 +222,7 @@ pub(super) fn masked_head(
 }
 
 /// Names of the parts of a head for a text's label, and the activation between them.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct FirstPosition {
     pub dense: &'static str,
     pub activation: Activation,
@@ -184,7 +231,7 @@ pub(super) struct FirstPosition {
 
 impl FirstPosition {
     /// Creates a head: a layer for the first position with its activation, then the classes.
-    pub fn head(self, list: &mut ParamList, d: usize, classes: usize) -> SequenceHead {
+    fn head(self, list: &mut ParamList, d: usize, classes: usize) -> SequenceHead {
         let pooling = Pooling::First(linear(list, self.dense, d, d), self.activation);
         SequenceHead { pooling, drops_pooled: true, classes: linear(list, self.classes, d, classes) }
     }

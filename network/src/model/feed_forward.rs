@@ -109,11 +109,11 @@ impl FeedForward {
     }
 }
 
-impl Model for FeedForward {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        Ok(Self::new(&FeedForwardConfig::from_plan(plan)?))
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<FeedForward, ModelError> {
+    Ok(FeedForward::new(&FeedForwardConfig::from_plan(plan)?))
+}
 
+impl Model for FeedForward {
     fn description(&self) -> &Description {
         &self.description
     }

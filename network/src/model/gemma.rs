@@ -5,9 +5,10 @@
 
 use serde_json::{Value, json};
 
-use super::HuggingFace;
-use super::decoder::config::{ATTENTION_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta};
-use super::decoder::{self, RmsDecoder, Style};
+use super::decoder::config::{ATTENTION_BIAS, read, rms_norm_eps};
+use super::decoder::{Decoder, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use super::{HuggingFace, ModelError, PlannedNetwork, llama};
 use crate::nn::Gate;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -24,7 +25,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         _ => read(config, field),
     },
     irrelevant: &["attention_dropout", "hidden_activation"],
-    settings: &[rms_norm_eps("1e-6"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS],
+    config_fields: &[rms_norm_eps("1e-6"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS],
     buffers: &["rotary_emb.inv_freq", "embed_scale"],
     ..HuggingFace::decoder("gemma", "Gemma")
 };
@@ -38,19 +39,15 @@ fn activation(config: &Value) -> Value {
 }
 
 /// Gemma's choices.
-#[derive(Clone, Debug)]
-pub enum GemmaStyle {}
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    fields: |_| json!({ "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh" }),
+    scaled_embedding: true,
+    unit_offset: true,
+    gate: Gate::GeluTanh,
+    ..llama::STYLE
+};
 
-impl RmsDecoder for GemmaStyle {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        fields: |_| json!({ "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh" }),
-        scaled_embedding: true,
-        unit_offset: true,
-        gate: Gate::GeluTanh,
-        ..Style::PLAIN
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Gemma 1.
-pub type Decoder = decoder::Decoder<GemmaStyle>;

@@ -6,12 +6,12 @@
 use serde_json::json;
 
 use super::decoder::config::{
-    ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, ROPE_SCALING, layer_types, logit_cap, read,
-    rms_norm_eps, rope_theta, sliding_window,
+    ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
+    sliding_window,
 };
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::gemma::GemmaStyle;
-use super::{HuggingFace, Kind};
+use super::decoder::{Decoder, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -33,12 +33,12 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         _ => read(config, field),
     },
     irrelevant: &["attention_dropout", "cache_implementation", "hidden_act"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("10000.0"),
         ROPE_SCALING,
         ATTENTION_BIAS,
-        sliding_window("4096", Kind::Count),
+        sliding_window("4096", FieldType::Count),
         LAYER_TYPES,
         QUERY_SCALAR,
         ATTENTION_CAP,
@@ -49,18 +49,14 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Gemma 2's choices.
-#[derive(Clone, Debug)]
-pub enum Gemma2Style {}
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),
+    norms_after: true,
+    slides: |at| at.is_multiple_of(2),
+    ..gemma::STYLE
+};
 
-impl RmsDecoder for Gemma2Style {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),
-        norms_after: true,
-        slides: |at| at.is_multiple_of(2),
-        ..GemmaStyle::STYLE
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Gemma 2.
-pub type Gemma2 = Decoder<Gemma2Style>;

@@ -8,12 +8,12 @@
 use serde_json::{Value, json};
 
 use super::decoder::config::{
-    ATTENTION_BIAS, LAYER_TYPES, LOCAL_BASE, QUERY_SCALAR, ROPE_SCALING, layer_types, logit_cap, read,
-    rms_norm_eps, rope_theta, sliding_window,
+    ATTENTION_BIAS, LAYER_TYPES, LOCAL_BASE, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
+    sliding_window,
 };
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::gemma2::Gemma2Style;
-use super::{HuggingFace, Kind, rope};
+use super::decoder::{Decoder, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma2, rope};
 
 /// Period of the layers that see all tokens.
 const FULL_EVERY: usize = 6;
@@ -53,13 +53,13 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "_sliding_window_pattern",
         "sliding_window_pattern",
     ],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("1000000.0"),
         LOCAL_BASE,
         ROPE_SCALING,
         ATTENTION_BIAS,
-        sliding_window("512", Kind::Count),
+        sliding_window("512", FieldType::Count),
         LAYER_TYPES,
         QUERY_SCALAR,
         logit_cap("null"),
@@ -83,19 +83,15 @@ fn scaling(config: &Value) -> Value {
 }
 
 /// Gemma 3's choices.
-#[derive(Clone, Debug)]
-pub enum Gemma3Style {}
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    // Of all its classes, this one alone is not named after text.
+    fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
+    head_norms: true,
+    slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),
+    ..gemma2::STYLE
+};
 
-impl RmsDecoder for Gemma3Style {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        // Of all its classes, this one alone is not named after text.
-        fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
-        head_norms: true,
-        slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),
-        ..Gemma2Style::STYLE
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Gemma 3.
-pub type Gemma3 = Decoder<Gemma3Style>;

@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
@@ -54,46 +54,27 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("gpt2", "GPT2")
 };
 
-/// The sizes of a GPT-2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gpt2Config {
-    /// Number of tokens.
-    pub vocab_size: usize,
-    /// Longest input.
-    pub context: usize,
-    /// Width of the residual stream.
-    pub d_model: usize,
-    /// Number of blocks.
-    pub layers: usize,
-    /// Attention heads; divides `d_model`.
-    pub heads: usize,
-    /// Width of the feed-forward part.
-    pub d_ff: usize,
-}
-
-impl Gpt2Config {
-    /// `config.json` as `transformers` reads it.
-    fn hugging_face(&self) -> serde_json::Value {
-        json!({
-            "model_type": "gpt2",
-            "architectures": ["GPT2LMHeadModel"],
-            "vocab_size": self.vocab_size,
-            "n_positions": self.context,
-            "n_ctx": self.context,
-            "n_embd": self.d_model,
-            "n_layer": self.layers,
-            "n_head": self.heads,
-            "n_inner": self.d_ff,
-            "activation_function": "gelu_new",
-            "layer_norm_epsilon": NORM_EPSILON,
-            "initializer_range": INITIAL_STD,
-            "resid_pdrop": 0.0,
-            "embd_pdrop": 0.0,
-            "attn_pdrop": 0.0,
-            "tie_word_embeddings": true,
-            "torch_dtype": "float32"
-        })
-    }
+/// `config.json` as `transformers` reads it.
+fn hugging_face(sizes: Sizes) -> serde_json::Value {
+    json!({
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": sizes.vocab_size,
+        "n_positions": sizes.context,
+        "n_ctx": sizes.context,
+        "n_embd": sizes.d_model,
+        "n_layer": sizes.layers,
+        "n_head": sizes.heads,
+        "n_inner": sizes.d_ff,
+        "activation_function": "gelu_new",
+        "layer_norm_epsilon": NORM_EPSILON,
+        "initializer_range": INITIAL_STD,
+        "resid_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "attn_pdrop": 0.0,
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32"
+    })
 }
 
 /// A GPT-2.
@@ -116,32 +97,31 @@ struct Block {
 
 impl Gpt2 {
     /// A model of these sizes.
-    pub fn new(config: Gpt2Config) -> Self {
+    pub fn new(sizes: Sizes) -> Self {
         let mut list = ParamList::default();
-        let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, config.d_model);
+        let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, sizes.d_model);
         let tokens =
-            TokenEmbedding { table: list.add("transformer.wte.weight", &[config.vocab_size, d], matrix) };
-        let positions = list.add("transformer.wpe.weight", &[config.context, d], matrix);
+            TokenEmbedding { table: list.add("transformer.wte.weight", &[sizes.vocab_size, d], matrix) };
+        let positions = list.add("transformer.wpe.weight", &[sizes.context, d], matrix);
         let positions = PositionEmbedding { table: positions, first: 0 };
-        let blocks = (0..config.layers).map(|at| Block::new(&config, at, &mut list)).collect();
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, at, &mut list)).collect();
         list.enter(Part::Output);
         let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
         let description = Description::new(
             list,
             LmHead::of_table(tokens.table),
-            Shape::causal(config.context),
-            config.hugging_face(),
+            Shape::causal(sizes.context),
+            hugging_face(sizes),
         );
         Self { description, tokens, positions, blocks, norm }
     }
 }
 
-impl Model for Gpt2 {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        Ok(Self::new(Gpt2Config { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }))
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Gpt2, ModelError> {
+    Ok(Gpt2::new(Sizes::of(plan)))
+}
 
+impl Model for Gpt2 {
     fn description(&self) -> &Description {
         &self.description
     }
@@ -150,17 +130,15 @@ impl Model for Gpt2 {
         let mut stream = self.tokens.forward(pass, batch.tokens.clone());
         stream = self.positions.forward(pass, stream);
         stream = dropout(pass, stream);
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
+        let stream = pass.blocks(stream, &self.blocks, Block::forward);
         self.norm.forward(pass, stream)
     }
 }
 
 impl Block {
-    fn new(config: &Gpt2Config, at: usize, list: &mut ParamList) -> Self {
+    fn new(sizes: Sizes, at: usize, list: &mut ParamList) -> Self {
         list.enter(Part::Block(at));
-        let Gpt2Config { d_model: d, d_ff, heads, layers, .. } = *config;
+        let Sizes { d_model: d, d_ff, heads, layers, .. } = sizes;
         // GPT-2 scales what enters the residual stream by the number of such entries.
         let residual = INITIAL_STD / ((2 * layers) as f64).sqrt();
         let name = |part: &str| format!("transformer.h.{at}.{part}");

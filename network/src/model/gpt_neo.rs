@@ -6,20 +6,21 @@
 
 use serde_json::{Value, json};
 
-use super::pre_norm::PreNormBlock;
+use super::pre_norm::{PreNormBlock, PreNormDecoder};
 use super::{
-    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Settings, Shape, Sizes,
+    ConfigField, ConfigValues, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes,
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
-    MultiHeadAttention, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
+    Activation, DotProductAttention, FeedForward, Initial, LinearSpec, MultiHeadAttention, ParamList, Part,
+    PositionEmbedding, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: Setting = Setting { name: "layer_norm_epsilon", usual: "1e-5", kind: Kind::Positive };
+const NORM_EPSILON: ConfigField =
+    ConfigField { name: "layer_norm_epsilon", usual: "1e-5", field_type: FieldType::Positive };
 /// Number of keys that a query sees in a block with a window, including its own.
-const WINDOW: Setting = Setting { name: "window_size", usual: "256", kind: Kind::Count };
+const WINDOW: ConfigField = ConfigField { name: "window_size", usual: "256", field_type: FieldType::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -34,7 +35,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         _ => None,
     },
-    settings: &[NORM_EPSILON, WINDOW],
+    config_fields: &[NORM_EPSILON, WINDOW],
     irrelevant: &[
         "attention_dropout",
         // Says the same as attention_layers, which follow from it.
@@ -67,14 +68,17 @@ fn attention_layers(config: &Value) -> Value {
         return config["attention_layers"].clone();
     };
     // More repeats than this no model has, and a file cannot ask for more memory than that.
-    const MOST: usize = 1024;
+    const MAX_REPEATS: usize = 1024;
     let layers = groups.iter().flat_map(|group| {
         let kinds = group[0].as_array().cloned().unwrap_or_default();
-        let times =
-            if kinds.is_empty() { 0 } else { group[1].as_u64().unwrap_or(0).min(MOST as u64) as usize };
+        let times = if kinds.is_empty() {
+            0
+        } else {
+            group[1].as_u64().unwrap_or(0).min(MAX_REPEATS as u64) as usize
+        };
         std::iter::repeat_n(kinds, times).flatten()
     });
-    layers.take(MOST + 1).collect()
+    layers.take(MAX_REPEATS + 1).collect()
 }
 
 /// `config.json` as `transformers` reads it.
@@ -107,61 +111,35 @@ fn is_local(block: usize) -> bool {
     block % 2 == 1
 }
 
-/// A GPT-Neo.
-#[derive(Clone, Debug)]
-pub struct GptNeo {
-    description: Description,
-    tokens: TokenEmbedding,
-    positions: PositionEmbedding,
-    blocks: Vec<PreNormBlock>,
-    norm: LayerNorm,
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
+    let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
+    let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+    let mut table =
+        |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
+    let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
+    let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
+    let blocks = (0..sizes.layers).map(|at| block(sizes, plan.config, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.config));
+    let description = Description::new(
+        list,
+        LmHead::of_table(tokens.table),
+        Shape::causal(sizes.context),
+        hugging_face(sizes),
+    );
+    Ok(PreNormDecoder { description, tokens, positions, drops_embedding: true, blocks, norm })
 }
 
-impl Model for GptNeo {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
-        let mut table =
-            |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
-        let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
-        let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
-        let blocks = (0..sizes.layers).map(|at| block(sizes, plan.settings, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.settings));
-        let description = Description::new(
-            list,
-            LmHead::of_table(tokens.table),
-            Shape::causal(sizes.context),
-            hugging_face(sizes),
-        );
-        Ok(Self { description, tokens, positions, blocks, norm })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let stream = self.positions.forward(pass, stream);
-        let mut stream = dropout(pass, stream);
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
-        self.norm.forward(pass, stream)
-    }
+fn epsilon(config: &ConfigValues) -> f64 {
+    config.positive(&NORM_EPSILON)
 }
 
-fn epsilon(settings: &Settings) -> f64 {
-    settings.positive(&NORM_EPSILON)
-}
-
-fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> PreNormBlock {
+fn block(sizes: Sizes, config: &ConfigValues, at: usize, list: &mut ParamList) -> PreNormBlock {
     list.enter(Part::Block(at));
     let Sizes { d_model: d, d_ff, heads, .. } = sizes;
     let name = |part: &str| format!("transformer.h.{at}.{part}");
     let plain = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD);
-    let attention_norm = list.layer_norm(&name("ln_1"), d, epsilon(settings));
+    let attention_norm = list.layer_norm(&name("ln_1"), d, epsilon(config));
     let mut project = |part: &str, map| list.linear(&name(&format!("attn.attention.{part}")), map);
     let attention = MultiHeadAttention {
         query: project("q_proj", plain(d, d)),
@@ -170,14 +148,14 @@ fn block(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> 
         output: project("out_proj", plain(d, d).biased()),
         heads: DotProductAttention {
             scale: 1.0,
-            window: settings.count(&WINDOW).filter(|_| is_local(at)),
+            window: config.count(&WINDOW).filter(|_| is_local(at)),
             ..DotProductAttention::new(heads, d / heads)
         },
     };
     PreNormBlock {
         attention_norm,
         attention,
-        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(settings)),
+        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(config)),
         inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
             narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),

@@ -10,8 +10,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Settings, Shape,
-    Sizes, rope,
+    Batch, ConfigField, ConfigValues, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork,
+    Shape, Sizes, rope,
 };
 use crate::head::LmHead;
 use crate::nn::{
@@ -20,13 +20,17 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
-const ROTARY_BASE: Setting = Setting { name: "rotary_emb_base", usual: "10000.0", kind: Kind::Positive };
+const NORM_EPSILON: ConfigField =
+    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
+const ROTARY_BASE: ConfigField =
+    ConfigField { name: "rotary_emb_base", usual: "10000.0", field_type: FieldType::Positive };
 /// Share of a head's coordinates that is rotated.
-const ROTARY_SHARE: Setting = Setting { name: "rotary_pct", usual: "0.25", kind: Kind::Positive };
+const ROTARY_SHARE: ConfigField =
+    ConfigField { name: "rotary_pct", usual: "0.25", field_type: FieldType::Positive };
 /// Whether the feed-forward part reads the same stream as attention, rather than attention's
 /// output.
-const PARALLEL: Setting = Setting { name: "use_parallel_residual", usual: "true", kind: Kind::Flag };
+const PARALLEL: ConfigField =
+    ConfigField { name: "use_parallel_residual", usual: "true", field_type: FieldType::Flag };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -45,7 +49,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "rope_scaling" => Some(rope::scaling_of_share(config)),
         _ => None,
     },
-    settings: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE, PARALLEL],
+    config_fields: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE, PARALLEL],
     irrelevant: &["attention_dropout", "hidden_dropout"],
     prefix: "gpt_neox.",
     buffers: &["attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"],
@@ -94,41 +98,37 @@ struct Block {
     parallel: bool,
 }
 
-impl Model for GptNeoX {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
-        let (settings, width) = (plan.settings, sizes.d_model / sizes.heads);
-        let (base, share) = (settings.positive(&ROTARY_BASE), settings.positive(&ROTARY_SHARE));
-        let rotary = rope::partial(base, share, width)?;
-        let heads =
-            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
-        let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
-        let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, settings, heads, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm =
-            list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, settings.positive(&NORM_EPSILON));
-        list.enter(Part::Head);
-        let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
-        let description = Description::new(
-            list,
-            LmHead::of_table(head),
-            Shape::causal(sizes.context),
-            hugging_face(sizes, tied),
-        );
-        Ok(Self { description, tokens, blocks, norm })
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<GptNeoX, ModelError> {
+    let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
+    let (config, width) = (plan.config, sizes.d_model / sizes.heads);
+    let (base, share) = (config.positive(&ROTARY_BASE), config.positive(&ROTARY_SHARE));
+    let rotary = rope::partial(base, share, width)?;
+    let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
+    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, heads, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, config.positive(&NORM_EPSILON));
+    list.enter(Part::Head);
+    let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
+    let description = Description::new(
+        list,
+        LmHead::of_table(head),
+        Shape::causal(sizes.context),
+        hugging_face(sizes, tied),
+    );
+    Ok(GptNeoX { description, tokens, blocks, norm })
+}
 
+impl Model for GptNeoX {
     fn description(&self) -> &Description {
         &self.description
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let mut stream = dropout(pass, stream);
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
+        let stream = dropout(pass, stream);
+        let stream = pass.blocks(stream, &self.blocks, Block::forward);
         self.norm.forward(pass, stream)
     }
 }
@@ -136,13 +136,13 @@ impl Model for GptNeoX {
 impl Block {
     fn new(
         sizes: Sizes,
-        settings: &Settings,
+        config: &ConfigValues,
         heads: DotProductAttention,
         at: usize,
         list: &mut ParamList,
     ) -> Self {
         list.enter(Part::Block(at));
-        let epsilon = settings.positive(&NORM_EPSILON);
+        let epsilon = config.positive(&NORM_EPSILON);
         let Sizes { d_model: d, d_ff, .. } = sizes;
         let name = |part: &str| format!("gpt_neox.layers.{at}.{part}");
         let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
@@ -161,7 +161,7 @@ impl Block {
                 activation: Activation::Gelu,
                 drops_activations: false,
             },
-            parallel: settings.flag(&PARALLEL),
+            parallel: config.flag(&PARALLEL),
         }
     }
 

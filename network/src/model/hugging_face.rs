@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Setting;
+use super::ConfigField;
 
 /// The differences that a family's checkpoints may have from ours and still hold the same model.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct HuggingFace {
     /// Fields that do not affect the model's computation.
     pub irrelevant: &'static [&'static str],
     /// Fields that a plan may give in `model.config`.
-    pub settings: &'static [Setting],
+    pub config_fields: &'static [ConfigField],
     /// The plan's field that decides each field.
     pub plan_fields: &'static [(&'static str, &'static str)],
     /// Prefix of all names, which a checkpoint of the body alone omits.
@@ -87,7 +87,7 @@ impl HuggingFace {
             positions: Some("max_position_embeddings"),
             first_position: 0,
             irrelevant: &[],
-            settings: &[],
+            config_fields: &[],
             plan_fields: &[
                 ("hidden_size", "model.d_model"),
                 ("num_hidden_layers", "model.layers"),

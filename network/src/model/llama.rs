@@ -3,11 +3,13 @@
 //! # References
 //! Touvron et al. 2023, <https://arxiv.org/abs/2307.09288>; names and initial values as Hugging Face's `LlamaForCausalLM`.
 
-use super::HuggingFace;
-use super::decoder::config::{
-    ATTENTION_BIAS, MLP_BIAS, ROPE_SCALING, read, rms_norm_eps, rope_theta, usual_head_width,
-};
-use super::decoder::{Decoder, RmsDecoder, Style};
+use serde_json::json;
+
+use super::decoder::config::{ATTENTION_BIAS, MLP_BIAS, read, rms_norm_eps, usual_head_width};
+use super::decoder::{Decoder, Projections, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use super::{HuggingFace, ModelError, PlannedNetwork};
+use crate::nn::Gate;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -25,18 +27,24 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     },
     // Slices of a product.
     irrelevant: &["attention_dropout", "pretraining_tp"],
-    settings: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS, MLP_BIAS],
+    config_fields: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS, MLP_BIAS],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("llama", "Llama")
 };
 
-/// Llama's choices.
-#[derive(Clone, Debug)]
-pub enum LlamaStyle {}
+/// Llama's choices. Other families state how they differ from them.
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    fields: |_| json!({ "hidden_act": "silu" }),
+    scaled_embedding: false,
+    unit_offset: false,
+    gate: Gate::Silu,
+    norms_after: false,
+    head_norms: false,
+    projections: Projections::Apart,
+    slides: |_| false,
+};
 
-impl RmsDecoder for LlamaStyle {
-    const STYLE: Style = Style::PLAIN;
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Llama.
-pub type Llama = Decoder<LlamaStyle>;

@@ -7,10 +7,10 @@
 use serde_json::json;
 
 use super::bart::{COPIES, IRRELEVANT, PLAN_FIELDS, hugging_face};
-use super::seq2seq::{Seq2Seq, Sizes, Style, scale_embedding};
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork};
+use super::seq2seq::{Seq2Seq, Seq2SeqModel, Sizes, Style, scale_embedding};
+use super::{Description, HuggingFace, ModelError, PlannedNetwork};
 use crate::head::LmHead;
-use crate::nn::{Activation, Initial, Kernels, ParamList, Part, Pass, TableLogits, Var};
+use crate::nn::{Activation, Initial, ParamList, Part, TableLogits};
 
 const STYLE: Style =
     Style { first_position: None, norms_embedding: false, norms_first: false, activation: Activation::Silu };
@@ -28,7 +28,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_before", "false"),
         ("normalize_embedding", "false"),
     ],
-    settings: &[scale_embedding("true")],
+    config_fields: &[scale_embedding("true")],
     read: |config, field| match field {
         "activation_function" if config[field] == "silu" => Some(json!("swish")),
         "decoder_vocab_size" if config[field].is_null() => Some(config["vocab_size"].clone()),
@@ -42,42 +42,25 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("marian", "Marian")
 };
 
-/// A Marian.
-#[derive(Clone, Debug)]
-pub struct Marian {
-    description: Description,
-    body: Seq2Seq,
-}
-
-impl Model for Marian {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
-        let body = Seq2Seq::new(sizes, STYLE, &mut list);
-        list.enter(Part::Head);
-        let bias = Some(list.add("final_logits_bias", &[1, sizes.vocab_size], Initial::Constant(0.0)));
-        let table = body.table();
-        let own = json!({
-            "model_type": "marian",
-            "architectures": ["MarianMTModel"],
-            "activation_function": "swish",
-            "decoder_vocab_size": sizes.vocab_size,
-            "share_encoder_decoder_embeddings": true,
-            "static_position_embeddings": true,
-        });
-        let description = Description::new(
-            list,
-            LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
-            sizes.shape(),
-            hugging_face(sizes, own),
-        );
-        Ok(Self { description, body })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.body.forward(pass, batch)
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Seq2SeqModel, ModelError> {
+    let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
+    let body = Seq2Seq::new(sizes, STYLE, &mut list);
+    list.enter(Part::Head);
+    let bias = Some(list.add("final_logits_bias", &[1, sizes.vocab_size], Initial::Constant(0.0)));
+    let table = body.table();
+    let own = json!({
+        "model_type": "marian",
+        "architectures": ["MarianMTModel"],
+        "activation_function": "swish",
+        "decoder_vocab_size": sizes.vocab_size,
+        "share_encoder_decoder_embeddings": true,
+        "static_position_embeddings": true,
+    });
+    let description = Description::new(
+        list,
+        LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
+        sizes.shape(),
+        hugging_face(sizes, own),
+    );
+    Ok(Seq2SeqModel { description, body })
 }

@@ -4,13 +4,11 @@
 //! Liu et al. 2020, <https://arxiv.org/abs/2001.08210>; names and initial values as Hugging Face's
 //! `MBartForConditionalGeneration`.
 
-pub(super) use super::bart::Bart as MBart;
-
-use super::HuggingFace;
 use super::bart::{self, COPIES, IRRELEVANT, PLAN_FIELDS};
-use super::seq2seq::{Style, scale_embedding};
+use super::seq2seq::{Seq2SeqModel, Style, scale_embedding};
+use super::{HuggingFace, ModelError, PlannedNetwork};
 
-pub(super) const STYLE: Style = Style { norms_first: true, ..bart::STYLE };
+const STYLE: Style = Style { norms_first: true, ..bart::STYLE };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("activation_function", "\"gelu\""), ("scale_embedding", "false")],
@@ -21,7 +19,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("normalize_embedding", "true"),
         ("static_position_embeddings", "false"),
     ],
-    settings: &[scale_embedding("true")],
+    config_fields: &[scale_embedding("true")],
     irrelevant: IRRELEVANT,
     plan_fields: PLAN_FIELDS,
     copies: COPIES,
@@ -29,3 +27,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     position_table: Some("embed_positions.weight"),
     ..HuggingFace::plain("mbart", "MBart")
 };
+
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Seq2SeqModel, ModelError> {
+    bart::of_family(plan, STYLE, &HUGGING_FACE)
+}

@@ -3,11 +3,10 @@
 //! # References
 //! Jiang et al. 2023, <https://arxiv.org/abs/2310.06825>; names and initial values as Hugging Face's `MistralForCausalLM`.
 
-use super::decoder::config::{
-    ROPE_SCALING, read, rms_norm_eps, rope_theta, sliding_window, usual_head_width,
-};
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::{HuggingFace, Kind};
+use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_width};
+use super::decoder::{Decoder, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -24,23 +23,19 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         _ => read(config, field),
     },
     irrelevant: &["attention_dropout"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-5"),
         rope_theta("10000.0"),
         ROPE_SCALING,
-        sliding_window("null", Kind::CountOrNull),
+        sliding_window("null", FieldType::CountOrNull),
     ],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("mistral", "Mistral")
 };
 
 /// Mistral's choices.
-#[derive(Clone, Debug)]
-pub enum MistralStyle {}
+pub(super) const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..llama::STYLE };
 
-impl RmsDecoder for MistralStyle {
-    const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..Style::PLAIN };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Mistral.
-pub type Mistral = Decoder<MistralStyle>;

@@ -6,6 +6,7 @@
 mod bart;
 mod batch;
 mod bert;
+mod config_field;
 mod decoder;
 mod distilbert;
 mod encoder;
@@ -32,37 +33,23 @@ mod qwen3;
 mod roberta;
 mod rope;
 mod seq2seq;
-mod setting;
 mod t5;
 
-use bart::Bart;
 pub use batch::{Batch, Predictions, Shape};
-use bert::Bert;
-use distilbert::DistilBert;
+pub use config_field::{ConfigField, ConfigValues, FieldType};
+use decoder::Decoder;
+use encoder::EncoderModel;
 use feed_forward::FeedForward;
-use gemma::Decoder;
-use gemma2::Gemma2;
-use gemma3::Gemma3;
-use gpt_neo::GptNeo;
 use gpt_neox::GptNeoX;
 pub use gpt2::Gpt2;
-pub use gpt2::Gpt2Config;
 pub use hugging_face::HuggingFace;
-use llama::Llama;
-use marian::Marian;
-use mbart::MBart;
-use mistral::Mistral;
 use modernbert::ModernBert;
 pub use network::Network;
-use opt::Opt;
 use phi::Phi;
-use phi3::Phi3;
-use qwen2::Qwen2;
-use qwen3::Qwen3;
+use pre_norm::PreNormDecoder;
 pub use roberta::ROBERTA_PADDING;
-use roberta::Roberta;
 pub use rope::{base as rope_base, scaling as rope_scaling};
-pub use setting::{Kind, Setting, Settings};
+use seq2seq::Seq2SeqModel;
 use t5::T5;
 
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
@@ -81,7 +68,7 @@ pub enum ModelError {
         /// The allowed sizes.
         allowed: &'static str,
     },
-    /// A setting that the family does not have, or a value that it does not accept.
+    /// A field of `config.json` that the family does not have, or a value that it does not accept.
     #[error("model.config: {0}")]
     Config(String),
 }
@@ -126,51 +113,43 @@ pub struct PlannedNetwork<'a> {
     /// Number of tokens.
     pub vocab_size: usize,
     /// `model.config` with the family's usual values.
-    pub settings: &'a Settings,
+    pub config: &'a ConfigValues,
 }
 
-impl PlannedNetwork<'_> {
-    /// Context, width, blocks, heads and feed-forward width.
-    fn sizes(self) -> [usize; 5] {
-        let plan::Model { context, d_model, layers, heads, d_ff, .. } = *self.model;
-        [context, d_model, layers, heads, d_ff].map(|size| size as usize)
-    }
-}
-
-/// The sizes of a model that has no others.
+/// The sizes that a plan gives every model.
 #[derive(Clone, Copy, Debug)]
-struct Sizes {
-    vocab_size: usize,
+pub struct Sizes {
+    /// Number of tokens.
+    pub vocab_size: usize,
     /// Longest input.
-    context: usize,
+    pub context: usize,
     /// Width of the residual stream.
-    d_model: usize,
-    layers: usize,
+    pub d_model: usize,
+    /// Number of blocks.
+    pub layers: usize,
     /// Attention heads; divides `d_model`.
-    heads: usize,
+    pub heads: usize,
     /// Width of the feed-forward part.
-    d_ff: usize,
+    pub d_ff: usize,
 }
 
 impl Sizes {
-    /// The sizes that a plan gives.
     fn of(plan: PlannedNetwork<'_>) -> Self {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        Self { vocab_size: plan.vocab_size, context, d_model, layers, heads, d_ff }
+        let plan::Model { context, d_model, layers, heads, d_ff, .. } = *plan.model;
+        Self {
+            vocab_size: plan.vocab_size,
+            context: context as usize,
+            d_model: d_model as usize,
+            layers: layers as usize,
+            heads: heads as usize,
+            d_ff: d_ff as usize,
+        }
     }
 }
 
-/// The interface of a family's file, in addition to `HUGGING_FACE`, the description of its
-/// checkpoints.
+/// A model below its head, in addition to what a family's file has: `HUGGING_FACE`, the description of
+/// its checkpoints, and `from_plan`, which builds the model that a plan asks for.
 pub trait Model {
-    /// Builds the model that a plan asks for.
-    ///
-    /// # Errors
-    /// [`ModelError`] for sizes that do not fit together.
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError>
-    where
-        Self: Sized;
-
     /// Returns the description of the model.
     fn description(&self) -> &Description;
 
@@ -191,19 +170,19 @@ pub trait Model {
         Self: Sized;
 }
 
-/// Registers each family in one line: its file and type, and its names in a plan.
+/// Registers each family in one line: its file, its name and the type of its models, and its names in a plan.
 macro_rules! families {
-    ($($file:ident::$family:ident: $($plan:ident)|+;)+) => {
+    ($($file:ident: $family:ident($model:ty) = $($plan:ident)|+;)+) => {
         /// The part of a model below its head, of any family that a plan can name.
         #[derive(Clone, Debug)]
         pub enum Backbone {
-            $(#[allow(missing_docs, reason = "the type says it")] $family($family),)+
+            $(#[allow(missing_docs, reason = "the type says it")] $family($model),)+
         }
 
         impl Backbone {
             fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
                 Ok(match plan.model.family {
-                    $($(plan::Family::$plan)|+ => Self::$family(<$family as Model>::from_plan(plan)?),)+
+                    $($(plan::Family::$plan)|+ => Self::$family($file::from_plan(plan)?),)+
                 })
             }
 
@@ -235,26 +214,26 @@ macro_rules! families {
 }
 
 families! {
-    gpt2::Gpt2: Gpt2;
-    t5::T5: T5 | T5V1_1;
-    bert::Bert: Bert;
-    gemma::Decoder: Decoder;
-    gemma2::Gemma2: Gemma2;
-    gemma3::Gemma3: Gemma3;
-    llama::Llama: Llama;
-    mistral::Mistral: Mistral;
-    phi3::Phi3: Phi3;
-    qwen2::Qwen2: Qwen2;
-    qwen3::Qwen3: Qwen3;
-    roberta::Roberta: Roberta;
-    distilbert::DistilBert: DistilBert;
-    gpt_neox::GptNeoX: GptNeoX;
-    phi::Phi: Phi;
-    opt::Opt: Opt;
-    gpt_neo::GptNeo: GptNeo;
-    modernbert::ModernBert: ModernBert;
-    bart::Bart: Bart;
-    mbart::MBart: MBart;
-    marian::Marian: Marian;
-    feed_forward::FeedForward: FeedForward;
+    gpt2: Gpt2(Gpt2) = Gpt2;
+    t5: T5(T5) = T5 | T5V1_1;
+    bert: Bert(EncoderModel) = Bert;
+    gemma: Gemma(Decoder) = Decoder;
+    gemma2: Gemma2(Decoder) = Gemma2;
+    gemma3: Gemma3(Decoder) = Gemma3;
+    llama: Llama(Decoder) = Llama;
+    mistral: Mistral(Decoder) = Mistral;
+    phi3: Phi3(Decoder) = Phi3;
+    qwen2: Qwen2(Decoder) = Qwen2;
+    qwen3: Qwen3(Decoder) = Qwen3;
+    roberta: Roberta(EncoderModel) = Roberta;
+    distilbert: DistilBert(EncoderModel) = DistilBert;
+    gpt_neox: GptNeoX(GptNeoX) = GptNeoX;
+    phi: Phi(Phi) = Phi;
+    opt: Opt(PreNormDecoder) = Opt;
+    gpt_neo: GptNeo(PreNormDecoder) = GptNeo;
+    modernbert: ModernBert(ModernBert) = ModernBert;
+    bart: Bart(Seq2SeqModel) = Bart;
+    mbart: MBart(Seq2SeqModel) = MBart;
+    marian: Marian(Seq2SeqModel) = Marian;
+    feed_forward: FeedForward(FeedForward) = FeedForward;
 }

@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use super::rope::{self, scaling_among};
 use super::{
-    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Predictions, Setting, Settings,
+    Batch, ConfigField, ConfigValues, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork,
     Shape, Sizes,
 };
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
-use crate::lengths;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, Gate,
     Initial, Kernels, LayerNorm, Linear, LinearSpec, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var,
@@ -20,13 +19,18 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: Setting = Setting { name: "norm_eps", usual: "1e-5", kind: Kind::Positive };
-const GLOBAL_BASE: Setting = Setting { name: "global_rope_theta", usual: "160000.0", kind: Kind::Positive };
-const LOCAL_BASE: Setting = Setting { name: "local_rope_theta", usual: "10000.0", kind: Kind::Positive };
+const NORM_EPSILON: ConfigField =
+    ConfigField { name: "norm_eps", usual: "1e-5", field_type: FieldType::Positive };
+const GLOBAL_BASE: ConfigField =
+    ConfigField { name: "global_rope_theta", usual: "160000.0", field_type: FieldType::Positive };
+const LOCAL_BASE: ConfigField =
+    ConfigField { name: "local_rope_theta", usual: "10000.0", field_type: FieldType::Positive };
 /// Width of a window, half of it on either side of a token.
-const WINDOW: Setting = Setting { name: "local_attention", usual: "128", kind: Kind::Count };
+const WINDOW: ConfigField =
+    ConfigField { name: "local_attention", usual: "128", field_type: FieldType::Count };
 /// Period of the blocks that see everything, beginning with the first block.
-const GLOBAL_EVERY: Setting = Setting { name: "global_attn_every_n_layers", usual: "3", kind: Kind::Count };
+const GLOBAL_EVERY: ConfigField =
+    ConfigField { name: "global_attn_every_n_layers", usual: "3", field_type: FieldType::Count };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -45,7 +49,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         (rope::SCALING, "null"),
     ],
     read,
-    settings: &[NORM_EPSILON, GLOBAL_BASE, LOCAL_BASE, WINDOW, GLOBAL_EVERY],
+    config_fields: &[NORM_EPSILON, GLOBAL_BASE, LOCAL_BASE, WINDOW, GLOBAL_EVERY],
     irrelevant: &[
         "attention_dropout",
         "deterministic_flash_attn",
@@ -157,36 +161,35 @@ struct Block {
     inner: FusedGatedFeedForward,
 }
 
-impl Model for ModernBert {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, settings, mut list) = (Sizes::of(plan), plan.settings, ParamList::default());
-        let (d, epsilon) = (sizes.d_model, epsilon(settings));
-        let table = list.add(
-            "model.embeddings.tok_embeddings.weight",
-            &[sizes.vocab_size, d],
-            Initial::Normal { std: INITIAL_STD },
-        );
-        let norm = list.layer_norm_without_bias("model.embeddings.norm", d, epsilon);
-        let every = settings.count(&GLOBAL_EVERY).unwrap_or(1);
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, settings, at, &mut list));
-        let blocks = blocks.collect::<Result<_, _>>()?;
-        list.enter(Part::Output);
-        let final_norm = list.layer_norm_without_bias("model.final_norm", d, epsilon);
-        let dense = list.linear("head.dense", LinearSpec::normal(d, d, residual_std(sizes)));
-        let dense_norm = list.layer_norm_without_bias("head.norm", d, epsilon);
-        list.enter(Part::Head);
-        let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
-        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
-        let description = Description::new(
-            list,
-            LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
-            Shape { input: sizes.context, decoder: None, predictions },
-            hugging_face(sizes, every),
-        );
-        let tokens = TokenEmbedding { table };
-        Ok(Self { description, tokens, norm, blocks, final_norm, dense, dense_norm })
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<ModernBert, ModelError> {
+    let (sizes, config, mut list) = (Sizes::of(plan), plan.config, ParamList::default());
+    let (d, epsilon) = (sizes.d_model, epsilon(config));
+    let table = list.add(
+        "model.embeddings.tok_embeddings.weight",
+        &[sizes.vocab_size, d],
+        Initial::Normal { std: INITIAL_STD },
+    );
+    let norm = list.layer_norm_without_bias("model.embeddings.norm", d, epsilon);
+    let every = config.count(&GLOBAL_EVERY).unwrap_or(1);
+    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, at, &mut list));
+    let blocks = blocks.collect::<Result<_, _>>()?;
+    list.enter(Part::Output);
+    let final_norm = list.layer_norm_without_bias("model.final_norm", d, epsilon);
+    let dense = list.linear("head.dense", LinearSpec::normal(d, d, residual_std(sizes)));
+    let dense_norm = list.layer_norm_without_bias("head.norm", d, epsilon);
+    list.enter(Part::Head);
+    let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let description = Description::new(
+        list,
+        LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
+        Shape::masked(sizes.context),
+        hugging_face(sizes, every),
+    );
+    let tokens = TokenEmbedding { table };
+    Ok(ModernBert { description, tokens, norm, blocks, final_norm, dense, dense_norm })
+}
 
+impl Model for ModernBert {
     fn description(&self) -> &Description {
         &self.description
     }
@@ -213,8 +216,8 @@ impl Model for ModernBert {
     }
 }
 
-fn epsilon(settings: &Settings) -> f64 {
-    settings.positive(&NORM_EPSILON)
+fn epsilon(config: &ConfigValues) -> f64 {
+    config.positive(&NORM_EPSILON)
 }
 
 /// Standard deviation of the initial weights of layers whose output is added to the residual
@@ -224,14 +227,14 @@ fn residual_std(sizes: Sizes) -> f64 {
 }
 
 impl Block {
-    fn new(sizes: Sizes, settings: &Settings, at: usize, list: &mut ParamList) -> Result<Self, ModelError> {
+    fn new(sizes: Sizes, config: &ConfigValues, at: usize, list: &mut ParamList) -> Result<Self, ModelError> {
         list.enter(Part::Block(at));
         let Sizes { d_model: d, d_ff, heads, .. } = sizes;
         let name = |part: &str| format!("model.layers.{at}.{part}");
-        let is_global = at.is_multiple_of(settings.count(&GLOBAL_EVERY).unwrap_or(1).max(1));
-        let base = settings.positive(if is_global { &GLOBAL_BASE } else { &LOCAL_BASE });
-        let half = settings.count(&WINDOW).map(|window| window / 2 + 1);
-        let epsilon = epsilon(settings);
+        let is_global = at.is_multiple_of(config.count(&GLOBAL_EVERY).unwrap_or(1).max(1));
+        let base = config.positive(if is_global { &GLOBAL_BASE } else { &LOCAL_BASE });
+        let half = config.count(&WINDOW).map(|window| window / 2 + 1);
+        let epsilon = epsilon(config);
         let norm = |list: &mut ParamList, part: &str| list.layer_norm_without_bias(&name(part), d, epsilon);
         Ok(Self {
             attention_norm: (at > 0).then(|| norm(list, "attn_norm")),

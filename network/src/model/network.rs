@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::bert::{Bert, BertConfig};
+use super::bert;
 use super::{
-    Backbone, Batch, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Settings, Shape,
+    Backbone, Batch, ConfigValues, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape,
+    Sizes,
 };
 use crate::head::{Head, Loss, TokenHead};
 use crate::nn::{
@@ -54,10 +55,10 @@ impl Network {
             return Err(ModelError::Size { what: "heads", value, allowed: "a divisor of d_model" });
         }
         let hugging_face = Backbone::hugging_face(model.family);
-        let settings = &Settings::of_plan(hugging_face, model)?;
-        let plan = PlannedNetwork { model, training, vocab_size, settings };
+        let config = &ConfigValues::of_plan(hugging_face, model)?;
+        let plan = PlannedNetwork { model, training, vocab_size, config };
         let mut network = Self::of(Backbone::from_plan(plan)?);
-        settings.write_to(&mut network.hf_config);
+        config.write_to(&mut network.hf_config);
         network.set_dropout(training.dropout);
         if let Head::Tokens { loss, .. } = &mut network.head {
             *loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
@@ -93,8 +94,8 @@ impl Network {
     /// Builds the body of the BERT that a `config.json` describes, cut to its first `layers` layers
     /// and to `context` positions. It has no head.
     pub fn bert_body(config: &Value, layers: usize, context: usize) -> Option<Self> {
-        let config = BertConfig { layers, context, ..BertConfig::from_hugging_face(config)? };
-        let network = Self::of(Backbone::Bert(Bert::new(config)));
+        let sizes = Sizes { layers, context, ..bert::sizes(config)? };
+        let network = Self::of(Backbone::Bert(bert::of_sizes(sizes, false)));
         Some(Self { layout: network.layout.body().finish(), ..network })
     }
 

@@ -5,12 +5,12 @@
 
 use serde_json::{Value, json};
 
-use super::pre_norm::PreNormBlock;
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
+use super::pre_norm::{PreNormBlock, PreNormDecoder};
+use super::{Description, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
-    MultiHeadAttention, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var,
+    Activation, DotProductAttention, FeedForward, Initial, LinearSpec, MultiHeadAttention, ParamList, Part,
+    PositionEmbedding, TokenEmbedding,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -66,49 +66,24 @@ fn hugging_face(sizes: Sizes) -> Value {
     })
 }
 
-/// An OPT.
-#[derive(Clone, Debug)]
-pub struct Opt {
-    description: Description,
-    tokens: TokenEmbedding,
-    positions: PositionEmbedding,
-    blocks: Vec<PreNormBlock>,
-    norm: LayerNorm,
-}
-
-impl Model for Opt {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
-        let mut table =
-            |name: &str, rows: usize| list.add(format!("model.decoder.{name}.weight"), &[rows, d], matrix);
-        let tokens = TokenEmbedding { table: table("embed_tokens", sizes.vocab_size) };
-        let positions = table("embed_positions", FIRST_POSITION + sizes.context);
-        let positions = PositionEmbedding { table: positions, first: FIRST_POSITION };
-        let blocks = (0..sizes.layers).map(|at| block(sizes, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm = list.layer_norm("model.decoder.final_layer_norm", d, NORM_EPSILON);
-        let description = Description::new(
-            list,
-            LmHead::of_table(tokens.table),
-            Shape::causal(sizes.context),
-            hugging_face(sizes),
-        );
-        Ok(Self { description, tokens, positions, blocks, norm })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let mut stream = self.positions.forward(pass, stream);
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
-        self.norm.forward(pass, stream)
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
+    let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
+    let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+    let mut table =
+        |name: &str, rows: usize| list.add(format!("model.decoder.{name}.weight"), &[rows, d], matrix);
+    let tokens = TokenEmbedding { table: table("embed_tokens", sizes.vocab_size) };
+    let positions = table("embed_positions", FIRST_POSITION + sizes.context);
+    let positions = PositionEmbedding { table: positions, first: FIRST_POSITION };
+    let blocks = (0..sizes.layers).map(|at| block(sizes, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("model.decoder.final_layer_norm", d, NORM_EPSILON);
+    let description = Description::new(
+        list,
+        LmHead::of_table(tokens.table),
+        Shape::causal(sizes.context),
+        hugging_face(sizes),
+    );
+    Ok(PreNormDecoder { description, tokens, positions, drops_embedding: false, blocks, norm })
 }
 
 fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {

@@ -8,7 +8,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Shape, Sizes, rope,
+    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes,
+    rope,
 };
 use crate::head::LmHead;
 use crate::nn::{
@@ -17,10 +18,13 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
-const ROTARY_BASE: Setting = Setting { name: rope::BASE, usual: "10000.0", kind: Kind::Positive };
+const NORM_EPSILON: ConfigField =
+    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
+const ROTARY_BASE: ConfigField =
+    ConfigField { name: rope::BASE, usual: "10000.0", field_type: FieldType::Positive };
 /// Share of a head's coordinates that is rotated: 1/2 in Phi-1.5.
-const ROTARY_SHARE: Setting = Setting { name: "partial_rotary_factor", usual: "0.4", kind: Kind::Positive };
+const ROTARY_SHARE: ConfigField =
+    ConfigField { name: "partial_rotary_factor", usual: "0.4", field_type: FieldType::Positive };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -38,7 +42,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "num_key_value_heads" if config[field].is_null() => Some(config["num_attention_heads"].clone()),
         _ => None,
     },
-    settings: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE],
+    config_fields: &[NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE],
     irrelevant: &["attention_dropout", "embd_pdrop", "resid_pdrop"],
     plan_fields: &[
         ("hidden_size", "model.d_model"),
@@ -90,42 +94,39 @@ struct Block {
     inner: FeedForward,
 }
 
-impl Model for Phi {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
-        let width = sizes.d_model / sizes.heads;
-        let number = |setting: &Setting| plan.settings.positive(setting);
-        let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
-        let heads =
-            DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
-        let epsilon = number(&NORM_EPSILON);
-        let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
-        let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
-        list.enter(Part::Head);
-        let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
-        let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
-        let description = Description::new(
-            list,
-            LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
-            Shape::causal(sizes.context),
-            hugging_face(sizes, tied),
-        );
-        Ok(Self { description, tokens, blocks, norm })
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Phi, ModelError> {
+    let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
+    let width = sizes.d_model / sizes.heads;
+    let number = |field: &ConfigField| plan.config.positive(field);
+    let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+    let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
+    let epsilon = number(&NORM_EPSILON);
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
+    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
+    list.enter(Part::Head);
+    let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
+    let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let description = Description::new(
+        list,
+        LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
+        Shape::causal(sizes.context),
+        hugging_face(sizes, tied),
+    );
+    Ok(Phi { description, tokens, blocks, norm })
+}
 
+impl Model for Phi {
     fn description(&self) -> &Description {
         &self.description
     }
 
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let mut stream = dropout(pass, stream);
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
+        let stream = dropout(pass, stream);
+        let stream = pass.blocks(stream, &self.blocks, Block::forward);
         self.norm.forward(pass, stream)
     }
 }

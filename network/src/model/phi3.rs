@@ -3,9 +3,10 @@
 //! # References
 //! Abdin et al. 2024, <https://arxiv.org/abs/2404.14219>; names and initial values as Hugging Face's `Phi3ForCausalLM`.
 
-use super::decoder::config::{read, rms_norm_eps, rope_theta, sliding_window, usual_head_width};
-use super::decoder::{Decoder, Projections, RmsDecoder, Style};
-use super::{HuggingFace, Kind, rope};
+use super::decoder::config::{read, rms_norm_eps, sliding_window, usual_head_width};
+use super::decoder::{Decoder, Projections, Style};
+use super::rope::rope_theta;
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama, rope};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -29,23 +30,19 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "original_max_position_embeddings",
         "resid_pdrop",
     ],
-    settings: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), sliding_window("null", Kind::CountOrNull)],
+    config_fields: &[
+        rms_norm_eps("1e-5"),
+        rope_theta("10000.0"),
+        sliding_window("null", FieldType::CountOrNull),
+    ],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("phi3", "Phi3")
 };
 
 /// Phi-3's choices.
-#[derive(Clone, Debug)]
-pub enum Phi3Style {}
+pub(super) const STYLE: Style =
+    Style { hugging_face: &HUGGING_FACE, projections: Projections::Fused, slides: |_| true, ..llama::STYLE };
 
-impl RmsDecoder for Phi3Style {
-    const STYLE: Style = Style {
-        hugging_face: &HUGGING_FACE,
-        projections: Projections::Fused,
-        slides: |_| true,
-        ..Style::PLAIN
-    };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Phi-3.
-pub type Phi3 = Decoder<Phi3Style>;

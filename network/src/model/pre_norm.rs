@@ -1,6 +1,38 @@
-//! A decoder's block with a layer norm before each part, as in OPT and GPT-Neo.
+//! A decoder with learned positions and a layer norm before each part, as in OPT and GPT-Neo.
 
-use crate::nn::{AttentionMask, FeedForward, Kernels, LayerNorm, MultiHeadAttention, Pass, Var, residual};
+use super::{Batch, Description, Model};
+use crate::nn::{
+    AttentionMask, FeedForward, Kernels, LayerNorm, MultiHeadAttention, Pass, PositionEmbedding,
+    TokenEmbedding, Var, dropout, residual,
+};
+
+/// A model of one of these families.
+#[derive(Clone, Debug)]
+pub struct PreNormDecoder {
+    pub(super) description: Description,
+    pub(super) tokens: TokenEmbedding,
+    pub(super) positions: PositionEmbedding,
+    /// Whether dropout follows the embeddings.
+    pub(super) drops_embedding: bool,
+    pub(super) blocks: Vec<PreNormBlock>,
+    pub(super) norm: LayerNorm,
+}
+
+impl Model for PreNormDecoder {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let tokens = self.tokens.forward(pass, batch.tokens.clone());
+        let mut stream = self.positions.forward(pass, tokens);
+        if self.drops_embedding {
+            stream = dropout(pass, stream);
+        }
+        let stream = pass.blocks(stream, &self.blocks, PreNormBlock::forward);
+        self.norm.forward(pass, stream)
+    }
+}
 
 /// Attention and feed-forward, one after the other.
 #[derive(Clone, Copy, Debug)]

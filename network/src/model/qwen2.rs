@@ -6,11 +6,11 @@
 use serde_json::{Value, json};
 
 use super::decoder::config::{
-    LAYER_TYPES, ROPE_SCALING, any_slides, layer_types, read, rms_norm_eps, rope_theta, sliding_window,
-    usual_head_width,
+    LAYER_TYPES, any_slides, layer_types, read, rms_norm_eps, sliding_window, usual_head_width,
 };
-use super::decoder::{Decoder, Projections, RmsDecoder, Style};
-use super::{HuggingFace, Kind};
+use super::decoder::{Decoder, Projections, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -27,11 +27,11 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     fixed: &[("use_mrope", "false")],
     // Says what `layer_types` says.
     irrelevant: &["attention_dropout", "max_window_layers"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("1000000.0"),
         ROPE_SCALING,
-        sliding_window("null", Kind::CountOrNull),
+        sliding_window("null", FieldType::CountOrNull),
         LAYER_TYPES,
     ],
     buffers: &["rotary_emb.inv_freq"],
@@ -61,13 +61,9 @@ pub(super) fn fields(slides: &[bool]) -> Value {
 }
 
 /// Qwen 2's choices.
-#[derive(Clone, Debug)]
-pub enum Qwen2Style {}
+pub(super) const STYLE: Style =
+    Style { hugging_face: &HUGGING_FACE, fields, projections: Projections::Biased, ..llama::STYLE };
 
-impl RmsDecoder for Qwen2Style {
-    const STYLE: Style =
-        Style { hugging_face: &HUGGING_FACE, fields, projections: Projections::Biased, ..Style::PLAIN };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Qwen 2.
-pub type Qwen2 = Decoder<Qwen2Style>;

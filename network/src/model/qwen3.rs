@@ -3,11 +3,10 @@
 //! # References
 //! Qwen Team 2025, <https://arxiv.org/abs/2505.09388>; names and initial values as Hugging Face's `Qwen3ForCausalLM`.
 
-use super::decoder::config::{
-    ATTENTION_BIAS, LAYER_TYPES, ROPE_SCALING, rms_norm_eps, rope_theta, sliding_window,
-};
-use super::decoder::{Decoder, RmsDecoder, Style};
-use super::{HuggingFace, Kind, qwen2};
+use super::decoder::config::{ATTENTION_BIAS, LAYER_TYPES, rms_norm_eps, sliding_window};
+use super::decoder::{Decoder, Style};
+use super::rope::{ROPE_SCALING, rope_theta};
+use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama, qwen2};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -21,12 +20,12 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ],
     read: qwen2::read_windows,
     irrelevant: &["attention_dropout", "max_window_layers"],
-    settings: &[
+    config_fields: &[
         rms_norm_eps("1e-6"),
         rope_theta("1000000.0"),
         ROPE_SCALING,
         ATTENTION_BIAS,
-        sliding_window("null", Kind::CountOrNull),
+        sliding_window("null", FieldType::CountOrNull),
         LAYER_TYPES,
     ],
     buffers: &["rotary_emb.inv_freq"],
@@ -34,13 +33,9 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Qwen 3's choices.
-#[derive(Clone, Debug)]
-pub enum Qwen3Style {}
+pub(super) const STYLE: Style =
+    Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..llama::STYLE };
 
-impl RmsDecoder for Qwen3Style {
-    const STYLE: Style =
-        Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..Style::PLAIN };
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
+    Decoder::new(plan, &STYLE)
 }
-
-/// A Qwen 3.
-pub type Qwen3 = Decoder<Qwen3Style>;

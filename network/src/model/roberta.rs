@@ -5,14 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::encoder::{Encoder, FirstPosition, INITIAL_STD, MaskedNames, Parts, Style, masked_head};
-use super::{
-    Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Predictions, Setting, Shape,
-    Sizes,
-};
-use crate::head::SequenceHead;
-use crate::lengths;
-use crate::nn::{Activation, Kernels, ParamList, Part, Pass, Var};
+use super::encoder::{EncoderModel, FirstPosition, Heads, INITIAL_STD, MaskedNames, Parts, Style};
+use super::{ConfigField, FieldType, HuggingFace, ModelError, PlannedNetwork, Sizes};
+use crate::nn::Activation;
 
 /// The id of RoBERTa's padding token. `transformers` counts its positions from there.
 pub const ROBERTA_PADDING: u32 = 1;
@@ -26,13 +21,18 @@ const STYLE: Style = Style {
     norm_epsilon: 1e-5,
 };
 
-const NORM_EPSILON: Setting = Setting { name: "layer_norm_eps", usual: "1e-5", kind: Kind::Positive };
+const NORM_EPSILON: ConfigField =
+    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
 
-const MASKED: MaskedNames =
-    MaskedNames { bias: "lm_head.bias", dense: "lm_head.dense", norm: "lm_head.layer_norm" };
-
-const CLASSIFIER: FirstPosition =
-    FirstPosition { dense: "classifier.dense", activation: Activation::Tanh, classes: "classifier.out_proj" };
+const HEADS: Heads = Heads {
+    masked: MaskedNames { bias: "lm_head.bias", dense: "lm_head.dense", norm: "lm_head.layer_norm" },
+    sentence: None,
+    classifier: FirstPosition {
+        dense: "classifier.dense",
+        activation: Activation::Tanh,
+        classes: "classifier.out_proj",
+    },
+};
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
@@ -42,7 +42,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         // XLM-R is RoBERTa with another vocabulary.
         (field == "model_type" && config[field] == "xlm-roberta").then(|| json!("roberta"))
     },
-    settings: &[NORM_EPSILON],
+    config_fields: &[NORM_EPSILON],
     first_position: STYLE.first_position as u64,
     irrelevant: &["attention_probs_dropout_prob", "hidden_dropout_prob", "output_past"],
     prefix: "roberta.",
@@ -77,39 +77,7 @@ fn hugging_face(sizes: Sizes) -> Value {
     })
 }
 
-/// A RoBERTa.
-#[derive(Clone, Debug)]
-pub struct Roberta {
-    description: Description,
-    encoder: Encoder,
-}
-
-impl Model for Roberta {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-        let norm_epsilon = plan.settings.positive(&NORM_EPSILON);
-        let encoder = Encoder::new(sizes, Style { norm_epsilon, ..STYLE }, &mut list);
-        list.enter(Part::Head);
-        let head = masked_head(&mut list, &MASKED, encoder.tokens.table, sizes, norm_epsilon);
-        let predictions = Predictions::AtPlaces(lengths::predictions(sizes.context));
-        let description = Description::new(
-            list,
-            head,
-            Shape { input: sizes.context, decoder: None, predictions },
-            hugging_face(sizes),
-        );
-        Ok(Self { description, encoder })
-    }
-
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
-        CLASSIFIER.head(list, self.description.width, classes)
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        self.encoder.forward(pass, batch)
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<EncoderModel, ModelError> {
+    let (sizes, norm_epsilon) = (Sizes::of(plan), plan.config.positive(&NORM_EPSILON));
+    Ok(EncoderModel::new(sizes, Style { norm_epsilon, ..STYLE }, HEADS, hugging_face(sizes)))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ModelError, Settings};
+use super::{ConfigField, ConfigValues, FieldType, ModelError};
 use crate::nn::{Rotary, RotaryScaling};
 
 /// The field of a scaling, in a plan and in files of `transformers` 4.
@@ -11,6 +11,15 @@ pub(super) const SCALING: &str = "rope_scaling";
 pub(super) const BASE: &str = "rope_theta";
 /// The field of the share of each head that is rotated, in files of `transformers` 5.
 const SHARE: &str = "partial_rotary_factor";
+
+/// The field of the base, with the family's usual value.
+pub(super) const fn rope_theta(usual: &'static str) -> ConfigField {
+    ConfigField { name: BASE, usual, field_type: FieldType::Positive }
+}
+
+/// The field of the scaling of the frequencies.
+pub(super) const ROPE_SCALING: ConfigField =
+    ConfigField { name: SCALING, usual: "null", field_type: FieldType::RopeScaling };
 
 /// Returns the base. Newer files put it among other parameters.
 pub fn base(config: &Value) -> Option<Value> {
@@ -90,9 +99,9 @@ fn parameters(config: &Value) -> &Value {
     if is_given { old } else { &config["rope_parameters"] }
 }
 
-/// Returns the scaling that a model's settings ask for.
-pub(super) fn of_settings(settings: &Settings) -> RotaryScaling {
-    let scaling = settings.value(&super::decoder::config::ROPE_SCALING);
+/// Returns the scaling that the configuration asks for.
+pub(super) fn of_config(config: &ConfigValues) -> RotaryScaling {
+    let scaling = config.value(&ROPE_SCALING);
     let number = |name: &str| scaling[name].as_f64().unwrap_or(1.0);
     match scaling["rope_type"].as_str() {
         Some("linear") => RotaryScaling::Linear(number("factor")),

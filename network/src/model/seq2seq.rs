@@ -1,7 +1,8 @@
 //! An encoder and a decoder with biases and layer norms, as in BART, mBART and Marian.
 
-use super::{Batch, ModelError, PlannedNetwork, Predictions, Shape};
-use super::{Setting, setting};
+use super::{
+    Batch, ConfigField, Description, FieldType, Model, ModelError, PlannedNetwork, Predictions, Shape,
+};
 use crate::lengths;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
@@ -12,8 +13,8 @@ use crate::tensor::Tensor;
 
 const NORM_EPSILON: f64 = 1e-5;
 /// Whether embeddings are multiplied by √d, with the family's usual value.
-pub(super) const fn scale_embedding(usual: &'static str) -> Setting {
-    Setting { name: "scale_embedding", usual, kind: setting::Kind::Flag }
+pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
+    ConfigField { name: "scale_embedding", usual, field_type: FieldType::Flag }
 }
 
 /// Standard deviation of the matrices and tables at the start.
@@ -58,19 +59,19 @@ impl Sizes {
     /// # Errors
     /// [`ModelError`] for an odd width with sinusoids.
     pub fn of(plan: PlannedNetwork<'_>, style: Style) -> Result<Self, ModelError> {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
+        let super::Sizes { vocab_size, context, d_model, layers, heads, d_ff } = super::Sizes::of(plan);
         if style.first_position.is_none() && !d_model.is_multiple_of(2) {
             return Err(ModelError::Size { what: "d_model", value: d_model, allowed: "an even number" });
         }
         Ok(Self {
-            vocab_size: plan.vocab_size,
+            vocab_size,
             context,
             decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
             d_model,
             layers,
             heads,
             d_ff,
-            scales_embedding: plan.settings.flag(&scale_embedding("false")),
+            scales_embedding: plan.config.flag(&scale_embedding("false")),
         })
     }
 
@@ -94,6 +95,23 @@ pub(super) struct Seq2Seq {
     width: usize,
     encoder: Stack,
     decoder: Stack,
+}
+
+/// A model of one of these families.
+#[derive(Clone, Debug)]
+pub struct Seq2SeqModel {
+    pub(super) description: Description,
+    pub(super) body: Seq2Seq,
+}
+
+impl Model for Seq2SeqModel {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        self.body.forward(pass, batch)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -127,17 +145,19 @@ struct Cross {
     norm: LayerNorm,
 }
 
+/// A side of an encoder–decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Side {
     Encoder,
     Decoder,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
+impl Side {
+    /// The name in parameters.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Encoder => "model.encoder",
-            Self::Decoder => "model.decoder",
+            Self::Encoder => "encoder",
+            Self::Decoder => "decoder",
         }
     }
 }
@@ -147,8 +167,8 @@ impl Seq2Seq {
     pub fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
         let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
         let table = TokenEmbedding { table: list.add("model.shared.weight", &[sizes.vocab_size, d], matrix) };
-        let encoder = Stack::new(sizes, style, Kind::Encoder, list);
-        let decoder = Stack::new(sizes, style, Kind::Decoder, list);
+        let encoder = Stack::new(sizes, style, Side::Encoder, list);
+        let decoder = Stack::new(sizes, style, Side::Decoder, list);
         let factor = sizes.scales_embedding.then(|| (d as f64).sqrt());
         Self { table, factor, width: d, encoder, decoder }
     }
@@ -194,11 +214,11 @@ impl Seq2Seq {
 }
 
 impl Stack {
-    fn new(sizes: Sizes, style: Style, kind: Kind, list: &mut ParamList) -> Self {
+    fn new(sizes: Sizes, style: Style, side: Side, list: &mut ParamList) -> Self {
         let d = sizes.d_model;
         let positions = match style.first_position {
             Some(first) => {
-                let name = format!("{}.embed_positions.weight", kind.name());
+                let name = format!("model.{}.embed_positions.weight", side.name());
                 let rows = first + sizes.positions();
                 let table = list.add(name, &[rows, d], Initial::Normal { std: INITIAL_STD });
                 Positions::Learned(PositionEmbedding { table, first })
@@ -207,14 +227,14 @@ impl Stack {
         };
         let norm = style
             .norms_embedding
-            .then(|| list.layer_norm(&format!("{}.layernorm_embedding", kind.name()), d, NORM_EPSILON));
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, kind, at, list)).collect();
-        if kind == Kind::Decoder {
+            .then(|| list.layer_norm(&format!("model.{}.layernorm_embedding", side.name()), d, NORM_EPSILON));
+        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, side, at, list)).collect();
+        if side == Side::Decoder {
             list.enter(Part::Output);
         }
         let last_norm = style
             .norms_first
-            .then(|| list.layer_norm(&format!("{}.layer_norm", kind.name()), d, NORM_EPSILON));
+            .then(|| list.layer_norm(&format!("model.{}.layer_norm", side.name()), d, NORM_EPSILON));
         Self { positions, norm, blocks, last_norm }
     }
 
@@ -265,15 +285,15 @@ impl Stack {
 }
 
 impl Block {
-    fn new(sizes: Sizes, style: Style, kind: Kind, at: usize, list: &mut ParamList) -> Self {
-        if kind == Kind::Decoder {
+    fn new(sizes: Sizes, style: Style, side: Side, at: usize, list: &mut ParamList) -> Self {
+        if side == Side::Decoder {
             list.enter(Part::Block(at));
         }
         let Sizes { d_model: d, d_ff, heads, .. } = sizes;
-        let name = |part: &str| format!("{}.layers.{at}.{part}", kind.name());
+        let name = |part: &str| format!("model.{}.layers.{at}.{part}", side.name());
         let attention = attention(list, &name("self_attn"), d, heads);
         let attention_norm = list.layer_norm(&name("self_attn_layer_norm"), d, NORM_EPSILON);
-        let cross = (kind == Kind::Decoder).then(|| Cross {
+        let cross = (side == Side::Decoder).then(|| Cross {
             attention: self::attention(list, &name("encoder_attn"), d, heads),
             norm: list.layer_norm(&name("encoder_attn_layer_norm"), d, NORM_EPSILON),
         });

@@ -10,7 +10,8 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape};
+use super::seq2seq::Side;
+use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
 use crate::head::LmHead;
 use crate::lengths;
 use crate::nn::{
@@ -153,19 +154,13 @@ struct Cross {
     norm: RmsNorm,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Encoder,
-    Decoder,
-}
-
 impl T5 {
     pub fn new(config: T5Config) -> Self {
         let mut list = ParamList::default();
         let (d, vocabulary) = (config.d_model, config.vocab_size);
         let table = list.add("shared.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
-        let encoder = Stack::new(&config, Kind::Encoder, &mut list);
-        let decoder = Stack::new(&config, Kind::Decoder, &mut list);
+        let encoder = Stack::new(&config, Side::Encoder, &mut list);
+        let decoder = Stack::new(&config, Side::Decoder, &mut list);
         list.enter(Part::Head);
         let scale = (d as f64).powf(-0.5);
         let head = if config.v1_1 {
@@ -205,22 +200,22 @@ impl T5 {
     }
 }
 
-impl Model for T5 {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let [context, d_model, layers, heads, d_ff] = plan.sizes();
-        Ok(Self::new(T5Config {
-            vocab_size: plan.vocab_size,
-            context,
-            decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
-            d_model,
-            layers,
-            heads,
-            d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
-            d_ff,
-            v1_1: plan.model.family == plan::Family::T5V1_1,
-        }))
-    }
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<T5, ModelError> {
+    let Sizes { vocab_size, context, d_model, layers, heads, d_ff } = Sizes::of(plan);
+    Ok(T5::new(T5Config {
+        vocab_size,
+        context,
+        decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
+        d_model,
+        layers,
+        heads,
+        d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
+        d_ff,
+        v1_1: plan.model.family == plan::Family::T5V1_1,
+    }))
+}
 
+impl Model for T5 {
     fn description(&self) -> &Description {
         &self.description
     }
@@ -239,13 +234,10 @@ impl Model for T5 {
 }
 
 impl Stack {
-    fn new(config: &T5Config, kind: Kind, list: &mut ParamList) -> Self {
-        let name = match kind {
-            Kind::Encoder => "encoder",
-            Kind::Decoder => "decoder",
-        };
-        let blocks = (0..config.layers).map(|at| Block::new(config, kind, at, list)).collect();
-        if kind == Kind::Decoder {
+    fn new(config: &T5Config, side: Side, list: &mut ParamList) -> Self {
+        let name = side.name();
+        let blocks = (0..config.layers).map(|at| Block::new(config, side, at, list)).collect();
+        if side == Side::Decoder {
             list.enter(Part::Block(0));
         }
         let table = list.add(
@@ -253,9 +245,9 @@ impl Stack {
             &[BUCKETS, config.heads],
             Initial::Normal { std: (config.d_model as f64).powf(-0.5) },
         );
-        let bidirectional = kind == Kind::Encoder;
+        let bidirectional = side == Side::Encoder;
         let bias = RelativeBias { table, buckets: BUCKETS, max_distance: MAX_DISTANCE, bidirectional };
-        if kind == Kind::Decoder {
+        if side == Side::Decoder {
             list.enter(Part::Output);
         }
         let norm = norm(list, &format!("{name}.final_layer_norm"), config.d_model);
@@ -304,22 +296,19 @@ impl Stack {
 }
 
 impl Block {
-    fn new(config: &T5Config, kind: Kind, at: usize, list: &mut ParamList) -> Self {
+    fn new(config: &T5Config, side: Side, at: usize, list: &mut ParamList) -> Self {
         let (d, d_ff) = (config.d_model, config.d_ff);
-        let name = match kind {
-            Kind::Encoder => format!("encoder.block.{at}.layer"),
-            Kind::Decoder => {
-                list.enter(Part::Block(at));
-                format!("decoder.block.{at}.layer")
-            }
-        };
+        if side == Side::Decoder {
+            list.enter(Part::Block(at));
+        }
+        let name = format!("{}.block.{at}.layer", side.name());
         let attention = attention(list, &format!("{name}.0.SelfAttention"), config);
         let attention_norm = norm(list, &format!("{name}.0.layer_norm"), d);
-        let cross = (kind == Kind::Decoder).then(|| Cross {
+        let cross = (side == Side::Decoder).then(|| Cross {
             attention: self::attention(list, &format!("{name}.1.EncDecAttention"), config),
             norm: norm(list, &format!("{name}.1.layer_norm"), d),
         });
-        let last = if kind == Kind::Decoder { 2 } else { 1 };
+        let last = if side == Side::Decoder { 2 } else { 1 };
         let mut inner = |part: &str, d_in: usize, d_out: usize| {
             linear(list, &format!("{name}.{last}.DenseReluDense.{part}"), d_in, d_out, 1.0 / d_in as f64)
         };

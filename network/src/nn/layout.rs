@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Initial, LayerNorm, Linear, ParamId, ParamSpec, RmsNorm, Stored};
+use super::{Initial, ParamId, ParamSpec, Stored};
 
 /// The parameters of a model in their order.
 #[derive(Clone, Debug)]
@@ -90,77 +90,16 @@ impl ParamList {
         self.push(name.into(), shape, initial, None)
     }
 
-    /// Adds a linear layer, whose bias starts at 0.
-    pub fn linear(&mut self, name: &str, map: LinearSpec) -> Linear {
-        let LinearSpec { d_in, d_out, initial, bias, stored } = map;
-        let shape = match stored {
-            Stored::InOut => [d_in, d_out],
-            Stored::OutIn => [d_out, d_in],
-        };
-        let weight = self.push(format!("{name}.weight"), &shape, initial, Some(stored));
-        let bias = bias.then(|| self.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
-        Linear { weight, bias, stored }
-    }
-
-    /// Adds a layer norm of width `d`.
-    pub fn layer_norm(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
-        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
-        let bias = self.add(format!("{name}.bias"), &[d], Initial::Constant(0.0));
-        LayerNorm { gain, bias: Some(bias), epsilon }
-    }
-
-    /// Adds a layer norm of width `d` with a gain and no bias.
-    pub fn layer_norm_without_bias(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
-        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
-        LayerNorm { gain, bias: None, epsilon }
-    }
-
-    /// Adds an RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.
-    pub fn rms_norm(&mut self, name: &str, d: usize, epsilon: f64, unit_offset: bool) -> RmsNorm {
-        let start = if unit_offset { 0.0 } else { 1.0 };
-        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(start));
-        RmsNorm { gain, epsilon, unit_offset }
-    }
-
-    fn push(&mut self, name: String, shape: &[usize], initial: Initial, matrix: Option<Stored>) -> ParamId {
+    /// Adds a parameter. `matrix` is given for the matrix of a linear layer.
+    pub(super) fn push(
+        &mut self,
+        name: String,
+        shape: &[usize],
+        initial: Initial,
+        matrix: Option<Stored>,
+    ) -> ParamId {
         self.specs.push(ParamSpec { name, shape: shape.to_vec(), initial });
         self.sites.push(Site { part: self.part, matrix });
         ParamId(self.specs.len() - 1)
-    }
-}
-
-/// A linear layer to be added to a [`ParamList`].
-#[derive(Clone, Copy, Debug)]
-pub struct LinearSpec {
-    /// Width of the input.
-    pub d_in: usize,
-    /// Width of the output.
-    pub d_out: usize,
-    /// Initial values of the weight.
-    pub initial: Initial,
-    /// Whether the layer has a bias.
-    pub bias: bool,
-    /// The order of the weight's axes.
-    pub stored: Stored,
-}
-
-impl LinearSpec {
-    /// Describes a map without bias that is stored as in PyTorch's Linear and starts at normal
-    /// values.
-    #[must_use]
-    pub fn normal(d_in: usize, d_out: usize, std: f64) -> Self {
-        Self { d_in, d_out, initial: Initial::Normal { std }, bias: false, stored: Stored::OutIn }
-    }
-
-    /// Adds a bias.
-    #[must_use]
-    pub fn biased(self) -> Self {
-        Self { bias: true, ..self }
-    }
-
-    /// Stores the weight as in Hugging Face's Conv1D.
-    #[must_use]
-    pub fn conv1d(self) -> Self {
-        Self { stored: Stored::InOut, ..self }
     }
 }

@@ -7,7 +7,7 @@
 //! # References
 //! Hu et al. 2021, "LoRA", <https://arxiv.org/abs/2106.09685>; names as Hugging Face's PEFT.
 
-use super::{GradRecord, Initial, Kernels, ParamId, ParamSpec, Stored, Weights};
+use super::{GradRecord, Initial, ParamId, ParamSpec, Stored};
 use crate::tensor::{Backend, Tensor};
 
 /// The adapter of a linear layer: places of its matrices among the trained parameters.
@@ -24,11 +24,9 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// Adds the two matrices of an adapter for the layer `module` to the list of trained
-    /// parameters.
+    /// Adds the two matrices of an adapter of `matrix` to the list of trained parameters.
     pub(super) fn add_to(
         list: &mut Vec<ParamSpec>,
-        module: &str,
         matrix: &ParamSpec,
         stored: Stored,
         lora: &plan::Lora,
@@ -39,7 +37,7 @@ impl Adapter {
             Stored::OutIn => [matrix.shape[1], matrix.shape[0]],
         };
         let mut add = |name: &str, shape: [usize; 2], initial| {
-            let name = format!("{module}.{name}.weight");
+            let name = format!("{}.{name}.weight", matrix.module());
             list.push(ParamSpec { name, shape: shape.to_vec(), initial });
             ParamId(list.len() - 1)
         };
@@ -54,15 +52,16 @@ impl Adapter {
     /// The records of A and B.
     ///
     /// # Shapes
-    /// - input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
-    pub(super) fn records<B: Kernels>(
+    /// - a: `[rank, d_in]`, b: `[d_out, rank]`, input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
+    pub(super) fn records<B: Backend>(
         self,
-        weights: &Weights<B>,
+        a: Tensor<B, 2>,
+        b: Tensor<B, 2>,
         input: Tensor<B, 3>,
         grad: Tensor<B, 3>,
     ) -> [GradRecord<B>; 2] {
-        let down = times(&input, weights.trained_matrix(self.a).transpose(), self.scale);
-        let up = times(&grad, weights.trained_matrix(self.b), self.scale);
+        let down = times(&input, a.transpose(), self.scale);
+        let up = times(&grad, b, self.scale);
         [
             GradRecord::Product { param: self.a, input: up, grad: input },
             GradRecord::Product { param: self.b, input: grad, grad: down },

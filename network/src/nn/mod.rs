@@ -2,12 +2,26 @@
 //!
 //! An operator holds the addresses of its parameters, not their values. It owns its forward pass, its backward pass and the
 //! [`GradRecord`] of each parameter. A model is a forward pass over a `Pass`; see [`crate::model`].
+//!
+//! The files in reading order; each uses only files above it:
+//!
+//! | files | content |
+//! |---|---|
+//! | `kernels` | the functions that a device computes in its own way |
+//! | `param`, `layout` | a parameter, and the list of a model's parameters |
+//! | `record`, `table_grads` | the records that a backward pass leaves for each parameter |
+//! | `lora`, `selection`, `weights` | the parameters that are trained, and the values of all |
+//! | `cache`, `dropout` | what a pass for generation keeps, and what a pass for training drops |
+//! | `tape` | a pass: the values of a batch, and how gradients flow back |
+//! | `op` | one file for each operator: its parameters, its forward and its backward pass |
 
 mod cache;
+mod dropout;
 mod kernels;
 mod layout;
 mod lora;
 mod op;
+mod param;
 mod record;
 mod selection;
 mod table_grads;
@@ -17,11 +31,12 @@ mod weights;
 pub use cache::Cache;
 pub use kernels::piece_length;
 pub use kernels::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask};
-pub use layout::{Layout, LinearSpec, ParamList, Part};
+pub use layout::{Layout, ParamList, Part};
 pub use lora::Adapter;
 pub use op::*;
+pub use param::{Initial, ParamId, ParamSpec, Stored};
 pub use record::GradRecord;
 pub use record::materialize_if_cheaper;
 pub use selection::{Selection, SelectionError};
 pub use tape::{Pass, Var};
-pub use weights::{Initial, ParamId, ParamSpec, Weights};
+pub use weights::Weights;

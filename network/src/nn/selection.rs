@@ -70,7 +70,7 @@ impl Selection {
 
     fn lora(lora: &plan::Lora, layout: &Layout) -> Result<Self, SelectionError> {
         let modules =
-            || layout.sites().filter(|(_, site)| site.matrix.is_some()).map(|(spec, _)| module(spec));
+            || layout.sites().filter(|(_, site)| site.matrix.is_some()).map(|(spec, _)| spec.module());
         for target in &lora.targets {
             if !modules().any(|module| is_named(module, target)) {
                 let mut known: Vec<&str> = modules().filter_map(|module| module.rsplit('.').next()).collect();
@@ -86,8 +86,8 @@ impl Selection {
                 list.push(spec.clone());
                 Role::Whole(ParamId(list.len() - 1))
             }
-            Some(stored) if lora.targets.iter().any(|target| is_named(module(spec), target)) => {
-                Role::Adapted(Adapter::add_to(&mut list, module(spec), spec, stored, lora))
+            Some(stored) if lora.targets.iter().any(|target| is_named(spec.module(), target)) => {
+                Role::Adapted(Adapter::add_to(&mut list, spec, stored, lora))
             }
             _ => Role::Frozen,
         };
@@ -109,11 +109,6 @@ impl Selection {
     pub(super) fn roles(&self) -> &[Role] {
         &self.roles
     }
-}
-
-/// The name of the layer whose matrix this is.
-pub(super) fn module(spec: &ParamSpec) -> &str {
-    spec.name.strip_suffix(".weight").unwrap_or(&spec.name)
 }
 
 fn is_named(module: &str, target: &str) -> bool {

@@ -8,9 +8,11 @@
 //! An operator notes nothing, and saves nothing, if neither its parameters nor anything before it is trained.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::dropout::Dropout;
 use super::table_grads::{HeadGrad, TableGrads};
-use super::{Cache, Dropout, GradRecord, Kernels, ParamId, Weights};
+use super::{Cache, GradRecord, Kernels, ParamId, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// A value of a pass.
@@ -99,6 +101,12 @@ impl<'a, B: Kernels> Pass<'a, B> {
     /// bits.
     pub fn training(weights: &'a Weights<B>, recompute: bool) -> Self {
         Self::new(weights, Mode::Train { recompute })
+    }
+
+    /// Adds dropout to a training pass if the rate is above 0. `seeds` has one seed for each row.
+    #[must_use]
+    pub fn with_dropout(self, rate: f64, seeds: &Arc<[u64]>) -> Self {
+        Self { dropout: Dropout::new(rate, seeds), ..self }
     }
 
     /// Creates a forward pass without a backward pass.
@@ -215,6 +223,18 @@ impl<'a, B: Kernels> Pass<'a, B> {
             }
             _ => block(self, inputs),
         }
+    }
+
+    /// Applies blocks one after the other; see [`Self::block`].
+    pub fn blocks<T: Copy + 'a>(
+        &mut self,
+        stream: Var<B>,
+        blocks: &[T],
+        forward: fn(T, &mut Self, Var<B>) -> Var<B>,
+    ) -> Var<B> {
+        let apply =
+            |stream, &block: &T| self.block([stream], move |pass, [input]| forward(block, pass, input));
+        blocks.iter().fold(stream, apply)
     }
 
     fn recomputed<const N: usize>(

@@ -5,50 +5,9 @@ use std::sync::Arc;
 use mechanisms::Stream;
 use plan::Precision;
 
-use super::selection::{Role, module};
-use super::{Adapter, Kernels, Selection, Stored};
+use super::selection::Role;
+use super::{Adapter, Initial, Kernels, ParamId, ParamSpec, Selection, Stored};
 use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
-
-/// A parameter's place in the model's list; also the index of its noise stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ParamId(pub usize);
-
-/// The initial values of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Initial {
-    /// The same value for every element.
-    Constant(f32),
-    /// Independent normal values of mean 0.
-    Normal {
-        /// Standard deviation.
-        std: f64,
-    },
-}
-
-/// A parameter's name in the checkpoint, its shape and its initial values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParamSpec {
-    /// Name in Hugging Face's checkpoints.
-    pub name: String,
-    /// Row-major shape.
-    pub shape: Vec<usize>,
-    /// Initial values.
-    pub initial: Initial,
-}
-
-impl ParamSpec {
-    /// Number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// Whether it has no elements.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// Values of all parameters of a model, flat, in the order of their [`ParamId`].
 ///
@@ -206,7 +165,7 @@ impl<B: Kernels> Weights<B> {
     /// Returns the names of the modules that have adapters, and the storage of their matrices.
     pub fn adapted(&self) -> Vec<(&str, Stored)> {
         let stored = (0..self.specs.len()).map(|at| Some(self.adapter(ParamId(at))?.stored));
-        self.specs.iter().zip(stored).filter_map(|(spec, stored)| Some((module(spec), stored?))).collect()
+        self.specs.iter().zip(stored).filter_map(|(spec, stored)| Some((spec.module(), stored?))).collect()
     }
 
     /// The adapter through which this parameter of the model is trained.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{HuggingFace, Setting};
+use crate::model::{ConfigField, HuggingFace};
 
 /// Fields of any family that do not affect the model's computation without dropout.
 const IRRELEVANT: [&str; 65] = [
@@ -94,9 +94,9 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
     let relevant = |name: &str| !IRRELEVANT.contains(&name) && !family.irrelevant.contains(&name);
     for (name, our) in fields.iter().filter(|(name, _)| relevant(name)) {
         let their = field(family, theirs, name);
-        let setting = family.settings.iter().find(|setting| setting.name == name);
-        if let Some(setting) = setting.filter(|setting| !setting.kind.accepts(&their)) {
-            return Err(not_taken(setting, &their));
+        let own = family.config_fields.iter().find(|field| field.name == name);
+        if let Some(own) = own.filter(|own| !own.field_type.accepts(&their)) {
+            return Err(not_taken(own, &their));
         }
         let fits = match Some(name.as_str()) == family.positions {
             // Positions beyond the plan's context are not used.
@@ -185,13 +185,13 @@ pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// Returns the refusal of a value that a setting of the family does not accept.
-pub(super) fn not_taken(setting: &Setting, value: &Value) -> String {
-    format!("config.json has {} = {value}; allowed: {}", setting.name, setting.kind.allowed())
+/// Returns the refusal of a value that a field of the family does not accept.
+pub(super) fn not_taken(field: &ConfigField, value: &Value) -> String {
+    format!("config.json has {} = {value}; allowed: {}", field.name, field.field_type.allowed())
 }
 
 fn differs(family: &HuggingFace, name: &str, ours: &Value, theirs: &Value) -> String {
-    if family.settings.iter().any(|setting| setting.name == name) {
+    if family.config_fields.iter().any(|field| field.name == name) {
         return format!(
             "config.json has {name} = {theirs}, the plan {ours}; write {name:?}: {theirs} in the plan's model.config, or give \
              another checkpoint"

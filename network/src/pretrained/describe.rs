@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::config::{check, field, not_taken, same};
 use super::{CONFIG_FILE_NAME, refused};
-use crate::model::{Backbone, HuggingFace, Kind, Network};
+use crate::model::{Backbone, FieldType, HuggingFace, Network};
 
 /// Largest number of tokens of a plan's window.
 const LONGEST_CONTEXT: u64 = 131_072;
@@ -62,18 +62,18 @@ fn fitted(family: Family, config: &Value, lists_layers: bool) -> Result<plan::Mo
     let theirs = Backbone::hugging_face(family);
     let mut fields = sizes(theirs, config)?;
     fields.insert("family".to_owned(), json!(family.name()));
-    let mut settings = Map::new();
-    for setting in theirs.settings {
-        let value = field(theirs, config, setting.name);
-        if !setting.kind.accepts(&value) {
-            return Err(not_taken(setting, &value));
+    let mut given = Map::new();
+    for own in theirs.config_fields {
+        let value = field(theirs, config, own.name);
+        if !own.field_type.accepts(&value) {
+            return Err(not_taken(own, &value));
         }
-        let is_left_out = setting.kind == Kind::LayerTypes && !lists_layers;
-        if !is_left_out && !same(&setting.usual(), &value) {
-            settings.insert(setting.name.to_owned(), value);
+        let is_left_out = own.field_type == FieldType::LayerTypes && !lists_layers;
+        if !is_left_out && !same(&own.usual(), &value) {
+            given.insert(own.name.to_owned(), value);
         }
     }
-    fields.insert("config".to_owned(), Value::Object(settings));
+    fields.insert("config".to_owned(), Value::Object(given));
     let model = plan::Model::parse(&Value::Object(fields))
         .map_err(|error| format!("{CONFIG_FILE_NAME} as the plan's model: {error}"))?;
     let vocab_size = config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok());
@@ -216,9 +216,9 @@ mod tests {
         assert!(message.contains("there is no config.json"), "{message}");
     }
 
-    /// The refusal of a plan that lacks a setting of the checkpoint says what to write.
+    /// The refusal of a plan that lacks a field of the checkpoint says what to write.
     #[test]
-    fn a_setting_that_the_plan_lacks_is_named_with_what_to_write() {
+    fn a_field_that_the_plan_lacks_is_named_with_what_to_write() {
         for case in vectors::rms_decoders() {
             // A window and the layers that have it are only given together.
             let together =

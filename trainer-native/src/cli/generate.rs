@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::DeviceName;
 use training::RunError;
 use training::infer::{
-    Beams, EarlyStopping, Generated, Options, PromptFile, Sampling, Strategy, Written, generate,
+    Beams, EarlyStopping, Generated, GenerationOptions, PromptFile, Sampling, Strategy, Written, generate,
 };
 
 /// The temperature where neither a temperature nor beams are given.
@@ -125,7 +125,7 @@ impl DecodingArgs {
     }
 
     /// Checks the options.
-    pub fn options(&self, batch: usize, seed: Option<u64>) -> Result<Options, RunError> {
+    pub fn options(&self, batch: usize, seed: Option<u64>) -> Result<GenerationOptions, RunError> {
         if self.min_tokens > self.tokens {
             let given =
                 format!("{} is more than --tokens, {}; allowed: at most that", self.min_tokens, self.tokens);
@@ -139,7 +139,7 @@ impl DecodingArgs {
             None => Strategy::Sample(self.sampling()?),
         };
         let Self { tokens, min_tokens, no_repeat_ngram, .. } = *self;
-        Ok(Options { tokens, min_tokens, no_repeat_ngram, strategy, batch, seed, first: 0 })
+        Ok(GenerationOptions { tokens, min_tokens, no_repeat_ngram, strategy, batch, seed, first: 0 })
     }
 
     fn sampling(&self) -> Result<Sampling, RunError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DeviceName, print_result};
-use evaluation::memorization::{Question, Settings, memorization};
+use evaluation::memorization::{MemorizationOptions, Question, memorization};
 use training::RunError;
 
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ impl MemorizationArgs {
                 return Err(RunError::Refused(format!("{option}: 0 is out of range; allowed: at least 1")));
             }
         }
-        let settings = Settings {
+        let options = MemorizationOptions {
             train: &self.train,
             valid: &self.valid,
             question,
@@ -69,7 +69,7 @@ impl MemorizationArgs {
             beams: self.beams,
             references: &self.reference,
         };
-        let figures = memorization(&self.run, self.device.into(), &settings)?;
+        let figures = memorization(&self.run, self.device.into(), &options)?;
         print_result(&figures, &figures.to_string(), self.json)
     }
 }

@@ -33,7 +33,7 @@ use synthesize::SynthesizeArgs;
 use train::RunArgs;
 
 use crate::runs;
-use evaluation::audit::{self, Settings};
+use evaluation::audit::{self, AuditOptions};
 use evaluation::{export, report};
 use network::pretrained;
 use network::tensor_file::NumberFormat;
@@ -340,8 +340,8 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
         Some(Command::Scaling(arguments)) => arguments.run(),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {
             let json = run.json;
-            let settings = Settings { canaries, new_tokens, guesses, confidence };
-            let findings = audit::audit(&run.request()?, &settings)?;
+            let options = AuditOptions { canaries, new_tokens, guesses, confidence };
+            let findings = audit::audit(&run.request()?, &options)?;
             print_result(&findings, &findings.to_string(), json)
         }
         Some(Command::Sweep { sweep, out, resume, device, test_key, json }) => {

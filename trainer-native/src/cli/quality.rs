@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::print_result;
-use evaluation::quality::{Settings, quality};
+use evaluation::quality::{QualityOptions, quality};
 use training::RunError;
 
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub(super) struct QualityArgs {
 impl QualityArgs {
     /// Compares, and prints the result.
     pub fn run(self) -> Result<(), RunError> {
-        let found = quality(&Settings {
+        let found = quality(&QualityOptions {
             synthetic: &self.synthetic,
             reference: &self.reference,
             text_field: &self.text_field,

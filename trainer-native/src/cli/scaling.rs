@@ -85,8 +85,8 @@ impl ScalingArgs {
                 )));
             }
         }
-        if let Some(ranks) = self.ranks.iter().find(|ranks| !(1..=MOST_RANKS).contains(*ranks)) {
-            return Err(RunError::Refused(format!("--ranks: {ranks}; allowed: 1 to {MOST_RANKS}")));
+        if let Some(ranks) = self.ranks.iter().find(|ranks| !(1..=MAX_RANKS).contains(*ranks)) {
+            return Err(RunError::Refused(format!("--ranks: {ranks}; allowed: 1 to {MAX_RANKS}")));
         }
         Ok(Scaling {
             steps: u64::try_from(cost.steps).unwrap_or(u64::MAX),
@@ -101,7 +101,7 @@ impl ScalingArgs {
 }
 
 /// A number of ranks that exceeds any machine's.
-const MOST_RANKS: u64 = 1 << 20;
+const MAX_RANKS: u64 = 1 << 20;
 
 /// The printed figures.
 #[derive(Debug, Serialize)]

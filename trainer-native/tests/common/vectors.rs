@@ -38,6 +38,18 @@ pub fn planned(name: &str) -> (Value, String, usize) {
     (planned["model"].take(), objective, vocab_size)
 }
 
+/// Checks that a network has the tensors of a model that `transformers` wrote, except for `absent`.
+pub fn check_tensors(name: &str, network: &network::model::Network, absent: &[&str]) {
+    let mut ours: Vec<_> =
+        network.specs().iter().map(|spec| (spec.name.clone(), spec.shape.clone())).collect();
+    let theirs = tensors(&vectors(name).join("model.safetensors")).into_iter();
+    let theirs = theirs.filter(|tensor| !absent.contains(&tensor.name.as_str()));
+    let mut theirs: Vec<_> = theirs.map(|tensor| (tensor.name, tensor.shape)).collect();
+    ours.sort();
+    theirs.sort();
+    assert_eq!(ours, theirs, "{name}");
+}
+
 /// Returns the output of check_written.py for a folder and these examples. It shows that
 /// `transformers` finds each of its weights, and no other.
 pub fn read_by_transformers(python: &OsStr, folder: &Path, examples: &Value) -> Value {

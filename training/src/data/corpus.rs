@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{self, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
-use dp_tokenizer::unit::{Piece, PrivacyUnit};
+use dp_tokenizer::unit::PrivacyUnit;
 
 use super::kept::Kept;
-use super::texts::{each_text, refused};
-use super::{LabelledFields, LabelledRecord, LabelledRecords, Texts, overlap};
+use super::unit_text::{each_text, refused};
+use super::{LabelledFields, LabelledRecords, PublicText, Texts, UnitText, Units, overlap};
 use crate::disclosure::Private;
 use crate::progress::{note, reading};
 use crate::ranks::Ranks;
@@ -21,28 +21,6 @@ pub(crate) const EVALUATION: &str = "evaluation.source";
 
 /// Message of the progress bar while the training text is read.
 const READING: &str = "reading the training text";
-
-/// A stretch of a unit's text, with its place in the record that it came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitText {
-    /// The unit and its text.
-    pub piece: Piece,
-    /// Whether the record begins here.
-    pub begins_record: bool,
-    /// Whether the record ends here.
-    pub ends_record: bool,
-}
-
-/// The training text, cut into privacy units.
-#[derive(Debug)]
-pub struct Units {
-    /// The texts; empty if the plan names a token file.
-    pub texts: Texts,
-    /// The token file, if the plan names one.
-    pub tokens: Option<Private<TokenDataset>>,
-    /// Records with labels or targets, if the objective reads them.
-    pub labelled: Option<LabelledRecords>,
-}
 
 /// Reads the plan's training text. With `in_files`, text stays in its files if each of their
 /// records can be read alone.
@@ -139,15 +117,6 @@ fn open_tokens(
         &encoded_with[..12],
         &named[..12]
     )))
-}
-
-/// Public text to evaluate a model on.
-#[derive(Debug)]
-pub(crate) enum PublicText {
-    /// Text to predict.
-    Texts(Vec<UnitText>),
-    /// Records with labels or targets.
-    Labelled(Vec<LabelledRecord>),
 }
 
 /// Reads the plan's evaluation text, which the plan declares public. Records stay whole, whatever the privacy unit. The caller compares

@@ -4,43 +4,10 @@ use mechanisms::{PrivacyRng, Purpose};
 use tokenizer::Tokenizer;
 
 use super::token_file::TokenFile;
-use super::{Texts, UnitText, Units};
+use super::{Texts, UnitText, Units, WindowSpec};
 use crate::RunError;
 use crate::disclosure::Private;
 use crate::ranks::Share;
-
-/// The way in which a unit's tokens are cut into windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowSpec {
-    /// The end-of-text token.
-    pub eos: u32,
-    /// Tokens of a window that no other window has.
-    pub length: usize,
-    /// Whether a window begins with the last token of the one before it, from which its first own token is predicted.
-    pub overlaps: bool,
-    /// Whether each piece of a divided record has its own end-of-text tokens, as if it were a record. Required where pieces
-    /// are the privacy units: a mark that depends on whether another piece follows would change when that one is removed.
-    pub marks_pieces: bool,
-}
-
-impl WindowSpec {
-    /// Whether the end-of-text token precedes a stretch of text. The second record of a user
-    /// follows the token of the first record.
-    pub(super) fn starts_with_eos(self, begins_record: bool, begins_unit: bool) -> bool {
-        (begins_record || self.marks_pieces) && begins_unit && self.overlaps
-    }
-
-    /// Returns the beginning of the window in which a unit's token at `place` is a target. If
-    /// windows overlap, the first token of a unit is not a target.
-    pub fn window_begin(self, place: usize) -> usize {
-        place.saturating_sub(usize::from(self.overlaps)) / self.length * self.length
-    }
-
-    /// Whether the end-of-text token follows a stretch of text.
-    pub(super) fn ends_with_eos(self, ends_record: bool) -> bool {
-        ends_record || self.marks_pieces
-    }
-}
 
 /// A window of a sampled unit.
 #[derive(Clone, Debug, PartialEq, Eq)]

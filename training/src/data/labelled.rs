@@ -1,4 +1,4 @@
-//! Records with an answer to be predicted: labels, tags or another text.
+//! Reads records with an answer to be predicted: labels, tags or another text.
 
 use std::collections::HashMap;
 
@@ -10,47 +10,12 @@ use plan::Objective;
 
 use super::digest::checksum;
 use super::kept::Kept;
-use super::texts::{CHANGED, by_unit, each_wanted, refused};
+use super::unit_text::{CHANGED, by_unit, each_wanted, refused};
+use super::{Answer, LabelledRecord};
 use crate::RunError;
 use crate::disclosure::Private;
 use crate::ranks::Share;
 use network::Example;
-
-/// A record of a plan whose objective reads more than its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LabelledRecord {
-    /// Index of the unit that it belongs to.
-    pub unit: u64,
-    /// The text; if words have tags, the words joined by blanks.
-    pub text: String,
-    /// The words, if each has a tag.
-    pub words: Vec<String>,
-    /// The second text of a pair.
-    pub second: Option<String>,
-    /// The answer to be predicted. Empty in a record to be labelled.
-    pub(crate) answer: Answer,
-}
-
-impl LabelledRecord {
-    /// Returns the number of bytes that the record holds on the heap.
-    fn bytes(&self) -> usize {
-        let answer = match &self.answer {
-            Answer::Labels(labels) => size_of_val(labels.as_slice()),
-            Answer::Text(text) => text.len(),
-        };
-        let words: usize = self.words.iter().map(|word| word.len() + size_of::<String>()).sum();
-        self.text.len() + words + self.second.as_ref().map_or(0, String::len) + answer
-    }
-}
-
-/// The answer that a model predicts for a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// Indices of labels: the text's single label, all of its labels, or one label for each word.
-    Labels(Vec<u32>),
-    /// The text to be written.
-    Text(String),
-}
 
 /// The fields of a record that are read, and how.
 #[derive(Clone, Debug)]

@@ -5,8 +5,17 @@
 //! | `UnitText` | a stretch of one privacy unit's text |
 //! | `Dataset` | the tokens of all units, cut into windows as `WindowSpec` says |
 //! | `UnitWindow` | one window of a sampled unit |
-//! | [`Example`] | what the objective makes of one window, or of one record |
+//! | [`network::Example`] | what the objective makes of one window, or of one record |
 //! | `LabelledRecord` | a record with a label or a target, which becomes one example as a whole |
+//!
+//! | files in reading order | content |
+//! |---|---|
+//! | `unit_text`, `labelled_record`, `digest` | what is read from a record, and its digest |
+//! | `text_index`, `texts`, `labelled` | text and records, in memory or in their files |
+//! | `units` | the training text, and public text beside it |
+//! | `overlap`, `corpus` | reads what a plan names, and refuses public text that is also private |
+//! | `window_spec`, `token_file`, `dataset` | tokens and windows |
+//! | `sampler`, `canaries` | the units of a step; planted text for audits |
 //!
 //! A unit's text is its tokens in order, with the end-of-text token after each record. Where the unit is a piece of N words,
 //! the token follows each piece: what a piece becomes depends on no other piece. A window belongs to one unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
@@ -25,34 +34,39 @@ mod dataset;
 mod digest;
 mod kept;
 mod labelled;
+mod labelled_record;
 mod overlap;
 mod sampler;
 mod text_index;
 mod texts;
-pub mod token_file;
+mod token_file;
+mod unit_text;
+mod units;
+mod window_spec;
 
 pub use canaries::Canaries;
 pub(crate) use canaries::CanaryTokens;
 pub use canaries::Secret;
 pub use canaries::{Occurrences, Pattern, Planting, Secrets};
-pub use corpus::UnitText;
-pub use corpus::Units;
 pub use corpus::check_other_text;
 pub use corpus::read_records;
 pub use corpus::read_units;
 pub(crate) use corpus::{
-    EVALUATION, PublicText, evaluation_source, public_file, read_evaluation, read_public_file,
-    training_source,
+    EVALUATION, evaluation_source, public_file, read_evaluation, read_public_file, training_source,
 };
 pub use dataset::Dataset;
 pub(crate) use dataset::UnitWindow;
-pub use dataset::WindowSpec;
-pub(crate) use labelled::{Answer, LabelledFields, LabelledRecord, LabelledRecords, LabelledSet};
+pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
+pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::check_apart;
 pub(crate) use overlap::{check_earlier, check_records, public_sketch};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;
+pub use unit_text::UnitText;
+pub(crate) use units::PublicText;
+pub use units::Units;
+pub use window_spec::WindowSpec;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use dp_tokenizer::identity::{
 use dp_tokenizer::tokens::TokenDataset;
 use tokenizer::Tokenizer;
 
-use super::texts::refused;
+use super::unit_text::refused;
 use super::{Answer, LabelledRecord, PublicText, Units};
 use crate::RunError;
 use crate::ranks::Ranks;

@@ -347,7 +347,7 @@ fn texts_of(source: &Source, unit: PrivacyUnit) -> Vec<UnitText> {
         texts.push(text);
         Ok(())
     };
-    super::texts::each_text(corpus::open(source).unwrap(), unit, "", &mut take).unwrap();
+    super::unit_text::each_text(corpus::open(source).unwrap(), unit, "", &mut take).unwrap();
     texts
 }
 

@@ -4,11 +4,8 @@ use dp_tokenizer::corpus::{LineFiles, Position};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 use tokenizer::Tokenizer;
 
-use super::texts::{CHANGED, by_unit, refused};
-use super::token_file::Stretch;
-use super::{Texts, Units};
+use super::unit_text::{CHANGED, Stretch, by_unit, refused};
 use crate::RunError;
-use crate::disclosure::Private;
 use crate::ranks::Ranks;
 
 /// The place of every stretch of text, by unit, and its number of tokens.
@@ -38,31 +35,28 @@ const RECORDS_AT_ONCE: usize = 64;
 
 const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
-impl Units {
-    /// Finds the places of text that was left in its files. All ranks call this together: each encodes its share of the records
-    /// once, and all get the numbers of tokens.
+impl TextIndex {
+    /// Finds the places of all text. All ranks call this together: each encodes its share of the records once, and all get the
+    /// numbers of tokens.
     ///
     /// # Errors
     /// [`RunError::Refused`] on all ranks if a file can no longer be read on one.
-    pub(crate) fn index(self, tokenizer: &Tokenizer, ranks: &Ranks) -> Result<Self, RunError> {
-        let texts = match self.texts {
-            Texts::InFiles(files, unit) => {
-                let (mut index, users) = ranks.agree(TextIndex::scan(*files, unit, tokenizer, ranks))?;
-                index.add_lengths(ranks);
-                if unit == PrivacyUnit::User {
-                    let (order, starts) = by_unit(users);
-                    index.places = order.into_iter().map(|place| index.places[place]).collect();
-                    index.starts = starts;
-                }
-                Texts::Indexed(Box::new(Private::new(index)))
-            }
-            other => other,
-        };
-        Ok(Self { texts, ..self })
+    pub(super) fn new(
+        files: LineFiles,
+        unit: PrivacyUnit,
+        tokenizer: &Tokenizer,
+        ranks: &Ranks,
+    ) -> Result<Self, RunError> {
+        let (mut index, users) = ranks.agree(Self::scan(files, unit, tokenizer, ranks))?;
+        index.add_lengths(ranks);
+        if unit == PrivacyUnit::User {
+            let (order, starts) = by_unit(users);
+            index.places = order.into_iter().map(|place| index.places[place]).collect();
+            index.starts = starts;
+        }
+        Ok(index)
     }
-}
 
-impl TextIndex {
     /// Returns the places of all text in the corpus's order, and the user of each if users are the
     /// units. Numbers of tokens are those of this rank's records; the others are 0.
     fn scan(

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use dp_tokenizer::tokens::TokenDataset;
 
+use super::unit_text::Stretch;
 use super::{TextIndex, WindowSpec};
 use crate::RunError;
 
@@ -18,15 +19,6 @@ enum Source {
     Tokens(Box<TokenDataset>),
     /// Text that is encoded when it is read.
     Text(Box<TextIndex>),
-}
-
-/// A part of a unit's text.
-pub(super) struct Stretch {
-    /// Index of the stretch in the token file, or among the texts.
-    pub number: u64,
-    pub tokens: usize,
-    pub begins_record: bool,
-    pub ends_record: bool,
 }
 
 impl TokenFile {

@@ -6,22 +6,8 @@ use mechanisms::{Bounded, L2Sensitivity, MechanismError};
 use plan::{Automatic, Clipping};
 
 use super::norms::{PerExampleNorms, SquaredNorms, norms, norms_by_group};
-use super::sum::GradSum;
 use crate::ranks::Piece;
 use network::nn::{Kernels, ParamSpec};
-
-/// The sum of a micro-batch's gradients, each of norm at most the clip norm.
-pub(crate) struct ClippedPart<B: Kernels> {
-    pub(super) sum: GradSum<B>,
-    pub(super) unclipped_halves: i64,
-}
-
-impl<B: Kernels> ClippedPart<B> {
-    /// The sum of gradients that were scaled by `factors`.
-    pub(super) fn new(sum: GradSum<B>, factors: &ClipFactors) -> Self {
-        Self { sum, unclipped_halves: factors.unclipped_halves }
-    }
-}
 
 /// A sum of gradients, each of norm at most the clip norm, in multiples of `unit`. It cannot be read; only a mechanism opens
 /// it.

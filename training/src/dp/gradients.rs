@@ -2,9 +2,9 @@
 
 use plan::Clipping;
 
-use super::clip::{ClipFactors, ClippedPart};
+use super::clip::ClipFactors;
 use super::norms::{SquaredNorms, squared_norms};
-use super::sum::{GradSum, SumBuilder};
+use super::sum::{ClippedPart, GradSum, SumBuilder};
 use network::model::{Batch, Network};
 use network::nn::{GradRecord, Kernels, ParamSpec, Weights, materialize_if_cheaper};
 

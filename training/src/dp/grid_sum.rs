@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::StepError;
-use super::clip::{ClippedPart, ClippedSum};
+use super::clip::ClippedSum;
+use super::sum::ClippedPart;
 use network::nn::{Kernels, ParamSpec};
 
 /// A sum that several threads add to.

@@ -4,10 +4,10 @@
 use mechanisms::{L2Sensitivity, PrivacyRng, Purpose, TestRng};
 use plan::{Arithmetic, Clipping};
 
-use super::clip::ClippedPart;
 use super::gradients::plain_sum;
 use super::grid_sum::GridSum;
 use super::norms::{norms, squared_norms};
+use super::sum::ClippedPart;
 use super::{
     ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, Summation, clipped_sum_on_grid,
 };

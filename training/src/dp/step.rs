@@ -133,7 +133,7 @@ pub(crate) fn private_gradient<B: Kernels>(
     rng: &impl PrivacyRng,
 ) -> Result<(PrivateGradient<B>, Option<f64>), StepError> {
     let count = match summation.clipping {
-        Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step)?),
+        Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step.expected_batch_size)?),
         Clipping::Flat | Clipping::PerLayer | Clipping::Automatic(_) => None,
     };
     let noise = match &count {
@@ -146,7 +146,7 @@ pub(crate) fn private_gradient<B: Kernels>(
         Some(shards) => sum_of_all(sum, shards)?,
         None => sum?,
     };
-    let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step, rng)).transpose()?;
+    let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step.step, rng)).transpose()?;
     let release = NoisyAverage { noise, step: step.step, divisor: step.expected_batch_size };
     let gradient = release.of(sum.bounded()?, rng, lot.device)?;
     let gradient = match lot.shards {

@@ -26,6 +26,19 @@ impl<B: Kernels> Add for GradSum<B> {
     }
 }
 
+/// The sum of a micro-batch's gradients, each of norm at most the clip norm.
+pub(crate) struct ClippedPart<B: Kernels> {
+    pub(super) sum: GradSum<B>,
+    pub(super) unclipped_halves: i64,
+}
+
+impl<B: Kernels> ClippedPart<B> {
+    /// The sum of gradients that were scaled by `factors`.
+    pub(super) fn new(sum: GradSum<B>, factors: &ClipFactors) -> Self {
+        Self { sum, unclipped_halves: factors.unclipped_halves }
+    }
+}
+
 /// Sums over the rows of a micro-batch, parameter by parameter as the records arrive.
 pub(super) struct SumBuilder<'a, B: Kernels> {
     parts: Vec<Option<Tensor<B, 1>>>,

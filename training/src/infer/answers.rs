@@ -3,7 +3,7 @@
 use tokenizer::Tokenizer;
 
 use super::InferenceModel;
-use super::generate::{Options, Prompt, Sampling, Strategy, generate_tokens};
+use super::generate::{GenerationOptions, Prompt, Sampling, Strategy, generate_tokens};
 use crate::RunError;
 use crate::data::{Answer, LabelledRecord};
 use crate::disclosure::Released;
@@ -52,7 +52,7 @@ impl Answers {
         let end = end_of_text(tokenizer)?;
         for records in order.chunks(BATCH) {
             let prompts: Vec<Prompt> = records.iter().map(|&record| self.prompts[record].clone()).collect();
-            let options = Options {
+            let options = GenerationOptions {
                 tokens: model.most_answered(&prompts),
                 min_tokens: 0,
                 no_repeat_ngram: 0,

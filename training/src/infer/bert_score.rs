@@ -197,6 +197,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::network_tests::testing::path;
 
     fn vectors() -> &'static Path {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"))
@@ -205,8 +206,12 @@ mod tests {
     /// A folder with a BERT of two layers and a tokenizer for it.
     fn bert() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        for file in ["bert_tiny/config.json", "bert_tiny/model.safetensors", "bert_score/tokenizer.json"] {
-            let from = vectors().join(file);
+        let model = path("bert_tiny");
+        for from in [
+            model.join("config.json"),
+            model.join("model.safetensors"),
+            vectors().join("bert_score/tokenizer.json"),
+        ] {
             std::fs::copy(&from, folder.path().join(from.file_name().unwrap())).unwrap();
         }
         folder
@@ -253,7 +258,7 @@ mod tests {
         let folder = bert();
         let deep = refusal(folder.path(), Some(3));
         assert!(deep.contains("--layer is 3; allowed: 1 to 2"), "{deep}");
-        let other = refusal(&vectors().join("gpt2_tiny"), None);
+        let other = refusal(&path("gpt2_tiny"), None);
         assert!(other.contains("--bert: ") && other.contains("describes no BERT"), "{other}");
         let missing = refusal(Path::new("/nowhere"), None);
         assert!(missing.contains("--bert: /nowhere: there is no such folder"), "{missing}");

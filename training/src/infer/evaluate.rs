@@ -2,22 +2,20 @@
 //! that text.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::Path;
 
 use plan::Device;
-use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
 
 use super::answers::Answers;
-use super::labels::{EntityEvaluation, HeldOutLabels, LabelEvaluation};
+use super::labels::HeldOutLabels;
+use super::{ByWord, Evaluation, Sentences, TokenEvaluation, Unknown};
 use super::{InferenceError, InferenceModel, ModelTask, Prediction, RunModel, with_model};
 use crate::RunError;
 use crate::data::{Dataset, PublicText, UnitText, read_public_file};
 use crate::disclosure::Released;
 use crate::objective::{Generation, Objective, end_of_text};
 use crate::progress::note;
-use crate::score::Score;
 use network::Example;
 use network::nn::Kernels;
 
@@ -45,130 +43,6 @@ impl ModelTask for Evaluate<'_> {
         let nothing = || RunError::Refused("--text: it has no token to predict; give more text".to_owned());
         let held_out = held_out.ok_or_else(nothing)?;
         held_out.with_scores(held_out.evaluate(&run.model)?, &run.model, &run.tokenizer)
-    }
-}
-
-/// Figures of a model on text that is declared public.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Evaluation {
-    /// Figures of a model that predicts tokens.
-    Tokens(TokenEvaluation),
-    /// Figures of a model that predicts labels of texts.
-    Labels(LabelEvaluation),
-    /// Figures of a model that predicts tags of words.
-    Entities(EntityEvaluation),
-}
-
-impl Evaluation {
-    /// Mean negative log-likelihood of a prediction, in nats.
-    #[must_use]
-    pub fn nll(&self) -> f64 {
-        match self {
-            Self::Tokens(figures) => figures.perplexity.get().ln(),
-            Self::Labels(figures) => *figures.nll.get(),
-            Self::Entities(figures) => *figures.nll.get(),
-        }
-    }
-}
-
-impl fmt::Display for Evaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tokens(figures) => figures.fmt(f),
-            Self::Labels(figures) => figures.fmt(f),
-            Self::Entities(figures) => figures.fmt(f),
-        }
-    }
-}
-
-/// Figures of a model that predicts tokens.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TokenEvaluation {
-    /// Number of predicted tokens. In next-token prediction they include the end of each record.
-    pub tokens: u64,
-    /// Exponential of the mean negative log-likelihood per token.
-    pub perplexity: Released<f64>,
-    /// Perplexity of the best unigram model fitted on this very text. No unigram model has a lower one.
-    pub best_unigram_perplexity: f64,
-    /// Share of tokens that the model ranks first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<Released<f64>>,
-    /// Figures per word, if the model predicts every token. They compare models with different vocabularies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words: Option<ByWord>,
-    /// Figures about the unknown token, if it occurs in the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<Unknown>,
-    /// Figures about sentence pairs, if the model predicts their order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sentences: Option<Sentences>,
-    /// Scores of the texts that a finished model writes for each record, if it was trained to write
-    /// targets. Decoding is greedy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scores: Option<Released<Vec<Score>>>,
-}
-
-/// Figures per word.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ByWord {
-    /// Number of words and marks: runs of letters and digits, and other single characters that are not white space.
-    pub count: u64,
-    /// Exponential of the text's negative log-likelihood divided by `count`. The ends of records are predicted, but are no
-    /// words.
-    pub perplexity: Released<f64>,
-}
-
-/// Figures about the unknown token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Unknown {
-    /// Share of the predicted tokens that are unknown.
-    pub share: f64,
-    /// Perplexity of the tokens that are neither unknown nor the end of a record. The model spends probability on these two as
-    /// well, so leaving them out does not favour it.
-    pub perplexity_of_known: Released<f64>,
-}
-
-/// Figures about the order of sentences.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sentences {
-    /// Number of sentence pairs.
-    pub pairs: u64,
-    /// Mean negative log-likelihood of a pair's order, in nats. A guess has ln 2.
-    pub nll: Released<f64>,
-    /// Share of pairs whose order is predicted correctly.
-    pub accuracy: Released<f64>,
-}
-
-impl fmt::Display for TokenEvaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tokens, perplexity, best_unigram_perplexity: unigram, .. } = self;
-        let own = perplexity.get();
-        write!(
-            f,
-            "perplexity per token {own:.2} on {tokens} tokens; the best unigram model's is {unigram:.2}"
-        )?;
-        if let Some(accuracy) = &self.accuracy {
-            write!(f, "; {:.1} % of tokens predicted correctly", 100.0 * accuracy.get())?;
-        }
-        if let Some(ByWord { count, perplexity }) = &self.words {
-            write!(f, "\nperplexity per word {:.2} on {count} words and marks", perplexity.get())?;
-        }
-        if let Some(Unknown { share, perplexity_of_known }) = &self.unknown {
-            let (share, known) = (100.0 * share, perplexity_of_known.get());
-            write!(f, "\n{share:.1} % of tokens unknown; perplexity of known words {known:.2}")?;
-        }
-        if let Some(Sentences { pairs, nll, accuracy }) = &self.sentences {
-            let (correct, nll) = (100.0 * accuracy.get(), nll.get());
-            write!(
-                f,
-                "\norder of {correct:.1} % of {pairs} sentence pairs predicted correctly, {nll:.3} nats per pair"
-            )?;
-        }
-        for score in self.scores.iter().flat_map(Released::get) {
-            write!(f, "\n{score}")?;
-        }
-        Ok(())
     }
 }
 

@@ -1,123 +1,19 @@
 //! Measures how well a model predicts the labels of public text.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use plan::Objective;
-use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
 
 use super::entities::count_mentions;
 use super::scores::{Counts, count, macro_f1, matthews};
-use super::{Evaluation, InferenceModel};
+use super::{EntityEvaluation, Evaluation, InferenceModel, LabelEvaluation, LabelScore};
 use crate::RunError;
 use crate::data::{Answer, LabelledRecord};
 use crate::disclosure::Released;
 use crate::objective::Task;
 use network::Example;
 use network::nn::Kernels;
-
-/// Figures about labels of texts, each as scikit-learn defines it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LabelEvaluation {
-    /// Number of texts.
-    pub texts: u64,
-    /// Mean negative log-likelihood of a label, in nats.
-    pub nll: Released<f64>,
-    /// Share of texts whose label, or whole set of labels, is predicted.
-    pub accuracy: Released<f64>,
-    /// The accuracy of always predicting the most frequent label, or set of labels, of this very text.
-    pub majority_accuracy: f64,
-    /// Mean F1 over the labels.
-    pub macro_f1: Released<f64>,
-    /// F1 of all decisions together.
-    pub micro_f1: Released<f64>,
-    /// Matthews' correlation coefficient, if a text has one label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matthews: Option<Released<f64>>,
-    /// Figures of each label.
-    pub labels: Vec<LabelScore>,
-}
-
-/// Figures about mentions of entities, each as seqeval and conlleval define it. A mention counts as found if its type and
-/// all of its words are right.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EntityEvaluation {
-    /// Number of sentences.
-    pub sentences: u64,
-    /// Number of words. Words beyond the model's context are predicted as O.
-    pub words: u64,
-    /// Mean negative log-likelihood of a tag, in nats.
-    pub nll: Released<f64>,
-    /// Share of words whose tag is predicted.
-    pub accuracy: Released<f64>,
-    /// Share of predicted mentions that are right.
-    pub precision: Released<f64>,
-    /// Share of true mentions that are found.
-    pub recall: Released<f64>,
-    /// F1 of mentions.
-    pub f1: Released<f64>,
-    /// Figures of each type of entity.
-    pub types: Vec<LabelScore>,
-}
-
-/// Figures of one label or type of entity.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LabelScore {
-    /// Name of the label or type.
-    pub label: String,
-    /// Share of predicted items that are true.
-    pub precision: Released<f64>,
-    /// Share of true items that are predicted.
-    pub recall: Released<f64>,
-    /// Harmonic mean of precision and recall.
-    pub f1: Released<f64>,
-    /// Number of true items.
-    pub count: u64,
-}
-
-impl LabelScore {
-    fn of(label: &str, counts: Counts) -> Self {
-        Self {
-            label: label.to_owned(),
-            precision: Released::from_public_text(counts.precision()),
-            recall: Released::from_public_text(counts.recall()),
-            f1: Released::from_public_text(counts.f1()),
-            count: counts.actual,
-        }
-    }
-}
-
-impl fmt::Display for LabelEvaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [accuracy, macro_f1, micro_f1] =
-            [&self.accuracy, &self.macro_f1, &self.micro_f1].map(|x| x.get());
-        write!(
-            f,
-            "accuracy {:.2} % on {} texts (most frequent label {:.2} %), macro F1 {macro_f1:.4}, micro F1 {micro_f1:.4}",
-            100.0 * accuracy,
-            self.texts,
-            100.0 * self.majority_accuracy
-        )?;
-        if let Some(matthews) = &self.matthews {
-            write!(f, ", Matthews {:.4}", matthews.get())?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for EntityEvaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [f1, precision, recall] = [&self.f1, &self.precision, &self.recall].map(|x| 100.0 * x.get());
-        write!(
-            f,
-            "entity F1 {f1:.2} (precision {precision:.2}, recall {recall:.2}) in {} sentences; {:.2} % of {} tags correct",
-            self.sentences,
-            100.0 * self.accuracy.get(),
-            self.words
-        )
-    }
-}
 
 /// Public text whose labels are predicted.
 pub(crate) struct HeldOutLabels {

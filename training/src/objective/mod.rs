@@ -37,7 +37,7 @@ use network::lengths::corruption_lengths;
 /// An objective with the special tokens and lengths it needs.
 #[derive(Clone, Debug)]
 pub struct Objective {
-    kind: Kind,
+    variant: Variant,
     /// The end-of-text token.
     eos: u32,
     /// Longest input of the network.
@@ -47,7 +47,7 @@ pub struct Objective {
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Variant {
     CausalLm,
     SpanCorruption(spans::SpanCorruption),
     PrefixLm {
@@ -77,18 +77,23 @@ impl Objective {
         let special = special::Special { objective, tokenizer };
         special.check_padding(plan.model().family)?;
         if let Some(task) = Task::new(plan, tokenizer, template)? {
-            return Ok(Self { kind: Kind::Task(task), eos: end_of_text(tokenizer)?, context, unit_is_piece });
+            return Ok(Self {
+                variant: Variant::Task(task),
+                eos: end_of_text(tokenizer)?,
+                context,
+                unit_is_piece,
+            });
         }
-        let kind = match objective {
-            plan::Objective::CausalLm => Kind::CausalLm,
-            plan::Objective::SpanCorruption => Kind::SpanCorruption(spans::SpanCorruption {
+        let variant = match objective {
+            plan::Objective::CausalLm => Variant::CausalLm,
+            plan::Objective::SpanCorruption => Variant::SpanCorruption(spans::SpanCorruption {
                 sentinels: special.sentinels(context)?,
                 start: special.padding()?,
             }),
             plan::Objective::PrefixLm => {
-                Kind::PrefixLm { start: special.padding()?, split: spans::Split::of(plan.model()) }
+                Variant::PrefixLm { start: special.padding()?, split: spans::Split::of(plan.model()) }
             }
-            _ => Kind::MaskedLm(masks::MaskedLm {
+            _ => Variant::MaskedLm(masks::MaskedLm {
                 classify: special.any(special::CLASSIFY)?,
                 separate: special.any(special::SEPARATE)?,
                 mask: special.any(special::MASK)?,
@@ -96,13 +101,13 @@ impl Objective {
                 next_sentence: objective == plan::Objective::MaskedLmNextSentence,
             }),
         };
-        Ok(Self { kind, eos: end_of_text(tokenizer)?, context, unit_is_piece })
+        Ok(Self { variant, eos: end_of_text(tokenizer)?, context, unit_is_piece })
     }
 
     /// The task, if examples are made of records instead of windows.
     pub fn task(&self) -> Option<&Task> {
-        match &self.kind {
-            Kind::Task(task) => Some(task),
+        match &self.variant {
+            Variant::Task(task) => Some(task),
             _ => None,
         }
     }
@@ -110,13 +115,18 @@ impl Objective {
     /// Returns the way in which a unit's tokens are cut into windows.
     pub fn window_spec(&self) -> WindowSpec {
         let Self { eos, context, unit_is_piece, .. } = *self;
-        let length = match &self.kind {
-            Kind::CausalLm | Kind::Task(_) => context,
-            Kind::PrefixLm { split, .. } => split.window(context),
-            Kind::SpanCorruption(_) => corruption_lengths(context).window,
-            Kind::MaskedLm(masked) => context - masked.special_tokens(),
+        let length = match &self.variant {
+            Variant::CausalLm | Variant::Task(_) => context,
+            Variant::PrefixLm { split, .. } => split.window(context),
+            Variant::SpanCorruption(_) => corruption_lengths(context).window,
+            Variant::MaskedLm(masked) => context - masked.special_tokens(),
         };
-        WindowSpec { eos, length, overlaps: matches!(self.kind, Kind::CausalLm), marks_pieces: unit_is_piece }
+        WindowSpec {
+            eos,
+            length,
+            overlaps: matches!(self.variant, Variant::CausalLm),
+            marks_pieces: unit_is_piece,
+        }
     }
 
     /// The example of a window. Random choices come from `stream` alone.
@@ -124,13 +134,13 @@ impl Objective {
         // The end-of-text token after a record is not predicted, because the objectives below add
         // their own.
         let text = window.strip_suffix(&[self.eos]).unwrap_or(window);
-        match &self.kind {
-            Kind::CausalLm => Example::causal(window),
-            Kind::SpanCorruption(spans) => spans.example(text, self.eos, stream),
-            Kind::PrefixLm { start, split } => spans::prefix(text, self.eos, *start, *split, stream),
-            Kind::MaskedLm(masked) => masked.example(text, stream),
+        match &self.variant {
+            Variant::CausalLm => Example::causal(window),
+            Variant::SpanCorruption(spans) => spans.example(text, self.eos, stream),
+            Variant::PrefixLm { start, split } => spans::prefix(text, self.eos, *start, *split, stream),
+            Variant::MaskedLm(masked) => masked.example(text, stream),
             // The examples of a task are made of whole records.
-            Kind::Task(_) => Example::default(),
+            Variant::Task(_) => Example::default(),
         }
     }
 
@@ -169,14 +179,14 @@ impl Objective {
         let (before, after) = (&window[..place], &window[place + 1..]);
         let after = after.strip_suffix(&[self.eos]).unwrap_or(after);
         let last = |tokens: usize| &before[before.len().saturating_sub(tokens)..];
-        match &self.kind {
-            Kind::CausalLm => Example { input: last(self.context).to_vec(), ..Example::default() },
-            Kind::PrefixLm { start, .. } => Example {
+        match &self.variant {
+            Variant::CausalLm => Example { input: last(self.context).to_vec(), ..Example::default() },
+            Variant::PrefixLm { start, .. } => Example {
                 input: [last(self.context - 1), &[self.eos]].concat(),
                 decoder_input: vec![*start],
                 ..Example::default()
             },
-            Kind::SpanCorruption(spans) => {
+            Variant::SpanCorruption(spans) => {
                 let sentinel = &spans.sentinels[..1];
                 let after = &after[..after.len().min(self.context / 2)];
                 let before = last(self.context - 2 - after.len());
@@ -186,26 +196,25 @@ impl Objective {
                     ..Example::default()
                 }
             }
-            Kind::MaskedLm(masked) => masked.question(before, after),
+            Variant::MaskedLm(masked) => masked.question(before, after),
             // The examples of a task are made of whole records.
-            Kind::Task(_) => Example::default(),
+            Variant::Task(_) => Example::default(),
         }
     }
 
     /// Whether the model learns to fill spans that were cut out.
     pub fn cuts_spans(&self) -> bool {
-        matches!(self.kind, Kind::SpanCorruption(_))
+        matches!(self.variant, Variant::SpanCorruption(_))
     }
 
     /// Returns the way in which a model trained for this objective generates text.
     pub fn generation(&self) -> Generation {
-        match self.kind {
-            Kind::CausalLm => Generation::Continuation,
-            Kind::SpanCorruption(spans::SpanCorruption { start, .. }) | Kind::PrefixLm { start, .. } => {
-                Generation::FromDecoder { start, first: None }
-            }
-            Kind::MaskedLm(_) => Generation::None,
-            Kind::Task(ref task) => task.generation(),
+        match self.variant {
+            Variant::CausalLm => Generation::Continuation,
+            Variant::SpanCorruption(spans::SpanCorruption { start, .. })
+            | Variant::PrefixLm { start, .. } => Generation::FromDecoder { start, first: None },
+            Variant::MaskedLm(_) => Generation::None,
+            Variant::Task(ref task) => task.generation(),
         }
     }
 }

@@ -18,7 +18,7 @@ use network::Example;
 /// A task with the special tokens and lengths that it needs.
 #[derive(Clone, Debug)]
 pub struct Task {
-    kind: plan::Objective,
+    objective: plan::Objective,
     layout: InputLayout,
     /// Longest input of the network.
     context: usize,
@@ -49,11 +49,11 @@ impl Task {
         tokenizer: &Tokenizer,
         template: Option<&Arc<ChatTemplate>>,
     ) -> Result<Option<Self>, RunError> {
-        let (kind, context) = (plan.training().objective, plan.model().context as usize);
-        if !kind.reads_fields() {
+        let (objective, context) = (plan.training().objective, plan.model().context as usize);
+        if !objective.reads_fields() {
             return Ok(None);
         }
-        let special = Special { objective: kind, tokenizer };
+        let special = Special { objective, tokenizer };
         let layout = match plan.model().family {
             family @ (plan::Family::Bert
             | plan::Family::Roberta
@@ -67,21 +67,21 @@ impl Task {
                 eos: end_of_text(tokenizer)?,
                 start: special.padding()?,
                 first: None,
-                decoder_context: network::lengths::decoder_context(kind, plan.model()),
+                decoder_context: network::lengths::decoder_context(objective, plan.model()),
             },
             family @ (plan::Family::Bart | plan::Family::MBart) => InputLayout::EncoderDecoder {
                 eos: end_of_text(tokenizer)?,
                 start: end_of_text(tokenizer)?,
                 first: tokenizer.id(CLASSIFY[1]).filter(|_| family == plan::Family::Bart),
-                decoder_context: network::lengths::decoder_context(kind, plan.model()),
+                decoder_context: network::lengths::decoder_context(objective, plan.model()),
             },
             _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },
         };
-        let chat = match kind {
+        let chat = match objective {
             plan::Objective::Chat => Some(Conversations::new(plan, tokenizer, template)?),
             _ => None,
         };
-        Ok(Some(Self { kind, layout, context, labels: plan.training().labels().len(), chat }))
+        Ok(Some(Self { objective, layout, context, labels: plan.training().labels().len(), chat }))
     }
 
     /// Returns the example of a record. Without an answer, it has only the input and the places of
@@ -90,12 +90,12 @@ impl Task {
         if let Some(chat) = &self.chat {
             return chat.example(&record.text, tokenizer, self.context);
         }
-        match (self.kind, &record.answer) {
+        match (self.objective, &record.answer) {
             (plan::Objective::TokenClassification, Answer::Labels(tags)) => {
                 self.tagged(&record.words, tags, tokenizer)
             }
             (_, Answer::Labels(labels)) => {
-                let targets = match self.kind {
+                let targets = match self.objective {
                     plan::Objective::MultiLabelClassification => {
                         (0..self.labels as u32).map(|label| u32::from(labels.contains(&label))).collect()
                     }
@@ -118,7 +118,7 @@ impl Task {
         let cut = records.iter().filter(is_cut).count();
         let written = match self.layout {
             InputLayout::EncoderDecoder { decoder_context, .. }
-                if self.kind == plan::Objective::TextToText =>
+                if self.objective == plan::Objective::TextToText =>
             {
                 format!(" ({decoder_context} to be written)")
             }
@@ -235,7 +235,7 @@ impl Task {
         if let Some(chat) = &self.chat {
             return Generation::Turn { end: chat.end() };
         }
-        match (self.kind, self.layout) {
+        match (self.objective, self.layout) {
             (plan::Objective::TextToText, InputLayout::EncoderDecoder { start, first, .. }) => {
                 Generation::FromDecoder { start, first }
             }
@@ -287,8 +287,8 @@ fn cut(first: &mut Vec<u32>, second: Option<&mut Vec<u32>>, most: usize) {
 mod tests {
     use super::*;
 
-    fn task(kind: plan::Objective, layout: InputLayout, context: usize) -> Task {
-        Task { kind, layout, context, labels: 3, chat: None }
+    fn task(objective: plan::Objective, layout: InputLayout, context: usize) -> Task {
+        Task { objective, layout, context, labels: 3, chat: None }
     }
 
     const BERT: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 1 };

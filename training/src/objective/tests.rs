@@ -25,8 +25,8 @@ fn model(context: usize, decoder_context: Option<usize>) -> plan::Model {
     .unwrap()
 }
 
-fn objective(kind: Kind, context: usize) -> Objective {
-    Objective { kind, eos: EOS, context, unit_is_piece: false }
+fn objective(variant: Variant, context: usize) -> Objective {
+    Objective { variant, eos: EOS, context, unit_is_piece: false }
 }
 
 /// Oracle: T5's 512 and 114; and the published 28 sentinels of such a window.
@@ -51,7 +51,7 @@ fn the_runs_put_back_give_the_window() {
     let shape = [64, lengths.targets];
     for length in 2..=lengths.window {
         let text: Vec<u32> = (0..length as u32).map(|token| 10 + token % 7).collect();
-        let objective = objective(Kind::SpanCorruption(spans()), 64);
+        let objective = objective(Variant::SpanCorruption(spans()), 64);
         let Example { input, decoder_input, targets, .. } =
             objective.example(&text, &mut stream(length as u32));
         assert!(input.len() <= shape[0] && targets.len() <= shape[1], "{length}");
@@ -74,7 +74,7 @@ fn the_runs_put_back_give_the_window() {
 #[test]
 fn a_seventh_is_cut_out_and_every_place_about_equally_often() {
     let text: Vec<u32> = (10..578).collect();
-    let objective = objective(Kind::SpanCorruption(spans()), 512);
+    let objective = objective(Variant::SpanCorruption(spans()), 512);
     let mut cut = vec![0_u32; text.len()];
     let draws = 2000;
     for draw in 0..draws {
@@ -96,7 +96,7 @@ fn a_seventh_is_cut_out_and_every_place_about_equally_often() {
 #[test]
 fn a_prefix_and_its_rest_are_the_window_and_every_cut_occurs() {
     let text: Vec<u32> = (10..30).collect();
-    let objective = objective(Kind::PrefixLm { start: 0, split: Split::Random }, 20);
+    let objective = objective(Variant::PrefixLm { start: 0, split: Split::Random }, 20);
     let mut seen = std::collections::BTreeSet::new();
     for index in 0..600 {
         let example = objective.example(&text, &mut stream(index));
@@ -113,7 +113,7 @@ fn a_prefix_and_its_rest_are_the_window_and_every_cut_occurs() {
 #[test]
 fn a_fixed_split_divides_whole_windows_at_its_place_and_shorter_ones_in_proportion() {
     let split = Split::of(&model(512, Some(114)));
-    let objective = objective(Kind::PrefixLm { start: 0, split }, 512);
+    let objective = objective(Variant::PrefixLm { start: 0, split }, 512);
     assert_eq!(objective.window_spec().length, 511 + 113);
     assert_eq!(decoder_context(plan::Objective::PrefixLm, &model(512, Some(114))), 114);
     for length in 2..=624 {
@@ -134,7 +134,7 @@ fn a_fixed_split_divides_whole_windows_at_its_place_and_shorter_ones_in_proporti
 #[test]
 fn masks_have_the_stated_shares() {
     let text: Vec<u32> = (10..136).collect();
-    let objective = objective(Kind::MaskedLm(masked(false)), 128);
+    let objective = objective(Variant::MaskedLm(masked(false)), 128);
     let (mut hidden, mut kept, draws) = (0.0, 0.0, 2000);
     for draw in 0..draws {
         let example = objective.example(&text, &mut stream(draw));
@@ -158,7 +158,7 @@ fn masks_have_the_stated_shares() {
 #[test]
 fn pairs_of_sentences_are_halves_of_one_window() {
     let text: Vec<u32> = (10..60).collect();
-    let objective = objective(Kind::MaskedLm(masked(true)), 53);
+    let objective = objective(Variant::MaskedLm(masked(true)), 53);
     let mut labels = [0; 2];
     for index in 0..400 {
         let Example { mut input, segments, positions, targets, sentence, .. } =
@@ -180,7 +180,7 @@ fn pairs_of_sentences_are_halves_of_one_window() {
 #[test]
 fn masks_depend_on_step_and_unit_alone() {
     let text: Vec<u32> = (10..60).collect();
-    let objective = objective(Kind::MaskedLm(masked(false)), 52);
+    let objective = objective(Variant::MaskedLm(masked(false)), 52);
     let rng = TestRng::from_seed(8);
     let examples = |units: &[u64], step| {
         let windows = units.iter().map(|&unit| UnitWindow { unit, tokens: text.clone() }).collect();
@@ -194,12 +194,12 @@ fn masks_depend_on_step_and_unit_alone() {
 
 #[test]
 fn windows_too_short_to_predict_anything_give_empty_examples() {
-    for kind in [
-        Kind::SpanCorruption(spans()),
-        Kind::PrefixLm { start: 0, split: Split::Random },
-        Kind::MaskedLm(masked(true)),
+    for variant in [
+        Variant::SpanCorruption(spans()),
+        Variant::PrefixLm { start: 0, split: Split::Random },
+        Variant::MaskedLm(masked(true)),
     ] {
-        let objective = objective(kind, 16);
+        let objective = objective(variant, 16);
         for window in [vec![], vec![EOS], vec![7, EOS], vec![7, 8, EOS], vec![7, 8, 9]] {
             let example = objective.example(&window, &mut stream(0));
             assert!(example.input.len() <= 16 && example.targets.len() <= window.len() + 2, "{window:?}");
@@ -226,25 +226,25 @@ fn a_choice_has_the_wanted_size_and_every_place_is_chosen_equally_often() {
 #[test]
 fn a_question_shows_the_context_of_a_token_and_not_the_token() {
     let window: Vec<u32> = (10..24).chain([EOS]).collect();
-    let prefix = Kind::PrefixLm { start: 0, split: Split::Random };
-    for (kind, shows_after) in [
-        (Kind::CausalLm, false),
+    let prefix = Variant::PrefixLm { start: 0, split: Split::Random };
+    for (variant, shows_after) in [
+        (Variant::CausalLm, false),
         (prefix, false),
-        (Kind::SpanCorruption(spans()), true),
-        (Kind::MaskedLm(masked(false)), true),
+        (Variant::SpanCorruption(spans()), true),
+        (Variant::MaskedLm(masked(false)), true),
     ] {
-        let objective = objective(kind, 16);
+        let objective = objective(variant, 16);
         for place in 1..14 {
             let question = objective.question(&window, place);
             assert!(question.input.len() <= 16 && !question.input.contains(&window[place]));
             assert!(question.input.contains(&window[place - 1]));
             let after = place < 13 && question.input.contains(&window[(place + 1).min(13)]);
-            assert_eq!(after, shows_after && place < 13, "{:?} {place}", objective.kind);
+            assert_eq!(after, shows_after && place < 13, "{:?} {place}", objective.variant);
             // The last prediction is of the token.
-            match &objective.kind {
-                Kind::CausalLm => assert_eq!(question.input.last(), Some(&window[place - 1])),
-                Kind::PrefixLm { .. } => assert_eq!(question.decoder_input, [0]),
-                Kind::SpanCorruption(_) => {
+            match &objective.variant {
+                Variant::CausalLm => assert_eq!(question.input.last(), Some(&window[place - 1])),
+                Variant::PrefixLm { .. } => assert_eq!(question.decoder_input, [0]),
+                Variant::SpanCorruption(_) => {
                     assert_eq!(question.decoder_input, [0, 900]);
                     assert_eq!(question.input[place], 900);
                 }
@@ -255,7 +255,7 @@ fn a_question_shows_the_context_of_a_token_and_not_the_token() {
     // A window is longer than the input where the objective shortens it.
     let lengths = corruption_lengths(64);
     let long: Vec<u32> = (10..10 + lengths.window as u32).collect();
-    let objective = objective(Kind::SpanCorruption(spans()), 64);
+    let objective = objective(Variant::SpanCorruption(spans()), 64);
     for place in 0..long.len() {
         let Example { input, .. } = objective.question(&long, place);
         assert!(input.len() <= 64 && input.contains(&900));

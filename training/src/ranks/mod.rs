@@ -283,7 +283,7 @@ impl Ranks {
     /// Replaces `bytes` by those of the first rank, without a copy in this process. They have the
     /// same length on all ranks.
     pub(crate) fn broadcast_in_place(&self, bytes: &mut [u8]) {
-        bytes.chunks_mut(LARGEST_MESSAGE).for_each(|piece| self.messages.broadcast(piece));
+        bytes.chunks_mut(MAX_MESSAGE_LENGTH).for_each(|piece| self.messages.broadcast(piece));
     }
 
     /// Returns the first rank's value.
@@ -308,8 +308,8 @@ impl Ranks {
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let mut all: Vec<Vec<u8>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
         // Every rank sends as many bytes as the rank that has the most.
-        for begin in (0..longest).step_by(LARGEST_MESSAGE) {
-            let length = LARGEST_MESSAGE.min(longest - begin);
+        for begin in (0..longest).step_by(MAX_MESSAGE_LENGTH) {
+            let length = MAX_MESSAGE_LENGTH.min(longest - begin);
             let mut piece: Vec<u8> = own.iter().skip(begin).take(length).copied().collect();
             piece.resize(length, 0);
             let mut pieces = vec![0; length * self.count()];
@@ -360,7 +360,7 @@ impl Ranks {
 }
 
 /// Largest number of bytes of a message. A 32-bit count holds it, with room for those of all ranks.
-const LARGEST_MESSAGE: usize = 1 << 18;
+const MAX_MESSAGE_LENGTH: usize = 1 << 18;
 
 fn u64_of(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)

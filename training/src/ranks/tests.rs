@@ -43,7 +43,7 @@ fn the_first_ranks_outcome_and_values_are_those_of_all() {
 /// Messages are cut into parts, and ranks send different lengths.
 #[test]
 fn bytes_of_any_length_reach_every_rank() {
-    let lengths = [0, 1, LARGEST_MESSAGE + 3];
+    let lengths = [0, 1, MAX_MESSAGE_LENGTH + 3];
     let bytes = |rank: usize| -> Vec<u8> { (0..lengths[rank]).map(|at| (at * 7 + rank) as u8).collect() };
     for (all, first) in on_ranks(3, |ranks| {
         let first = ranks.broadcast(if ranks.is_first() { bytes(2) } else { Vec::new() });

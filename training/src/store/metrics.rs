@@ -28,6 +28,21 @@ pub struct Metric {
     pub evaluation_nll: Released<Option<f64>>,
 }
 
+impl Metric {
+    /// The figures that TensorBoard shows, each by its tag.
+    pub(super) fn scalars(&self) -> [(&'static str, Option<f64>); 6] {
+        let nll = *self.evaluation_nll.get();
+        [
+            ("privacy/epsilon_upper", *self.epsilon.get()),
+            ("training/learning_rate", Some(*self.learning_rate.get())),
+            ("training/gradient_to_noise", *self.gradient_to_noise.get()),
+            ("training/l2_clip_norm", *self.l2_clip_norm.get()),
+            ("evaluation/nll", nll),
+            ("evaluation/perplexity", nll.map(f64::exp)),
+        ]
+    }
+}
+
 /// The two metrics files of a run, open for appending.
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -46,7 +61,7 @@ impl Metrics {
         let (mut lines, mut events) = (Vec::new(), tensorboard::preamble());
         for metric in read_metrics(&path).into_iter().filter(|metric| metric.step <= step) {
             lines.extend(json_line(&metric)?);
-            events.extend(tensorboard::scalars(&metric));
+            events.extend(tensorboard::scalars(metric.step, &metric.scalars()));
         }
         Ok(Self {
             lines: AppendFile::create(path, &lines)?,
@@ -60,7 +75,7 @@ impl Metrics {
     /// [`RunError::Storage`] if it cannot be written.
     pub fn append(&mut self, metric: &Metric) -> Result<(), RunError> {
         self.lines.append(&json_line(metric)?)?;
-        self.events.append(&tensorboard::scalars(metric))
+        self.events.append(&tensorboard::scalars(metric.step, &metric.scalars()))
     }
 
     /// Makes what was appended durable, before the ledger states the files' digests.

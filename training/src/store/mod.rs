@@ -52,6 +52,7 @@ use self::checkpoint::Checkpoint;
 use self::ledger::{Entry, FileDigest, Ledger, LedgerState, RoundedModel};
 use self::metrics::{Metric, Metrics};
 use self::tokenizer::UnsavedTokenizer;
+use self::torn_line::result_lost;
 use crate::RunError;
 use crate::data::{Canaries, Planting};
 use durable::FolderLock;
@@ -153,7 +154,7 @@ impl RunStore<'_> {
         randomness: RandomnessSource,
     ) -> Result<(), RunError> {
         match (self.ledger().label_histogram(), randomness) {
-            (Some(_), RandomnessSource::OperatingSystem) => Err(open::labels_lost()),
+            (Some(_), RandomnessSource::OperatingSystem) => Err(result_lost("release of the label counts")),
             // A known key gives the same counts again, so nothing more is released.
             (Some(_), RandomnessSource::Test) => Ok(()),
             (None, _) => self.append(Entry::LabelHistogram { event }),

@@ -298,21 +298,3 @@ impl OpenRun<'_, '_> {
         Mirror::open(self.state, &recorded.key, &position, continues)
     }
 }
-
-/// The refusal if the counts of labels were charged and are lost.
-pub(super) fn labels_lost() -> RunError {
-    RunError::Refused(
-        "the release of the label counts was interrupted: its privacy is spent and its result is lost, and the plan pays for one \
-         release only; begin a new run in another folder with --out (the ε of the two runs add up)"
-            .to_owned(),
-    )
-}
-
-/// The refusal if a vocabulary release was charged and its result is lost.
-pub(super) fn release_lost() -> RunError {
-    RunError::Refused(
-        "the vocabulary release was interrupted: its privacy is spent and its result is lost, and the plan pays for one \
-         release only; begin a new run in another folder with --out (the ε of the two runs add up)"
-            .to_owned(),
-    )
-}

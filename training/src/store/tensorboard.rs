@@ -1,11 +1,9 @@
-//! The metrics as a TensorBoard event file: length-prefixed records of the `Event` protocol buffer.
+//! Scalars as a TensorBoard event file: length-prefixed records of the `Event` protocol buffer.
 //!
-//! The file depends only on the metrics. TensorBoard's wall time is the step number in seconds, so
+//! The file depends only on the scalars. TensorBoard's wall time is the step number in seconds, so
 //! that the file does not depend on a clock and a run with a test key writes the same bytes again.
 
 use crc::{CRC_32_ISCSI, Crc};
-
-use super::metrics::Metric;
 
 const CASTAGNOLI: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
@@ -16,20 +14,11 @@ pub(super) fn preamble() -> Vec<u8> {
     record(&event)
 }
 
-/// The scalars of a metric as one record.
-pub(super) fn scalars(metric: &Metric) -> Vec<u8> {
-    let nll = *metric.evaluation_nll.get();
-    let values = [
-        ("privacy/epsilon_upper", *metric.epsilon.get()),
-        ("training/learning_rate", Some(*metric.learning_rate.get())),
-        ("training/gradient_to_noise", *metric.gradient_to_noise.get()),
-        ("training/l2_clip_norm", *metric.l2_clip_norm.get()),
-        ("evaluation/nll", nll),
-        ("evaluation/perplexity", nll.map(f64::exp)),
-    ];
+/// The scalars of a step as one record, each by its tag. Absent ones are left out.
+pub(super) fn scalars(step: u64, values: &[(&str, Option<f64>)]) -> Vec<u8> {
     let mut summary = Vec::new();
     for (tag, value) in values {
-        let Some(value) = value else { continue };
+        let Some(value) = *value else { continue };
         let mut entry = Vec::new();
         field_bytes(&mut entry, 1, tag.as_bytes());
         // Field 2, four bytes: `simple_value`.
@@ -39,10 +28,10 @@ pub(super) fn scalars(metric: &Metric) -> Vec<u8> {
     }
     // Field 1, eight bytes: `wall_time`.
     let mut event = vec![1 << 3 | 1];
-    event.extend((metric.step as f64).to_le_bytes());
+    event.extend((step as f64).to_le_bytes());
     // Field 2, a varint: `step`.
     event.push(2 << 3);
-    varint(&mut event, metric.step);
+    varint(&mut event, step);
     field_bytes(&mut event, 5, &summary);
     record(&event)
 }
@@ -80,6 +69,7 @@ fn masked(data: &[u8]) -> [u8; 4] {
 mod tests {
     use super::*;
     use crate::disclosure::Released;
+    use crate::store::metrics::Metric;
 
     /// Oracle: the bytes that TensorBoard 2.21's own `RecordWriter` and `Event` write for the same
     /// values.
@@ -96,7 +86,7 @@ mod tests {
             evaluation_nll: Released::from_public_text(None),
         };
         assert_eq!(
-            hex(&scalars(&metric)),
+            hex(&scalars(metric.step, &metric.scalars())),
             concat!(
                 "4b0000000000000087099996090000000000c0724010ac022a3d0a1c0a15",
                 "707269766163792f657073696c6f6e5f7570706572150000a03f0a1d0a16",

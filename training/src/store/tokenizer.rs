@@ -13,7 +13,8 @@ use accountant::DpEvent;
 use mechanisms::RandomnessSource;
 
 use super::ledger::{Entry, Randomness};
-use super::{RunStore, files, open};
+use super::torn_line::result_lost;
+use super::{RunStore, files};
 use crate::progress::note;
 use crate::{RunError, stop};
 use durable::sha256_hex;
@@ -54,7 +55,7 @@ impl RunStore<'_> {
         space: u64,
     ) -> Result<(), RunError> {
         match (self.ledger().release(), randomness) {
-            (Some(_), RandomnessSource::OperatingSystem) => return Err(open::release_lost()),
+            (Some(_), RandomnessSource::OperatingSystem) => return Err(result_lost("vocabulary release")),
             // A known key gives the same output again, so nothing more is released.
             (Some(_), RandomnessSource::Test) => return Ok(()),
             (None, _) => {}

@@ -3,9 +3,9 @@
 use accountant::DpEvent;
 use plan::CertifiedPlan;
 
+use super::accounting;
 use super::charging::ChargeSchedule;
 use super::ledger::{Charges, Entry, Ledger, LedgerState, Randomness};
-use super::{accounting, open};
 use crate::RunError;
 
 /// Charges the step that an unfinished line would have reserved. The documentation of [`super::ledger`] says why.
@@ -13,8 +13,8 @@ pub(super) fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Res
     let is_secret = ledger.state().header().randomness == Randomness::OperatingSystem;
     match torn_line(plan, ledger.state())? {
         // A known key gives the same output again, so nothing was lost.
-        TornLine::Release(_) if is_secret => Err(open::release_lost()),
-        TornLine::Labels(_) if is_secret => Err(open::labels_lost()),
+        TornLine::Release(_) if is_secret => Err(result_lost("vocabulary release")),
+        TornLine::Labels(_) if is_secret => Err(result_lost("release of the label counts")),
         TornLine::Release(_) | TornLine::Labels(_) | TornLine::Nothing => Ok(()),
         TornLine::Step(entry) => ledger.append(*entry),
     }
@@ -94,4 +94,12 @@ pub(crate) fn spent_by_stopped(
         }
     }
     Ok(charges)
+}
+
+/// The refusal if a release was charged and its result is lost. `release` names it.
+pub(super) fn result_lost(release: &str) -> RunError {
+    RunError::Refused(format!(
+        "the {release} was interrupted: its privacy is spent and its result is lost, and the plan pays for one release only; begin a \
+         new run in another folder with --out (the ε of the two runs add up)"
+    ))
 }

@@ -11,106 +11,19 @@ use std::cmp::Ordering;
 use std::fs;
 use std::path::Path;
 
-use accountant::Trials;
-use mechanisms::{PrivacyRng, Purpose, draw_trials};
-use serde::{Deserialize, Serialize};
-
 use super::charge::OpenSweep;
+use super::draw::{Done, Draw, DrawnTrial, PRIVATE};
 use crate::progress::{Silence, note};
 use crate::store::files;
 use crate::store::ledger::LedgerState;
 use crate::summary::read_evaluation;
 use crate::{RunError, disclosure::Private};
-use durable::sha256_hex;
 
-/// The folder that is never published.
-pub(super) const PRIVATE: &str = "private";
 /// The folder of the published trial.
 pub(super) const BEST: &str = "best";
-const DRAW: &str = "draw.json";
-const PROGRESS: &str = "progress.json";
-
-/// The secret draw of a sweep.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Draw {
-    /// Random salt, so that the draw's digest reveals nothing about it.
-    salt: String,
-    /// The trials in order.
-    trials: Vec<DrawnTrial>,
-}
-
-/// A trial that was drawn.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DrawnTrial {
-    /// Index of its setting.
-    setting: usize,
-    /// The trial's folder, with a random name: a number would tell how many trials came before.
-    folder: String,
-}
-
-/// The trials that are done.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Done {
-    /// Number of trials.
-    trials: usize,
-    /// The folder of the best of them.
-    best: Option<String>,
-}
-
-impl Draw {
-    /// Draws the number of trials, and a setting for each.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] for a distribution that cannot be drawn from.
-    pub fn new(trials: Trials, settings: u64, rng: &impl PrivacyRng) -> Result<Self, RunError> {
-        let mut stream = rng.stream(Purpose::Trials, 0, 0);
-        let number =
-            draw_trials(trials, &mut stream).map_err(|error| RunError::Refused(error.to_string()))?;
-        let salt = format!("{}{}", stream.next_name(), stream.next_name());
-        let draw = |_| DrawnTrial { setting: stream.below(settings) as usize, folder: stream.next_name() };
-        Ok(Self { salt, trials: (0..number).map(draw).collect() })
-    }
-
-    /// Writes the draw to the private folder and returns its digest.
-    ///
-    /// # Errors
-    /// [`RunError::Storage`] if it cannot be written.
-    pub fn write(&self, sweep: &Path) -> Result<String, RunError> {
-        let folder = sweep.join(PRIVATE);
-        durable::create_folder(&folder)?;
-        let text = serde_json::to_vec(self).map_err(|error| RunError::Failed(error.to_string()))?;
-        Done::default().write(&folder)?;
-        durable::write_atomic(&folder.join(DRAW), &text)?;
-        Ok(sha256_hex(&text))
-    }
-
-    /// Reads the draw with which a sweep began. It is never repeated, because a second draw would
-    /// be a second search.
-    fn read(sweep: &OpenSweep) -> Result<Self, RunError> {
-        let path = sweep.folder.join(PRIVATE).join(DRAW);
-        let bytes = durable::read(&path).map_err(|_| lost(&path, "is lost"))?;
-        if Some(sha256_hex(&bytes)) != sweep.charge.draw_sha256 {
-            return Err(lost(&path, "was altered"));
-        }
-        serde_json::from_slice(&bytes).map_err(|_| lost(&path, "was altered"))
-    }
-}
-
-/// The refusal to draw again, or to repeat trials that are done.
-fn lost(path: &Path, what: &str) -> RunError {
-    RunError::Refused(format!(
-        "{}: this secret of the sweep {what}, and its charge does not pay for another search; restore the file, or begin a new \
-         sweep in another folder with --out (the ε of the two add up)",
-        path.display()
-    ))
-}
-
 /// Runs the trials that are left, and moves the best one to its place.
 pub(super) fn run(sweep: &OpenSweep) -> Result<(), RunError> {
-    let draw = Draw::read(sweep)?;
+    let draw = Draw::read(&sweep.folder, sweep.charge.draw_sha256.as_deref())?;
     let private = sweep.folder.join(PRIVATE);
     let mut done = Done::read(&private)?;
     note(
@@ -171,19 +84,6 @@ fn remove(folder: &Path) -> Result<(), RunError> {
 /// Removes what is secret about a finished sweep.
 pub(super) fn remove_secrets(sweep: &Path) -> Result<(), RunError> {
     remove(&sweep.join(PRIVATE))
-}
-
-impl Done {
-    fn read(private: &Path) -> Result<Self, RunError> {
-        let path = private.join(PROGRESS);
-        let bytes = durable::read(&path).map_err(|_| lost(&path, "is lost"))?;
-        serde_json::from_slice(&bytes).map_err(|_| lost(&path, "was altered"))
-    }
-
-    fn write(&self, private: &Path) -> Result<(), RunError> {
-        let text = serde_json::to_vec(self).map_err(|error| RunError::Failed(error.to_string()))?;
-        Ok(durable::write_atomic(&private.join(PROGRESS), &text)?)
-    }
 }
 
 /// Whether one trial is better than another: by perplexity, where a model without a finite one is

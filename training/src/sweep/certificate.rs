@@ -10,9 +10,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::all::in_words;
-use super::charge::{Charge, OpenSweep};
+use super::charge::Charge;
 use super::input::SweepInput;
-use super::{markdown, verify};
 use crate::RunError;
 use crate::progress::DIGITS;
 use crate::store::ledger::{Randomness, Search};
@@ -197,21 +196,6 @@ fn search_in_words(certified: &CertifiedSweep) -> String {
             certificate::distribution(count.distribution())
         ),
     }
-}
-
-/// Verifies all runs of a finished sweep and writes its certificate.
-///
-/// # Errors
-/// [`RunError::Verification`] if a run is not what the sweep charged; [`RunError::Storage`] if it cannot be written.
-pub fn write(sweep: &OpenSweep) -> Result<SweepSummary, RunError> {
-    let (findings, _) = verify::findings(&sweep.folder, &sweep.certified, &sweep.search)?;
-    let certificate =
-        SweepCertificate::new(&sweep.input, &sweep.certified, &sweep.charge, &sweep.search, findings)?;
-    let write = |name: &str, text: &str| durable::write_atomic(&sweep.folder.join(name), text.as_bytes());
-    write(files::CERTIFICATE_MARKDOWN, &markdown::render(&certificate))?;
-    // Last, because it marks the sweep as finished.
-    write(files::CERTIFICATE_JSON, &certificate.to_json()?)?;
-    Ok(SweepSummary::of(&sweep.folder, certificate))
 }
 
 /// The result of a finished sweep.

@@ -8,7 +8,7 @@ use plan::{CertifiedSweep, Device, NoiseMultipliers, SweepTrials};
 use serde::{Deserialize, Serialize};
 
 use super::SweepRequest;
-use super::best::Draw;
+use super::draw::{Draw, PRIVATE};
 use super::input::SweepInput;
 use crate::RunError;
 use crate::store::files;
@@ -74,9 +74,7 @@ impl OpenSweep {
         let charge = if found { Some(Charge::read(&folder)?) } else { None };
         match &charge {
             Some(charge) => charge.check_same(&input, request.test_key, &folder)?,
-            None => {
-                files::require_empty(&folder, "sweep", &[files::SWEEP, files::PLAN, super::best::PRIVATE])?
-            }
+            None => files::require_empty(&folder, "sweep", &[files::SWEEP, files::PLAN, PRIVATE])?,
         }
         let certified = input.certify(charge.as_ref().map(|charge| charge.noise_multipliers))?;
         for setting in &certified.settings {

@@ -17,6 +17,7 @@ mod all;
 mod best;
 mod certificate;
 mod charge;
+mod draw;
 mod input;
 mod markdown;
 mod verify;
@@ -30,6 +31,7 @@ pub use self::verify::promise;
 pub use self::verify::verify_sweep;
 pub(crate) use self::verify::{Spent, spent};
 
+use self::certificate::SweepCertificate;
 use self::charge::OpenSweep;
 use self::input::SweepInput;
 use crate::progress::{DIGITS, note};
@@ -89,7 +91,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
         RunError::Interrupted { .. } => sweep.interrupted(request),
         other => other,
     })?;
-    let summary = certificate::write(&sweep)?;
+    let summary = sweep.certify()?;
     best::remove_secrets(&sweep.folder)?;
     crate::store::settle(&sweep.folder);
     Ok(summary)
@@ -119,6 +121,21 @@ impl OpenSweep {
         self.search.vocabulary_sha256 = verify::vocabulary(&self.folder, &self.certified, &self.search)?;
         self.vocabulary = Some(folder.join(files::TOKENIZER));
         Ok(())
+    }
+
+    /// Verifies all runs of the finished sweep and writes its certificate.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] if a run is not what the sweep charged; [`RunError::Storage`] if it cannot be written.
+    fn certify(&self) -> Result<SweepSummary, RunError> {
+        let (findings, _) = verify::findings(&self.folder, &self.certified, &self.search)?;
+        let certificate =
+            SweepCertificate::new(&self.input, &self.certified, &self.charge, &self.search, findings)?;
+        let write = |name: &str, text: &str| durable::write_atomic(&self.folder.join(name), text.as_bytes());
+        write(files::CERTIFICATE_MARKDOWN, &markdown::render(&certificate))?;
+        // Last, because it marks the sweep as finished.
+        write(files::CERTIFICATE_JSON, &certificate.to_json()?)?;
+        Ok(SweepSummary::of(&self.folder, certificate))
     }
 
     fn trial(&self, setting: &SweepSetting, folder: &Path, test_key: Option<u64>) -> Result<Trial, RunError> {

@@ -1,72 +1,12 @@
 //! Compares a finished run's ledger with the proofs in its folder.
 
-use std::collections::HashMap;
-use std::path::Path;
-
 use plan::{MadeFrom, Plan};
 
-use super::Coverage;
-use super::find::check_same_units;
-use super::proof::Proof;
+use super::proof::{Proof, Stages, failed, not_as_stated};
 use crate::RunError;
-use crate::store::files;
 use crate::store::ledger::{LedgerState, Parent};
 
-fn failed(name: &str, what: &str) -> RunError {
-    RunError::Verification(format!("the stage {name} before this run: {what}"))
-}
-
-/// The proofs of a ledger's stages, each with the declared relation of its text to the plan's.
-#[derive(Default)]
-pub(crate) struct Stages(HashMap<String, Proof>);
-
 impl Stages {
-    /// Verifies every stage that a ledger names, from its proof in `parents`, once.
-    ///
-    /// Ledgers name all stages before them, so that one with fewer names comes first, and no stage is verified by way of another.
-    ///
-    /// # Errors
-    /// [`RunError::Verification`] for a proof that is missing, or is not what the ledger states.
-    pub fn read(ledger: &LedgerState, parents: &Path) -> Result<Self, RunError> {
-        let mut found = Vec::new();
-        for parent in ledger.parents() {
-            let folder = parents.join(parent.folder());
-            let has_ledger = folder.join(files::LEDGER).exists();
-            let own = has_ledger.then(|| LedgerState::read(&folder)).transpose();
-            let own = own.map_err(|error| of_proof(parent, error))?;
-            if own.as_ref().is_some_and(|own| own.position().sha256 != parent.sha256) {
-                return Err(not_as_stated(parent));
-            }
-            found.push((parent, folder, own));
-        }
-        found.sort_by_key(|(_, _, own)| own.as_ref().map_or(0, |own| own.parents().len()));
-        let mut stages = Self::default();
-        for (parent, folder, own) in found {
-            let proof = match own {
-                Some(own) => Proof::of_run(&folder, own, &stages),
-                None => Proof::of_vocabulary(&folder),
-            };
-            stages.0.insert(parent.sha256.clone(), proof.map_err(|error| of_proof(parent, error))?);
-        }
-        Ok(stages)
-    }
-
-    /// Removes a stage.
-    pub fn take(&mut self, stage: &Parent) -> Option<Proof> {
-        self.0.remove(&stage.sha256)
-    }
-
-    /// The files of the stages, below the folder with their proofs.
-    pub fn coverage(&self) -> Coverage {
-        let mut coverage = Coverage::default();
-        for proof in self.0.values() {
-            for file in &proof.files {
-                coverage.add(format!("{}/{}", proof.stage.folder(), file.name));
-            }
-        }
-        coverage
-    }
-
     /// Holds a finished run's ledger against the stages, and against what the plan declares of them.
     ///
     /// # Errors
@@ -86,7 +26,7 @@ impl Stages {
     ) -> Result<Vec<(MadeFrom, &Proof)>, RunError> {
         let mut named = Vec::new();
         for parent in ledger.parents() {
-            let Some(proof) = self.0.get(&parent.sha256) else {
+            let Some(proof) = self.get(parent) else {
                 return Err(failed(&parent.name, "the ledger leaves out a stage that it builds on"));
             };
             if (Parent { made_from: parent.made_from, ..proof.stage.clone() }) != *parent {
@@ -104,18 +44,6 @@ impl Stages {
             named.push((parent.made_from, proof));
         }
         Ok(named)
-    }
-}
-
-fn not_as_stated(parent: &Parent) -> RunError {
-    failed(&parent.name, "its proof is not what the ledger says")
-}
-
-/// The error of a stage's proof, for the run that builds on it.
-fn of_proof(parent: &Parent, error: RunError) -> RunError {
-    match error {
-        RunError::Verification(what) => failed(&parent.name, &what),
-        _ => failed(&parent.name, "its proof in parents/ is missing; restore the folder that the run wrote"),
     }
 }
 
@@ -147,6 +75,31 @@ fn check_declared(plan: &Plan, ledger: &LedgerState, proofs: &[(MadeFrom, &Proof
     let is_public = declared.iter().all(|declared| *declared == MadeFrom::PublicText);
     if is_public && !ledger.parents().is_empty() {
         return Err(failed("named by the ledger", "the plan builds on none"));
+    }
+    Ok(())
+}
+
+/// Refuses a stage that is not private, or that has another unit or relation than the plan. The ε
+/// of such stages cannot be added up.
+pub(super) fn check_same_units(plan: &Plan, parent: &Parent) -> Result<(), String> {
+    let name = &parent.name;
+    if let Some(reason) = parent.not_private_because.first() {
+        return Err(format!(
+            "{name} is NOT PRIVATE ({reason}), so no ε can be added up; allowed: \"disjoint_units\", if its text has no unit in \
+             common with data.source (the result is marked, too); fix: use another file"
+        ));
+    }
+    let privacy = plan.privacy();
+    if parent.unit != privacy.unit || parent.relation != privacy.relation {
+        let relation = |relation| serde_json::to_string(&relation).unwrap_or_default();
+        return Err(format!(
+            "\"same_units\", but {name} protects the unit {} under {}, and this plan {} under {}; allowed: the same unit and \
+             relation; fix: change privacy.unit and privacy.relation",
+            parent.unit,
+            relation(parent.relation),
+            privacy.unit,
+            relation(privacy.relation)
+        ));
     }
     Ok(())
 }

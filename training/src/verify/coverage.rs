@@ -54,11 +54,14 @@ impl Coverage {
 /// Lists files for which there is no digest, for readers: as many as they are likely to read, each
 /// on one line.
 pub(crate) fn listing(not_covered: &[String]) -> String {
-    const MOST: usize = 40;
+    const MAX_LISTED: usize = 40;
     let line = |name: &String| format!("\n- not covered by any digest: {}", name.escape_debug());
-    let mut text: String = not_covered.iter().take(MOST).map(line).collect();
-    if not_covered.len() > MOST {
-        text.push_str(&format!("\n- and {} more files that no digest covers", not_covered.len() - MOST));
+    let mut text: String = not_covered.iter().take(MAX_LISTED).map(line).collect();
+    if not_covered.len() > MAX_LISTED {
+        text.push_str(&format!(
+            "\n- and {} more files that no digest covers",
+            not_covered.len() - MAX_LISTED
+        ));
     }
     text
 }

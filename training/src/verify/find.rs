@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use dp_tokenizer::corpus::Source;
 use plan::{Initial, MadeFrom, Plan, Tokenizer};
 
+use super::check::check_same_units;
 use super::proof::Proof;
 use crate::RunError;
 use crate::data::{evaluation_source, training_source};
@@ -256,29 +257,4 @@ impl Proof {
         let all = self.parents.iter().chain([&self.stage]);
         all.into_iter().any(|stage| !stage.not_private_because.is_empty())
     }
-}
-
-/// Refuses a stage that is not private, or that has another unit or relation than the plan. The ε
-/// of such stages cannot be added up.
-pub(super) fn check_same_units(plan: &Plan, parent: &Parent) -> Result<(), String> {
-    let name = &parent.name;
-    if let Some(reason) = parent.not_private_because.first() {
-        return Err(format!(
-            "{name} is NOT PRIVATE ({reason}), so no ε can be added up; allowed: \"disjoint_units\", if its text has no unit in \
-             common with data.source (the result is marked, too); fix: use another file"
-        ));
-    }
-    let privacy = plan.privacy();
-    if parent.unit != privacy.unit || parent.relation != privacy.relation {
-        let relation = |relation| serde_json::to_string(&relation).unwrap_or_default();
-        return Err(format!(
-            "\"same_units\", but {name} protects the unit {} under {}, and this plan {} under {}; allowed: the same unit and \
-             relation; fix: change privacy.unit and privacy.relation",
-            parent.unit,
-            relation(parent.relation),
-            privacy.unit,
-            relation(privacy.relation)
-        ));
-    }
-    Ok(())
 }

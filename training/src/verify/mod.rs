@@ -9,9 +9,9 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `proof` | the verified facts of one stage |
+//! | `proof` | the verified facts of one stage, and the stages that a ledger names |
+//! | `check` | a ledger and its plan against the proofs of the stages that they name |
 //! | `find` | the stages that a plan builds on, before it is certified |
-//! | `check` | a finished run's ledger against the proofs that its folder carries |
 //! | `stopped` | what a run spent that did not finish |
 //! | `coverage` | which files of a folder a digest covers |
 //! | `explain` | what was checked, in words |
@@ -36,7 +36,7 @@ pub use explain::explain;
 pub use find::check_unwritten;
 pub(crate) use proof::Proof;
 
-use self::check::Stages;
+use self::proof::Stages;
 use crate::RunError;
 use crate::model_card;
 use crate::plan_file::PlanText;

@@ -1,5 +1,6 @@
-//! The verified facts of one stage.
+//! The verified facts of one stage, and the stages that a ledger names.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use accountant::{DpEvent, NeighboringRelation};
@@ -8,8 +9,7 @@ use plan::{CertifiedPlan, MadeFrom, PrivacyUnit};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::VerifiedRun;
-use super::check::Stages;
+use super::{Coverage, VerifiedRun};
 use crate::RunError;
 use crate::store::certificate;
 use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
@@ -88,7 +88,7 @@ impl Proof {
     }
 
     /// Verifies the run in a folder by its ledger, after the stages that it builds on.
-    pub(super) fn of_run(folder: &Path, ledger: LedgerState, earlier: &Stages) -> Result<Self, RunError> {
+    fn of_run(folder: &Path, ledger: LedgerState, earlier: &Stages) -> Result<Self, RunError> {
         let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::of_ledger(folder, ledger, earlier)?;
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
         let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
@@ -147,7 +147,7 @@ impl Proof {
         }
     }
 
-    pub(super) fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {
+    fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {
         let proof = Self::of_statement(&folder.join(files::PRIVACY))?;
         if proof.is_only_spent && folder.join(files::TOKENIZER).exists() {
             return Err(RunError::Refused(format!(
@@ -253,8 +253,83 @@ impl Proof {
     }
 }
 
+/// The proofs of a ledger's stages, each with the declared relation of its text to the plan's.
+#[derive(Default)]
+pub(crate) struct Stages(HashMap<String, Proof>);
+
+impl Stages {
+    /// Verifies every stage that a ledger names, from its proof in `parents`, once.
+    ///
+    /// Ledgers name all stages before them, so that one with fewer names comes first, and no stage is verified by way of another.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] for a proof that is missing, or is not what the ledger states.
+    pub fn read(ledger: &LedgerState, parents: &Path) -> Result<Self, RunError> {
+        let mut found = Vec::new();
+        for parent in ledger.parents() {
+            let folder = parents.join(parent.folder());
+            let has_ledger = folder.join(files::LEDGER).exists();
+            let own = has_ledger.then(|| LedgerState::read(&folder)).transpose();
+            let own = own.map_err(|error| of_proof(parent, error))?;
+            if own.as_ref().is_some_and(|own| own.position().sha256 != parent.sha256) {
+                return Err(not_as_stated(parent));
+            }
+            found.push((parent, folder, own));
+        }
+        found.sort_by_key(|(_, _, own)| own.as_ref().map_or(0, |own| own.parents().len()));
+        let mut stages = Self::default();
+        for (parent, folder, own) in found {
+            let proof = match own {
+                Some(own) => Proof::of_run(&folder, own, &stages),
+                None => Proof::of_vocabulary(&folder),
+            };
+            stages.0.insert(parent.sha256.clone(), proof.map_err(|error| of_proof(parent, error))?);
+        }
+        Ok(stages)
+    }
+
+    /// The proof of a stage.
+    pub fn get(&self, stage: &Parent) -> Option<&Proof> {
+        self.0.get(&stage.sha256)
+    }
+
+    /// Removes a stage.
+    pub fn take(&mut self, stage: &Parent) -> Option<Proof> {
+        self.0.remove(&stage.sha256)
+    }
+
+    /// The files of the stages, below the folder with their proofs.
+    pub fn coverage(&self) -> Coverage {
+        let mut coverage = Coverage::default();
+        for proof in self.0.values() {
+            for file in &proof.files {
+                coverage.add(format!("{}/{}", proof.stage.folder(), file.name));
+            }
+        }
+        coverage
+    }
+}
+
+/// The error of a stage that a run builds on.
+pub(super) fn failed(name: &str, what: &str) -> RunError {
+    RunError::Verification(format!("the stage {name} before this run: {what}"))
+}
+
+/// The error of a stage whose proof differs from the ledger.
+pub(super) fn not_as_stated(parent: &Parent) -> RunError {
+    failed(&parent.name, "its proof is not what the ledger says")
+}
+
+/// The error of a stage's proof, for the run that builds on it.
+fn of_proof(parent: &Parent, error: RunError) -> RunError {
+    match error {
+        RunError::Verification(what) => failed(&parent.name, &what),
+        _ => failed(&parent.name, "its proof in parents/ is missing; restore the folder that the run wrote"),
+    }
+}
+
 /// Returns the digest of a checkpoint, computed from its files' digests as
-/// [`crate::pretrained::Checkpoint`] does.
+/// [`network::pretrained::Checkpoint`] does.
 fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
     let [Some(config), Some(model)] = digests else { return None };
     Some(sha256_hex(format!("{config}{model}").as_bytes()))

@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-use super::check::Stages;
-use super::proof::Proof;
+use super::proof::{Proof, Stages};
 use super::{altered, check_accountant};
 use crate::RunError;
 use crate::plan_file::PlanText;

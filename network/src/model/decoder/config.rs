@@ -1,51 +1,45 @@
-//! Settings that the families share, and the forms of these settings in a `config.json`.
+//! Fields of `config.json` that several families of decoders share, and the forms in which files state them.
 
 use serde_json::{Value, json};
 
-use crate::model::{Kind, Setting, rope};
+use crate::model::{ConfigField, FieldType, rope};
 
 /// Name of a layer that sees only the last tokens before a token.
 pub(super) const SLIDING: &str = "sliding_attention";
 
-/// The base of rotary positions, with the family's usual value.
-pub(in crate::model) const fn rope_theta(usual: &'static str) -> Setting {
-    Setting { name: rope::BASE, usual, kind: Kind::Positive }
-}
-
 /// The number added to the mean square in norms, with the family's usual value.
-pub(in crate::model) const fn rms_norm_eps(usual: &'static str) -> Setting {
-    Setting { name: "rms_norm_eps", usual, kind: Kind::Positive }
+pub(in crate::model) const fn rms_norm_eps(usual: &'static str) -> ConfigField {
+    ConfigField { name: "rms_norm_eps", usual, field_type: FieldType::Positive }
 }
 
 /// Number of tokens that a layer with a window sees, with the family's usual value.
-pub(in crate::model) const fn sliding_window(usual: &'static str, kind: Kind) -> Setting {
-    Setting { name: "sliding_window", usual, kind }
+pub(in crate::model) const fn sliding_window(usual: &'static str, field_type: FieldType) -> ConfigField {
+    ConfigField { name: "sliding_window", usual, field_type }
 }
 
-pub(in crate::model) const ROPE_SCALING: Setting =
-    Setting { name: rope::SCALING, usual: "null", kind: Kind::RopeScaling };
 /// Biases of all four projections of attention.
-pub(in crate::model) const ATTENTION_BIAS: Setting =
-    Setting { name: "attention_bias", usual: "false", kind: Kind::Flag };
+pub(in crate::model) const ATTENTION_BIAS: ConfigField =
+    ConfigField { name: "attention_bias", usual: "false", field_type: FieldType::Flag };
 /// Biases of the feed-forward part.
-pub(in crate::model) const MLP_BIAS: Setting = Setting { name: "mlp_bias", usual: "false", kind: Kind::Flag };
+pub(in crate::model) const MLP_BIAS: ConfigField =
+    ConfigField { name: "mlp_bias", usual: "false", field_type: FieldType::Flag };
 /// The base of rotary positions in layers with a window, which are never scaled.
-pub(in crate::model) const LOCAL_BASE: Setting =
-    Setting { name: "rope_local_base_freq", usual: "10000.0", kind: Kind::Positive };
+pub(in crate::model) const LOCAL_BASE: ConfigField =
+    ConfigField { name: "rope_local_base_freq", usual: "10000.0", field_type: FieldType::Positive };
 /// The square root of this number divides attention's scores.
-pub(in crate::model) const QUERY_SCALAR: Setting =
-    Setting { name: "query_pre_attn_scalar", usual: "256", kind: Kind::Positive };
+pub(in crate::model) const QUERY_SCALAR: ConfigField =
+    ConfigField { name: "query_pre_attn_scalar", usual: "256", field_type: FieldType::Positive };
 /// A cap of attention's scores.
-pub(in crate::model) const ATTENTION_CAP: Setting =
-    Setting { name: "attn_logit_softcapping", usual: "50.0", kind: Kind::PositiveOrNull };
+pub(in crate::model) const ATTENTION_CAP: ConfigField =
+    ConfigField { name: "attn_logit_softcapping", usual: "50.0", field_type: FieldType::PositiveOrNull };
 
 /// A cap of the logits, with the family's usual value.
-pub(in crate::model) const fn logit_cap(usual: &'static str) -> Setting {
-    Setting { name: "final_logit_softcapping", usual, kind: Kind::PositiveOrNull }
+pub(in crate::model) const fn logit_cap(usual: &'static str) -> ConfigField {
+    ConfigField { name: "final_logit_softcapping", usual, field_type: FieldType::PositiveOrNull }
 }
 
-pub(in crate::model) const LAYER_TYPES: Setting =
-    Setting { name: "layer_types", usual: "null", kind: Kind::LayerTypes };
+pub(in crate::model) const LAYER_TYPES: ConfigField =
+    ConfigField { name: "layer_types", usual: "null", field_type: FieldType::LayerTypes };
 
 /// Reads the fields that all these families state in the same way.
 pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
@@ -71,8 +65,8 @@ pub(in crate::model) fn layer_types(config: &Value, slides: impl Fn(u64) -> bool
         return given.clone();
     }
     // One more than a plan may have, so that a file cannot ask for memory.
-    const MOST: u64 = 1024 + 1;
-    let layers = config["num_hidden_layers"].as_u64().unwrap_or(0).min(MOST);
+    const MAX_LAYERS: u64 = 1024 + 1;
+    let layers = config["num_hidden_layers"].as_u64().unwrap_or(0).min(MAX_LAYERS);
     (0..layers).map(|at| layer_type(slides(at))).collect()
 }
 

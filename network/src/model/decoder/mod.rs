@@ -4,15 +4,17 @@
 mod block;
 pub(super) mod config;
 
-use std::fmt::Debug;
-use std::marker::PhantomData;
-
 use serde_json::{Value, json};
 
 use block::{Block, Parts};
-use config::{SLIDING, layer_type};
+use config::{
+    ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, LOCAL_BASE, MLP_BIAS, QUERY_SCALAR, SLIDING, layer_type,
+    logit_cap, rms_norm_eps, sliding_window,
+};
 
-use super::{Batch, Description, HuggingFace, Kind, Model, ModelError, PlannedNetwork, Setting, Shape, rope};
+use super::{
+    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Shape, rope,
+};
 use crate::head::LmHead;
 use crate::nn::{
     DotProductAttention, Gate, Initial, Kernels, ParamList, Part, Pass, RmsNorm, Rotary, RotaryScaling,
@@ -20,18 +22,13 @@ use crate::nn::{
 };
 
 /// Number of tokens that a layer with a window sees.
-const WINDOW: Setting = config::sliding_window("null", Kind::CountOrNull);
+const WINDOW: ConfigField = sliding_window("null", FieldType::CountOrNull);
 
 /// Standard deviation of the matrices at the start.
 const INITIAL_STD: f64 = 0.02;
 
-/// A family with this kind of block.
-pub trait RmsDecoder: Clone + Debug {
-    const STYLE: Style;
-}
-
-/// The differences between families with this kind of block, beside the settings of their
-/// checkpoints.
+/// The differences between families with this kind of block, beside the fields that a
+/// plan may give.
 pub struct Style {
     pub hugging_face: &'static HuggingFace,
     /// Fields of `config.json` that no other family has. `slides` says which layers slide.
@@ -47,34 +44,19 @@ pub struct Style {
     /// Whether each head of queries and keys has a norm.
     pub head_norms: bool,
     pub projections: Projections,
-    /// Whether the layer of this index sees only a window if the settings list no layers.
+    /// Whether the layer of this index sees only a window if the configuration lists no layers.
     pub slides: fn(layer: usize) -> bool,
 }
 
 /// The projections of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Projections {
-    /// One matrix for each projection, with biases if the settings ask for them.
+    /// One matrix for each projection, with biases if the configuration asks for them.
     Apart,
     /// One matrix for each projection. Queries, keys and values always have biases.
     Biased,
     /// One matrix for queries, keys and values, and another for gate and up.
     Fused,
-}
-
-impl Style {
-    /// The style of Llama.
-    pub const PLAIN: Self = Self {
-        hugging_face: &super::llama::HUGGING_FACE,
-        fields: |_| json!({ "hidden_act": "silu" }),
-        scaled_embedding: false,
-        unit_offset: false,
-        gate: Gate::Silu,
-        norms_after: false,
-        head_norms: false,
-        projections: Projections::Apart,
-        slides: |_| false,
-    };
 }
 
 /// The sizes of a decoder.
@@ -100,8 +82,8 @@ struct Sizes {
 
 impl Sizes {
     fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (model, settings) = (plan.model, plan.settings);
-        let [_, d_model, layers, heads, d_ff] = plan.sizes();
+        let (model, config) = (plan.model, plan.config);
+        let super::Sizes { d_model, layers, heads, d_ff, .. } = super::Sizes::of(plan);
         let kv_heads = model.kv_heads.unwrap_or(model.heads) as usize;
         let d_head = model.d_head.map_or(d_model / heads, |width| width as usize);
         if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
@@ -121,18 +103,18 @@ impl Sizes {
             kv_heads,
             d_head,
             d_ff,
-            norm_epsilon: settings.positive(&config::rms_norm_eps("1e-6")),
-            attention_bias: settings.flag(&config::ATTENTION_BIAS),
-            mlp_bias: settings.flag(&config::MLP_BIAS),
+            norm_epsilon: config.positive(&rms_norm_eps("1e-6")),
+            attention_bias: config.flag(&ATTENTION_BIAS),
+            mlp_bias: config.flag(&MLP_BIAS),
         })
     }
 }
 
 /// Returns, for each layer, whether it sees only a window.
 fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, ModelError> {
-    let (layers, settings) = (plan.model.layers as usize, plan.settings);
-    let window = settings.count(&WINDOW);
-    let slides: Vec<bool> = match settings.value(&config::LAYER_TYPES).as_array() {
+    let (layers, config) = (plan.model.layers as usize, plan.config);
+    let window = config.count(&WINDOW);
+    let slides: Vec<bool> = match config.value(&LAYER_TYPES).as_array() {
         Some(types) => types.iter().map(|layer| layer == SLIDING).collect(),
         None => (0..layers).map(|at| window.is_some() && (style.slides)(at)).collect(),
     };
@@ -155,18 +137,21 @@ fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, 
 
 /// A decoder of a family.
 #[derive(Clone, Debug)]
-pub struct Decoder<F> {
+pub struct Decoder {
     description: Description,
     tokens: TokenEmbedding,
     embedding_scale: Option<f64>,
     blocks: Vec<Block>,
     norm: RmsNorm,
-    family: PhantomData<F>,
 }
 
-impl<F: RmsDecoder> Model for Decoder<F> {
-    fn from_plan(plan: PlannedNetwork<'_>) -> Result<Self, ModelError> {
-        let (sizes, style, settings) = (Sizes::from_plan(plan)?, &F::STYLE, plan.settings);
+impl Decoder {
+    /// Builds the model that a plan asks for, of a family with this style.
+    ///
+    /// # Errors
+    /// [`ModelError`] for sizes or fields of `config.json` that do not fit together.
+    pub(super) fn new(plan: PlannedNetwork<'_>, style: &Style) -> Result<Self, ModelError> {
+        let (sizes, config) = (Sizes::from_plan(plan)?, plan.config);
         let slides = sliding_layers(plan, style)?;
         let mut list = ParamList::default();
         let (d, table) = (sizes.d_model, [plan.vocab_size, sizes.d_model]);
@@ -182,7 +167,7 @@ impl<F: RmsDecoder> Model for Decoder<F> {
         let norm = list.rms_norm("model.norm", d, sizes.norm_epsilon, style.unit_offset);
         list.enter(Part::Head);
         let own = plan.model.untied.then(|| list.add("lm_head.weight", &table, matrix));
-        let cap = settings.number(&config::logit_cap("null"));
+        let cap = config.number(&logit_cap("null"));
         let description = Description::new(
             list,
             LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)) },
@@ -190,9 +175,11 @@ impl<F: RmsDecoder> Model for Decoder<F> {
             hugging_face(plan, sizes, style, &slides),
         );
         let embedding_scale = style.scaled_embedding.then(|| (d as f64).sqrt());
-        Ok(Self { description, tokens, embedding_scale, blocks, norm, family: PhantomData })
+        Ok(Self { description, tokens, embedding_scale, blocks, norm })
     }
+}
 
+impl Model for Decoder {
     fn description(&self) -> &Description {
         &self.description
     }
@@ -202,14 +189,12 @@ impl<F: RmsDecoder> Model for Decoder<F> {
         if let Some(factor) = self.embedding_scale {
             stream = scale(pass, stream, factor);
         }
-        for &block in &self.blocks {
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input));
-        }
+        let stream = pass.blocks(stream, &self.blocks, Block::forward);
         self.norm.forward(pass, stream)
     }
 }
 
-/// `config.json` as `transformers` reads it, without the settings.
+/// `config.json` as `transformers` reads it, without the fields that a plan gives.
 fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &[bool]) -> Value {
     let family = style.hugging_face;
     let mut config = json!({
@@ -232,30 +217,27 @@ fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &
     if let Value::Object(own) = (style.fields)(slides) {
         fields.extend(own);
     }
-    if family.settings.iter().any(|setting| setting.kind == Kind::LayerTypes) {
-        fields.insert(
-            config::LAYER_TYPES.name.to_owned(),
-            slides.iter().map(|&slides| layer_type(slides)).collect(),
-        );
+    if family.config_fields.iter().any(|field| field.field_type == FieldType::LayerTypes) {
+        fields.insert(LAYER_TYPES.name.to_owned(), slides.iter().map(|&slides| layer_type(slides)).collect());
     }
     config
 }
 
 /// Returns the dot-product attention of a layer.
 fn heads(plan: PlannedNetwork<'_>, sizes: Sizes, slides: bool) -> DotProductAttention {
-    let settings = plan.settings;
+    let config = plan.config;
     let Sizes { heads, kv_heads, d_head, .. } = sizes;
     let usual = DotProductAttention::new(heads, d_head);
-    let (base, scaling) = match settings.number(&config::LOCAL_BASE).filter(|_| slides) {
+    let (base, scaling) = match config.number(&LOCAL_BASE).filter(|_| slides) {
         Some(base) => (base, RotaryScaling::None),
-        None => (settings.positive(&config::rope_theta("10000.0")), rope::of_settings(settings)),
+        None => (config.positive(&rope::rope_theta("10000.0")), rope::of_config(config)),
     };
     DotProductAttention {
         kv_heads,
-        scale: settings.number(&config::QUERY_SCALAR).map_or(usual.scale, |scalar| 1.0 / scalar.sqrt()),
+        scale: config.number(&QUERY_SCALAR).map_or(usual.scale, |scalar| 1.0 / scalar.sqrt()),
         rotary: Some(Rotary { base, d_head, scaling }),
-        cap: settings.number(&config::ATTENTION_CAP),
-        window: settings.count(&WINDOW).filter(|_| slides),
+        cap: config.number(&ATTENTION_CAP),
+        window: config.count(&WINDOW).filter(|_| slides),
         ..usual
     }
 }

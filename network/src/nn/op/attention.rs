@@ -4,7 +4,7 @@
 //! Vaswani et al. 2017, <https://arxiv.org/abs/1706.03762>; several query heads to a key head: Ainslie et al. 2023,
 //! <https://arxiv.org/abs/2305.13245>.
 
-use super::{AttentionMask, DotProductAttention, Linear, branch};
+use super::{AttentionMask, DotProductAttention, FusedOrder, Linear, branch};
 use crate::nn::{Cache, Kernels, Pass, Var};
 
 /// Self-attention with one projection for queries, keys and values.
@@ -18,15 +18,6 @@ pub struct FusedAttention {
     pub heads: DotProductAttention,
     /// The order of queries, keys and values in the projection.
     pub order: FusedOrder,
-}
-
-/// The order in which queries, keys and values lie side by side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FusedOrder {
-    /// The queries of all heads, then their keys, then their values.
-    ByPart,
-    /// Query, key and value of each head together.
-    ByHead,
 }
 
 impl FusedAttention {

@@ -2,7 +2,7 @@
 //! only parameters are those of norms of queries and keys.
 
 use super::rotary::Angles;
-use super::{FusedOrder, RmsNorm, Rotary};
+use super::{RmsNorm, Rotary};
 use crate::nn::cache::Kept;
 use crate::nn::{Cache, CachedKeys, Kernels, Mask, Pass, Var, Weights};
 use crate::tensor::{Int, Tensor};
@@ -24,6 +24,15 @@ pub struct DotProductAttention {
     pub cap: Option<f64>,
     /// Distance, at least 1, from which a query does not see keys; all are seen if absent.
     pub window: Option<usize>,
+}
+
+/// The order in which queries, keys and values lie side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FusedOrder {
+    /// The queries of all heads, then their keys, then their values.
+    ByPart,
+    /// Query, key and value of each head together.
+    ByHead,
 }
 
 /// The keys that a query sees.

@@ -1,6 +1,6 @@
 //! Layer normalisation.
 
-use crate::nn::{Kernels, ParamId, Pass, Var};
+use crate::nn::{Initial, Kernels, ParamId, ParamList, Pass, Var};
 
 /// Normalisation of the last axis with gain and, in most models, bias.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,21 @@ pub struct LayerNorm {
     pub bias: Option<ParamId>,
     /// Added to the variance.
     pub epsilon: f64,
+}
+
+impl ParamList {
+    /// Adds a layer norm of width `d`.
+    pub fn layer_norm(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
+        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
+        let bias = self.add(format!("{name}.bias"), &[d], Initial::Constant(0.0));
+        LayerNorm { gain, bias: Some(bias), epsilon }
+    }
+
+    /// Adds a layer norm of width `d` with a gain and no bias.
+    pub fn layer_norm_without_bias(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
+        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
+        LayerNorm { gain, bias: None, epsilon }
+    }
 }
 
 impl LayerNorm {

@@ -1,7 +1,7 @@
 //! `y = x·W + b`, with `W` stored in either order of its axes.
 
 use crate::nn::tape::Backward;
-use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var, Weights};
+use crate::nn::{GradRecord, Initial, Kernels, ParamId, ParamList, Pass, Stored, Var, Weights};
 use crate::tensor::Tensor;
 
 /// An affine or linear map of the last axis.
@@ -18,13 +18,54 @@ pub struct Linear {
     pub stored: Stored,
 }
 
-/// The order of the axes of a stored weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
-    /// `[d_in, d_out]`, as Hugging Face's Conv1D.
-    InOut,
-    /// `[d_out, d_in]`, as PyTorch's Linear.
-    OutIn,
+/// A linear layer to be added to a [`ParamList`].
+#[derive(Clone, Copy, Debug)]
+pub struct LinearSpec {
+    /// Width of the input.
+    pub d_in: usize,
+    /// Width of the output.
+    pub d_out: usize,
+    /// Initial values of the weight.
+    pub initial: Initial,
+    /// Whether the layer has a bias.
+    pub bias: bool,
+    /// The order of the weight's axes.
+    pub stored: Stored,
+}
+
+impl LinearSpec {
+    /// Describes a map without bias that is stored as in PyTorch's Linear and starts at normal
+    /// values.
+    #[must_use]
+    pub fn normal(d_in: usize, d_out: usize, std: f64) -> Self {
+        Self { d_in, d_out, initial: Initial::Normal { std }, bias: false, stored: Stored::OutIn }
+    }
+
+    /// Adds a bias.
+    #[must_use]
+    pub fn biased(self) -> Self {
+        Self { bias: true, ..self }
+    }
+
+    /// Stores the weight as in Hugging Face's Conv1D.
+    #[must_use]
+    pub fn conv1d(self) -> Self {
+        Self { stored: Stored::InOut, ..self }
+    }
+}
+
+impl ParamList {
+    /// Adds a linear layer, whose bias starts at 0.
+    pub fn linear(&mut self, name: &str, map: LinearSpec) -> Linear {
+        let LinearSpec { d_in, d_out, initial, bias, stored } = map;
+        let shape = match stored {
+            Stored::InOut => [d_in, d_out],
+            Stored::OutIn => [d_out, d_in],
+        };
+        let weight = self.push(format!("{name}.weight"), &shape, initial, Some(stored));
+        let bias = bias.then(|| self.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
+        Linear { weight, bias, stored }
+    }
 }
 
 impl Linear {
@@ -84,7 +125,8 @@ impl Linear {
         }
         let Some(input) = input else { return };
         if let Some(adapter) = back.weights.adapter(self.weight) {
-            back.records(adapter.records(back.weights, input, grad));
+            let [a, b] = [adapter.a, adapter.b].map(|place| back.weights.trained_matrix(place));
+            back.records(adapter.records(a, b, input, grad));
             return;
         }
         // The gradient of a weight is inputᵀ·grad, or gradᵀ·input if it is stored in the other

@@ -3,7 +3,7 @@
 //! # References
 //! Zhang & Sennrich 2019, <https://arxiv.org/abs/1910.07467>; T5's layer norm is an RMS norm.
 
-use crate::nn::{Kernels, ParamId, Pass, Var, Weights};
+use crate::nn::{Initial, Kernels, ParamId, ParamList, Pass, Var, Weights};
 use crate::tensor::Tensor;
 
 /// Normalisation of the last axis, or of each head in it, to a mean square of 1, with a gain.
@@ -15,6 +15,15 @@ pub struct RmsNorm {
     pub epsilon: f64,
     /// Whether the factor is 1 + gain, as in Gemma, instead of the gain itself.
     pub unit_offset: bool,
+}
+
+impl ParamList {
+    /// Adds an RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.
+    pub fn rms_norm(&mut self, name: &str, d: usize, epsilon: f64, unit_offset: bool) -> RmsNorm {
+        let start = if unit_offset { 0.0 } else { 1.0 };
+        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(start));
+        RmsNorm { gain, epsilon, unit_offset }
+    }
 }
 
 impl RmsNorm {

@@ -113,7 +113,7 @@ fn threads_change_no_bit_of_a_fast_sum() {
 /// fast sum beyond it. Only rounding contributes: the norms of clipped gradients are 1e-5 below the
 /// clip norm, and this margin is subtracted.
 fn excess(units: usize, rows: usize) -> f64 {
-    let (model, weights) = model(Gpt2Config { context: 12, d_model: 16, d_ff: 32, ..small() }, 36);
+    let (model, weights) = model(Sizes { context: 12, d_model: 16, d_ff: 32, ..small() }, 36);
     let mut source = TestRng::from_seed(37).stream(Purpose::Data, 0, 0);
     let mut window = |_| Example::causal(&(0..13).map(|_| source.below(23) as u32).collect::<Vec<_>>());
     let all: Vec<Example> = (0..units).map(&mut window).collect();

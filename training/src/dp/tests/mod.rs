@@ -16,20 +16,20 @@ use super::reference::{
 };
 use super::*;
 use network::Example;
-use network::model::{Backbone, Batch, Gpt2, Gpt2Config, Network};
+use network::model::{Backbone, Batch, Gpt2, Network, Sizes};
 use network::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
 use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
-fn model(config: Gpt2Config, seed: u64) -> (Network, Weights<Flex>) {
+fn model(config: Sizes, seed: u64) -> (Network, Weights<Flex>) {
     let model = Network::of(Backbone::Gpt2(Gpt2::new(config)));
     let weights = moved_weights(&model, seed, &DEVICE);
     (model, weights)
 }
 
-fn small() -> Gpt2Config {
-    Gpt2Config { vocab_size: 23, context: 7, d_model: 8, layers: 2, heads: 2, d_ff: 12 }
+fn small() -> Sizes {
+    Sizes { vocab_size: 23, context: 7, d_model: 8, layers: 2, heads: 2, d_ff: 12 }
 }
 
 fn fast(clipping: Clipping) -> Summation {
@@ -55,8 +55,8 @@ fn clipped_sum_equals_the_loop_over_single_examples() {
     // The second shape makes the direct form of the norm cheaper than the Gram form, the third the other way round.
     let shapes = [
         small(),
-        Gpt2Config { d_model: 4, heads: 1, d_ff: 4, layers: 1, ..small() },
-        Gpt2Config { d_model: 32, heads: 4, d_ff: 64, ..small() },
+        Sizes { d_model: 4, heads: 1, d_ff: 4, layers: 1, ..small() },
+        Sizes { d_model: 32, heads: 4, d_ff: 64, ..small() },
     ];
     for (seed, shape) in shapes.into_iter().enumerate() {
         let (model, weights) = model(shape, seed as u64);
@@ -71,7 +71,7 @@ fn clipped_sum_equals_the_loop_over_single_examples() {
 /// Examples are long and matrices narrow, so that whole gradients cost less than factors.
 #[test]
 fn clipped_sum_equals_the_loop_where_gradients_are_held_whole() {
-    let shape = Gpt2Config { context: 70, d_model: 4, heads: 1, d_ff: 8, ..small() };
+    let shape = Sizes { context: 70, d_model: 4, heads: 1, d_ff: 8, ..small() };
     let (model, weights) = model(shape, 12);
     let window = |length: u32| (0..length).map(|at| at * at % 23).collect::<Vec<u32>>();
     let examples: Vec<Example> = [71, 30, 1, 0, 64, 2].map(|length| Example::causal(&window(length))).into();
@@ -348,10 +348,10 @@ fn a_parameter_without_a_record_is_refused() {
 
 #[test]
 fn norms_equal_those_of_autodiff_in_torch() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt2_tiny");
+    let folder = crate::network_tests::testing::path("gpt2_tiny");
     let bytes = std::fs::read(folder.join("model.safetensors")).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let config = Gpt2Config { vocab_size: 61, context: 12, d_model: 16, layers: 2, heads: 4, d_ff: 40 };
+    let config = Sizes { vocab_size: 61, context: 12, d_model: 16, layers: 2, heads: 4, d_ff: 40 };
     let (model, mut weights) = model(config, 0);
     let specs = model.specs();
     let values = specs.iter().map(|spec| {

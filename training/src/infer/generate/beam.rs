@@ -45,14 +45,14 @@ struct Candidate {
 }
 
 /// The search of one prompt.
-struct Search {
+struct BeamSearch {
     growing: Vec<Scored>,
     /// The best first; at most as many as beams.
     finished: Vec<Scored>,
     done: bool,
 }
 
-impl Search {
+impl BeamSearch {
     fn new() -> Self {
         Self { growing: vec![Scored { tokens: Vec::new(), score: 0.0 }], finished: Vec::new(), done: false }
     }
@@ -160,7 +160,7 @@ pub(super) fn search<B: Kernels>(
         return Ok(vec![Vec::new(); prompts.len()]);
     }
     let (mut decoding, mut logits) = Decoding::start(model, prompts)?;
-    let mut searches: Vec<Search> = prompts.iter().map(|_| Search::new()).collect();
+    let mut searches: Vec<BeamSearch> = prompts.iter().map(|_| BeamSearch::new()).collect();
     loop {
         let (mut parents, mut texts, mut first) = (Vec::new(), Vec::new(), 0);
         for (search, prompt) in searches.iter_mut().zip(prompts).filter(|(search, _)| !search.done) {
@@ -174,7 +174,7 @@ pub(super) fn search<B: Kernels>(
             first = rows.end;
         }
         if parents.is_empty() {
-            return Ok(searches.into_iter().map(Search::result).collect());
+            return Ok(searches.into_iter().map(BeamSearch::result).collect());
         }
         logits = decoding.next_logits(&parents, &texts)?;
     }
@@ -186,11 +186,11 @@ mod tests {
 
     const END: u32 = 0;
 
-    fn run(early_stopping: EarlyStopping, length_penalty: f64, steps: &[&[&[f32]]]) -> Search {
+    fn run(early_stopping: EarlyStopping, length_penalty: f64, steps: &[&[&[f32]]]) -> BeamSearch {
         let beams = Beams { width: 2, length_penalty, early_stopping };
         let constraints = Constraints { most: 9, least: 0, no_repeat_ngram: 0, end: END, known: 9 };
         let prompt = Prompt { encoder_input: Vec::new(), written: vec![1] };
-        let mut search = Search::new();
+        let mut search = BeamSearch::new();
         for probabilities in steps.iter().take_while(|_| true) {
             if search.done {
                 break;

@@ -26,9 +26,9 @@ use crate::RunError;
 use crate::objective::{Generation, end_of_text};
 use network::nn::Kernels;
 
-/// Settings of text generation.
+/// Options of text generation.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct GenerationOptions {
     /// Largest number of tokens of a text. The end-of-text token may end it earlier, and so may the
     /// longest output of a decoder.
     pub tokens: usize,
@@ -73,14 +73,14 @@ pub fn generate(
     folder: &Path,
     device: Device,
     prompts: &[String],
-    options: &Options,
+    options: &GenerationOptions,
 ) -> Result<Vec<Generated>, RunError> {
     with_model(folder, device, Generate { prompts, options })
 }
 
 struct Generate<'a> {
     prompts: &'a [String],
-    options: &'a Options,
+    options: &'a GenerationOptions,
 }
 
 impl ModelTask for Generate<'_> {
@@ -96,7 +96,11 @@ impl<B: Kernels> RunModel<B> {
     ///
     /// # Errors
     /// As [`generate`].
-    pub fn continued(&self, prompts: &[String], options: &Options) -> Result<Vec<Generated>, RunError> {
+    pub fn continued(
+        &self,
+        prompts: &[String],
+        options: &GenerationOptions,
+    ) -> Result<Vec<Generated>, RunError> {
         let prompts: Vec<Prompt> =
             prompts.iter().map(|text| self.prompt(&self.encoded(text)?)).collect::<Result<_, _>>()?;
         let texts = self.generate(&prompts, options)?;
@@ -155,7 +159,11 @@ impl<B: Kernels> RunModel<B> {
     ///
     /// # Errors
     /// As [`generate_tokens`].
-    pub fn generate(&self, prompts: &[Prompt], options: &Options) -> Result<Vec<Vec<u32>>, RunError> {
+    pub fn generate(
+        &self,
+        prompts: &[Prompt],
+        options: &GenerationOptions,
+    ) -> Result<Vec<Vec<u32>>, RunError> {
         let end = match self.objective.generation() {
             Generation::Turn { end } => end,
             _ => end_of_text(&self.tokenizer)?,
@@ -173,7 +181,7 @@ pub(super) fn generate_tokens<B: Kernels>(
     tokenizer: &Tokenizer,
     prompts: &[Prompt],
     end: u32,
-    options: &Options,
+    options: &GenerationOptions,
 ) -> Result<Vec<Vec<u32>>, RunError> {
     let constraints = Constraints {
         most: options.tokens.min(model.most_written().unwrap_or(usize::MAX)),

@@ -10,7 +10,7 @@ use super::{Constraints, Decoding, Prompt};
 use crate::infer::{InferenceError, InferenceModel};
 use network::nn::Kernels;
 
-/// Settings of drawing a token.
+/// Options of drawing a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// Divides the logits: text is safer below 1 and wilder above 1; 0 always takes the likeliest token.

@@ -11,17 +11,17 @@ pub fn add_on_grid<B: Backend>(values: Tensor<B, 1>, unit: f64, sums: &mut [i64]
 #[inline(always)]
 pub fn add_rounded<T: Copy + Into<f64>>(values: &[T], unit: f64, sums: &mut [i64]) -> bool {
     const TO_INTEGER: f64 = 6_755_399_441_055_744.0; // 1.5·2⁵²: a number added to it is rounded to an integer
-    const LARGEST_TERM: f64 = (1_u64 << 51) as f64;
-    const LARGEST_SUM: u64 = 1 << 62;
+    const MAX_TERM: f64 = (1_u64 << 51) as f64;
+    const MAX_SUM: u64 = 1 << 62;
     let scale = 1.0 / unit;
     let mut refused = u64::from(values.len() != sums.len());
     for (&value, sum) in values.iter().zip(sums) {
         let scaled = value.into() * scale;
         let integer = (scaled + TO_INTEGER).to_bits().wrapping_sub(TO_INTEGER.to_bits());
         *sum = sum.wrapping_add(integer as i64);
-        let is_small = scaled.abs() < LARGEST_TERM; // false for NaN
+        let is_small = scaled.abs() < MAX_TERM; // false for NaN
         refused |= u64::from(!is_small);
-        refused |= u64::from((*sum as u64).wrapping_add(LARGEST_SUM) > 2 * LARGEST_SUM);
+        refused |= u64::from((*sum as u64).wrapping_add(MAX_SUM) > 2 * MAX_SUM);
     }
     refused == 0
 }

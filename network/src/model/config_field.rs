@@ -7,18 +7,18 @@ use super::{HuggingFace, ModelError};
 
 /// A field of `config.json` that the plan may give.
 #[derive(Debug)]
-pub struct Setting {
+pub struct ConfigField {
     /// Name of the field in `config.json`.
     pub name: &'static str,
     /// Value, as JSON, if a plan does not give one.
     pub usual: &'static str,
-    /// The values that the setting accepts.
-    pub kind: Kind,
+    /// The values that the field accepts.
+    pub field_type: FieldType,
 }
 
-/// The values that a setting accepts.
+/// The values that a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldType {
     /// True or false.
     Flag,
     /// A finite number above 0.
@@ -36,20 +36,20 @@ pub enum Kind {
     RopeScaling,
 }
 
-/// The settings of a model: the values that its plan gives, and the family's usual values for all
+/// The values of a model's fields: those that its plan gives, and the family's usual ones for all
 /// others.
 #[derive(Clone, Debug, Default)]
-pub struct Settings(Map<String, Value>);
+pub struct ConfigValues(Map<String, Value>);
 
-impl Setting {
-    /// [`Setting::usual`] as a value.
+impl ConfigField {
+    /// [`ConfigField::usual`] as a value.
     pub fn usual(&self) -> Value {
         serde_json::from_str(self.usual).unwrap_or_default()
     }
 }
 
-impl Kind {
-    /// Whether a setting accepts this value.
+impl FieldType {
+    /// Whether a field accepts this value.
     pub fn accepts(self, value: &Value) -> bool {
         let is_positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
         let is_count =
@@ -103,40 +103,40 @@ fn is_rope_scaling(value: &Value) -> bool {
     let is_known = |(name, value): (&String, &Value)| {
         let name = name.as_str();
         name == "rope_type"
-            || needed.iter().chain(optional).any(|known| *known == name) && Kind::Positive.accepts(value)
+            || needed.iter().chain(optional).any(|known| *known == name) && FieldType::Positive.accepts(value)
     };
     let fits = value.as_object().is_some_and(|fields| fields.iter().all(is_known));
     let [low, high] = ["low_freq_factor", "high_freq_factor"].map(|name| value[name].as_f64());
     fits && needed.iter().all(|name| !value[*name].is_null()) && (low.is_none() || high > low)
 }
 
-impl Settings {
-    /// Returns the settings of a plan's model of this family.
+impl ConfigValues {
+    /// Returns the values for a plan's model of this family.
     ///
     /// # Errors
     /// [`ModelError::Config`] for a field that the family does not have, or a value that the field
     /// does not accept.
     pub fn of_plan(family: &HuggingFace, model: &plan::Model) -> Result<Self, ModelError> {
         for (name, value) in &model.config {
-            let Some(setting) = family.settings.iter().find(|setting| setting.name == name) else {
-                let names: Vec<&str> = family.settings.iter().map(|setting| setting.name).collect();
+            let Some(field) = family.config_fields.iter().find(|field| field.name == name) else {
+                let names: Vec<&str> = family.config_fields.iter().map(|field| field.name).collect();
                 let allowed = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
                 let family = model.family.name();
                 let what =
                     format!("{name:?} is no field of it for the family {family:?}; allowed: {allowed}");
                 return Err(ModelError::Config(what));
             };
-            if !setting.kind.accepts(value) {
-                let what = format!("{name} = {value}; allowed: {}", setting.kind.allowed());
+            if !field.field_type.accepts(value) {
+                let what = format!("{name} = {value}; allowed: {}", field.field_type.allowed());
                 return Err(ModelError::Config(what));
             }
         }
         let value =
-            |setting: &Setting| model.config.get(setting.name).cloned().unwrap_or_else(|| setting.usual());
-        Ok(Self(family.settings.iter().map(|setting| (setting.name.to_owned(), value(setting))).collect()))
+            |field: &ConfigField| model.config.get(field.name).cloned().unwrap_or_else(|| field.usual());
+        Ok(Self(family.config_fields.iter().map(|field| (field.name.to_owned(), value(field))).collect()))
     }
 
-    /// Adds the settings to a `config.json`, whose existing fields stay.
+    /// Adds the values to a `config.json`, whose existing fields stay.
     pub fn write_to(&self, config: &mut Value) {
         let Some(fields) = config.as_object_mut() else { return };
         for (name, value) in &self.0 {
@@ -144,41 +144,41 @@ impl Settings {
         }
     }
 
-    /// Returns the value of a setting, or `null` if the family does not have it.
-    pub fn value(&self, setting: &Setting) -> &Value {
-        self.0.get(setting.name).unwrap_or(&Value::Null)
+    /// Returns the value of a field, or `null` if the family does not have it.
+    pub fn value(&self, field: &ConfigField) -> &Value {
+        self.0.get(field.name).unwrap_or(&Value::Null)
     }
 
-    /// Returns the number of a setting, or `None` for `null` and if the family does not have it.
-    pub fn number(&self, setting: &Setting) -> Option<f64> {
-        self.value(setting).as_f64()
+    /// Returns the number of a field, or `None` for `null` and if the family does not have it.
+    pub fn number(&self, field: &ConfigField) -> Option<f64> {
+        self.value(field).as_f64()
     }
 
-    /// Returns the number of a setting of [`Kind::Positive`], or the usual one if the family does
+    /// Returns the number of a field of [`FieldType::Positive`], or the usual one if the family does
     /// not have it.
-    pub fn positive(&self, setting: &Setting) -> f64 {
-        self.number(setting).or_else(|| setting.usual().as_f64()).unwrap_or(f64::NAN)
+    pub fn positive(&self, field: &ConfigField) -> f64 {
+        self.number(field).or_else(|| field.usual().as_f64()).unwrap_or(f64::NAN)
     }
 
-    /// Returns the whole number of a setting, or `None` for `null` and if the family does not have
+    /// Returns the whole number of a field, or `None` for `null` and if the family does not have
     /// it.
-    pub fn count(&self, setting: &Setting) -> Option<usize> {
-        self.value(setting).as_u64().and_then(|count| usize::try_from(count).ok())
+    pub fn count(&self, field: &ConfigField) -> Option<usize> {
+        self.value(field).as_u64().and_then(|count| usize::try_from(count).ok())
     }
 
-    /// Whether a setting is on; false if the family does not have it.
-    pub fn flag(&self, setting: &Setting) -> bool {
-        self.value(setting) == &Value::Bool(true)
+    /// Whether a field is on; false if the family does not have it.
+    pub fn flag(&self, field: &ConfigField) -> bool {
+        self.value(field) == &Value::Bool(true)
     }
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_usual_value_of_each_setting_is_one_that_it_takes() {
+    fn the_usual_value_of_each_field_is_one_that_it_takes() {
         for family in plan::Family::all() {
-            for setting in crate::model::Backbone::hugging_face(family).settings {
-                assert!(setting.kind.accepts(&setting.usual()), "{family:?}: {}", setting.name);
+            for field in crate::model::Backbone::hugging_face(family).config_fields {
+                assert!(field.field_type.accepts(&field.usual()), "{family:?}: {}", field.name);
             }
         }
     }
