@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::metaspace::METASPACE;
-use super::{Metaspace, PreTokenizer, byte_level_words, next_blank, place};
+use super::{METASPACE, Metaspace, PreTokenizer, byte_level_words, next_blank, place};
 use crate::short_key::short_word;
 
 /// How the words of a text are found: by the pre-tokenizer of the file, or by a faster way that finds the same ones.

@@ -8,7 +8,7 @@ use super::{Encode, Token, WordCache};
 use crate::byte_alphabet::{byte_to_char, char_to_byte};
 use crate::pretokenize::{METASPACE, next_mark};
 use crate::short_key::SHORT_BYTES;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Vocabulary, byte_token};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// The symbols of a word before the first merge.
@@ -128,7 +128,7 @@ impl Bpe {
         for byte in 0..=255u8 {
             bytes[usize::from(byte)] = match &alphabet {
                 Alphabet::Bytes => vocabulary.id(byte_to_char(byte).encode_utf8(&mut [0; 4])),
-                Alphabet::Characters { byte_fallback: true, .. } => vocabulary.id(&super::byte_token(byte)),
+                Alphabet::Characters { byte_fallback: true, .. } => vocabulary.id(&byte_token(byte)),
                 Alphabet::Characters { .. } => None,
             };
         }
