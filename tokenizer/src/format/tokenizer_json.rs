@@ -98,12 +98,12 @@ impl Tokenizer {
         tokenizer.pre_tokenizer = pre_tokenizer;
         tokenizer.decoder = Decoder::read(&file["decoder"])?;
         tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer)?;
-        tokenizer.words = match (tokenizer.marks(), &tokenizer.model) {
-            (Some(marks), Model::Bpe(model))
-                if model.cuts_before_marks() && tokenizer.special.normalized().is_none() =>
-            {
-                Words::AtRuns(marks)
-            }
+        let mark_cuts = match &tokenizer.model {
+            Model::Bpe(model) if tokenizer.special.normalized().is_none() => model.mark_cuts(),
+            _ => None,
+        };
+        tokenizer.words = match (tokenizer.marks(), mark_cuts) {
+            (Some(marks), Some(cuts)) => Words::AtRuns(marks, cuts),
             _ => tokenizer.pre_tokenizer.words(),
         };
         let size = tokenizer.vocab_size();

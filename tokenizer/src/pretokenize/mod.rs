@@ -26,7 +26,7 @@ pub use bert::bert_words;
 use byte_level::ByteLevel;
 pub use byte_level::byte_level_words;
 pub(crate) use fast::{Marks, Spelling, Words};
-pub(crate) use marks::{METASPACE, next_blank, next_mark};
+pub(crate) use marks::{METASPACE, MarkCuts, next_blank, next_mark};
 pub use metaspace::{Metaspace, PrependScheme};
 use whitespace::WhitespaceSplit;
 
