@@ -109,7 +109,7 @@ impl Words {
                 }
             }
             Self::AtBlanks(space) => {
-                let due = space.is_due(is_first) && !text.starts_with([' ', METASPACE]);
+                let due = Marks::Metaspace(space).are_due(text, is_first);
                 marked(text, due, |word| !word.is_empty(), |from| after_one(text, from), take);
             }
             Self::AtRuns(marks, cuts) => {

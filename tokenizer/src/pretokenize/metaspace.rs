@@ -129,21 +129,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn spaces_become_marks_at_which_words_begin() {
-        assert_eq!(Metaspace::default().mark("a b", true), "▁a▁b");
-        assert_eq!(Metaspace::default().words("▁a▁▁b").collect::<Vec<_>>(), ["▁a", "▁", "▁b"]);
-    }
-
-    #[test]
-    fn mark_is_put_before_the_first_stretch_only_when_so_told() {
-        let first = Metaspace { prepend_scheme: PrependScheme::First, ..Metaspace::default() };
-        assert_eq!(first.mark("ab", true), "▁ab");
-        assert_eq!(first.mark("ab", false), "ab");
-        let never = Metaspace { prepend_scheme: PrependScheme::Never, ..Metaspace::default() };
-        assert_eq!(never.mark("a b", true), "a▁b");
-    }
-
     proptest! {
         #[test]
         fn words_join_to_the_marked_text_and_hold_a_mark_only_in_front(text in "[a-zé \t]*") {

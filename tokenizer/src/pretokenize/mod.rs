@@ -232,15 +232,3 @@ fn place(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_t5_have_one_mark_each() {
-        let mut words = Vec::new();
-        PreTokenizer::t5().each_word("a\n  b", true, &mut |word| words.push(word.to_owned()));
-        assert_eq!(words, ["▁a", "▁b"]);
-    }
-}
