@@ -8,13 +8,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 mod common;
-use common::{path, run, text};
+use common::{path, refusal, run, succeed, text};
 
 #[test]
 fn private_training_stays_within_epsilon_and_states_it() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("new/folder");
-    let done = run(
+    succeed(
         &[
             "train",
             "--embedded",
@@ -30,7 +30,6 @@ fn private_training_stays_within_epsilon_and_states_it() {
         ],
         "",
     );
-    assert!(done.status.success(), "{}", text(&done.stderr));
     let privacy: Value =
         serde_json::from_str(&std::fs::read_to_string(out.join("privacy.json")).unwrap()).unwrap();
     assert_eq!(privacy["private"], true);
@@ -70,8 +69,7 @@ fn every_method_stays_within_epsilon_and_names_itself() {
         let mut arguments =
             vec!["train", "--embedded", "--epsilon", "2", "--delta", "1e-6", "--method", method];
         arguments.extend(["--vocab-size", "450", "--out", path(&out)]);
-        let done = run(&arguments, "");
-        assert!(done.status.success(), "{}", text(&done.stderr));
+        succeed(&arguments, "");
         let privacy: Value =
             serde_json::from_str(&std::fs::read_to_string(out.join("privacy.json")).unwrap()).unwrap();
         assert_eq!((&privacy["method"], &privacy["private"]), (&Value::from(method), &Value::from(true)));
@@ -88,7 +86,7 @@ fn the_shape_of_a_vocabulary_is_as_asked() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("u");
     let train = |more: &[&str]| {
-        let done = run(
+        succeed(
             &[
                 &[
                     "train",
@@ -105,7 +103,6 @@ fn the_shape_of_a_vocabulary_is_as_asked() {
             .concat(),
             "",
         );
-        assert!(done.status.success(), "{}", text(&done.stderr));
         std::fs::read_to_string(out.join("tokenizer.json")).unwrap()
     };
     let unigram = train(&["--symbol", "<mask>", "--sentinels", "3", "--normalizer", "nfkc-lowercase"]);
@@ -129,7 +126,7 @@ fn a_test_key_repeats_the_run_and_marks_it_not_private() {
         let out = dir.path().join(name);
         let of_release = ["train", "--embedded", "--epsilon", "1", "--delta", "1e-6", "--test-key", key];
         let of_files = ["--vocab-size", "400", "--out", path(&out)];
-        assert!(run(&[&of_release[..], &of_files].concat(), "").status.success());
+        succeed(&[&of_release[..], &of_files].concat(), "");
         (
             std::fs::read(out.join("tokenizer.json")).unwrap(),
             std::fs::read_to_string(out.join("privacy.json")).unwrap(),
@@ -161,8 +158,7 @@ fn threads_change_no_byte_of_any_vocabulary() {
             ];
             arguments.extend(["--vocab-size", "400", "--out", path(&out)]);
             arguments.extend(privacy);
-            let done = run(&arguments, "");
-            assert!(done.status.success(), "{}", text(&done.stderr));
+            succeed(&arguments, "");
             std::fs::read(out.join("tokenizer.json")).unwrap()
         };
         for privacy in [&["--public"][..], &["--epsilon", "2", "--delta", "1e-6", "--test-key", "5"]] {
@@ -268,7 +264,7 @@ fn a_published_formula_comes_with_its_true_delta() {
             method,
         ];
         arguments.extend(["--vocab-size", "500", "--out", path(&out)]);
-        assert!(run(&arguments, "").status.success());
+        succeed(&arguments, "");
         arguments.extend(["--as-published", "--overwrite"]);
         let done = run(&arguments, "");
         assert!(done.status.success(), "{}", text(&done.stderr));
@@ -297,13 +293,13 @@ fn text_that_is_not_utf8_is_refused_unless_told_otherwise() {
         text(&refused.stderr)
     );
     arguments.extend(["--invalid-utf8", "replace"]);
-    assert!(run(&arguments, "").status.success());
+    succeed(&arguments, "");
     let tokenizer = out.join("tokenizer.json");
     let encode = ["encode", "--tokenizer", path(&tokenizer), "--input", path(&corpus)];
     let refused = run(&encode, "");
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("line 1: not valid UTF-8"), "{}", text(&refused.stderr));
-    assert!(run(&[&encode[..], &["--invalid-utf8", "replace"]].concat(), "").status.success());
+    succeed(&[&encode[..], &["--invalid-utf8", "replace"]].concat(), "");
 }
 
 /// Nothing is written over what is there, and never over an input, by whatever name.
@@ -319,15 +315,13 @@ fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
     let (vocabulary, tokenizer) = (at("v"), at("v/tokenizer.json"));
     let train =
         ["train", "--public", "--vocab-size", "400", "--input", path(&corpus), "--out", path(&vocabulary)];
-    assert!(run(&train, "").status.success());
+    succeed(&train, "");
     let refused = |arguments: &[&str], expected: &str| {
-        let done = run(arguments, "");
-        let message = text(&done.stderr);
-        assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
+        let message = refusal(arguments, "");
         assert!(message.contains(expected), "{arguments:?}: {message}");
     };
     refused(&train, "replace it with --overwrite");
-    assert!(run(&[&train[..], &["--overwrite"]].concat(), "").status.success());
+    succeed(&[&train[..], &["--overwrite"]].concat(), "");
     let encode = |out: &Path, more: &[&str]| {
         let out = path(out).to_owned();
         let start = ["encode", "--tokenizer", path(&tokenizer), "--input", path(&corpus), "--out", &out];
@@ -339,12 +333,12 @@ fn no_command_writes_over_a_file_that_it_was_not_told_to_replace() {
     }
     let tokens = encode(&at("own.tokens"), &[]);
     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-    assert!(run(&tokens, "").status.success());
+    succeed(&tokens, "");
     refused(&tokens, "replace it with --overwrite");
     let model = at("v.model");
     let convert = ["convert", "--tokenizer", path(&tokenizer), "--allow-rare-differences", "--out"];
     let convert = [&convert[..], &[path(&model)]].concat();
-    assert!(run(&convert, "").status.success());
+    succeed(&convert, "");
     refused(&convert, "replace it with --overwrite");
     refused(
         &["convert", "--tokenizer", path(&tokenizer), "--out", path(&tokenizer), "--overwrite"],

@@ -3,21 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use std::path::Path;
-use std::process::{Command, Output};
+
+mod common;
+use common::{path, refusal, run, succeed};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures");
 
-fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_dp-tokenizer")).args(arguments).output().unwrap()
-}
-
 fn encode(tokenizer: &Path, text: &Path) -> String {
-    let out = run(&["encode", "--tokenizer", tokenizer.to_str().unwrap(), "--input", text.to_str().unwrap()]);
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
+    succeed(&["encode", "--tokenizer", path(tokenizer), "--input", path(text)], "")
 }
 
-fn text(folder: &Path) -> std::path::PathBuf {
+fn text_file(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("text.txt");
     std::fs::write(&path, "The privacy budget isn't spent twice.\n Éclair, ＡＢ 中国 ²\n\n").unwrap();
     path
@@ -26,21 +22,23 @@ fn text(folder: &Path) -> std::path::PathBuf {
 #[test]
 fn ids_stay_the_same_through_each_conversion() {
     let folder = tempfile::tempdir().unwrap();
-    let text = text(folder.path());
+    let text = text_file(folder.path());
     for (from, to) in
         [("small.model", "copy.model"), ("vocab.txt", "tokenizer.json"), ("vocab.json", "tokenizer.json")]
     {
         let (from, to) = (Path::new(FIXTURES).join(from), folder.path().join(to));
-        let converted = run(&[
-            "convert",
-            "--tokenizer",
-            from.to_str().unwrap(),
-            "--overwrite",
-            "--allow-rare-differences",
-            "--out",
-            to.to_str().unwrap(),
-        ]);
-        assert!(converted.status.success(), "{}", String::from_utf8_lossy(&converted.stderr));
+        succeed(
+            &[
+                "convert",
+                "--tokenizer",
+                path(&from),
+                "--overwrite",
+                "--allow-rare-differences",
+                "--out",
+                path(&to),
+            ],
+            "",
+        );
         assert_eq!(encode(&from, &text), encode(&to, &text));
     }
 }
@@ -48,7 +46,7 @@ fn ids_stay_the_same_through_each_conversion() {
 #[test]
 fn every_model_is_trained_and_written_in_its_own_format() {
     let folder = tempfile::tempdir().unwrap();
-    let text = text(folder.path());
+    let text = text_file(folder.path());
     let formats = [
         ("unigram", Some("x.model")),
         ("bpe", Some("vocab.json")),
@@ -58,23 +56,17 @@ fn every_model_is_trained_and_written_in_its_own_format() {
     ];
     for (model, native) in formats {
         let out = folder.path().join(model);
-        let learns = ["--public", "--input", text.to_str().unwrap(), "--vocab-size", "400"];
+        let learns = ["--public", "--input", path(&text), "--vocab-size", "400"];
         let learns = if model == "byte" { &[][..] } else { &learns };
-        let trained = run(&[&["train", "--model", model, "--out", out.to_str().unwrap()], learns].concat());
-        assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+        succeed(&[&["train", "--model", model, "--out", path(&out)], learns].concat(), "");
         let json = out.join("tokenizer.json");
         let ids = encode(&json, &text);
         assert!(!ids.trim().is_empty());
         if let Some(native) = native.map(|name| out.join(name)) {
-            let written = run(&[
-                "convert",
-                "--tokenizer",
-                json.to_str().unwrap(),
-                "--allow-rare-differences",
-                "--out",
-                native.to_str().unwrap(),
-            ]);
-            assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+            succeed(
+                &["convert", "--tokenizer", path(&json), "--allow-rare-differences", "--out", path(&native)],
+                "",
+            );
             assert_eq!(encode(&native, &text), ids, "{model}");
         }
     }
@@ -90,13 +82,12 @@ fn a_file_that_few_texts_tell_apart_is_written_only_on_request() {
         ("vocab.txt", "tokenizer.json", "decoded text"),
     ] {
         let (from, to) = (format!("{FIXTURES}/{from}"), folder.path().join(to));
-        let convert = ["convert", "--tokenizer", &from, "--overwrite", "--out", to.to_str().unwrap()];
-        let refused = run(&convert);
-        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(2) && message.contains(why) && !to.exists(), "{message}");
-        assert!(message.contains("--allow-rare-differences") && message.lines().count() == 1, "{message}");
-        let written = run(&[&convert[..], &["--allow-rare-differences"]].concat());
-        assert!(written.status.success() && String::from_utf8_lossy(&written.stderr).contains(why));
+        let convert = ["convert", "--tokenizer", &from, "--overwrite", "--out", path(&to)];
+        let message = refusal(&convert, "");
+        assert!(message.contains(why) && !to.exists(), "{message}");
+        assert!(message.contains("--allow-rare-differences"), "{message}");
+        let written = run(&[&convert[..], &["--allow-rare-differences"]].concat(), "");
+        assert!(written.status.success() && common::text(&written.stderr).contains(why));
         std::fs::remove_file(&to).unwrap();
     }
 }
@@ -107,9 +98,7 @@ fn a_format_that_cannot_hold_the_tokenizer_is_refused_with_what_can() {
     let from = format!("{FIXTURES}/vocab.txt");
     for (name, word) in [("a.model", "unigram"), ("vocab.json", "BPE"), ("a.bin", "tokenizer.json")] {
         let out = folder.path().join(name);
-        let refused = run(&["convert", "--tokenizer", &from, "--out", out.to_str().unwrap()]);
-        assert_eq!(refused.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&refused.stderr).contains(word));
+        assert!(refusal(&["convert", "--tokenizer", &from, "--out", path(&out)], "").contains(word));
         assert!(!out.exists());
     }
 }
@@ -117,15 +106,12 @@ fn a_format_that_cannot_hold_the_tokenizer_is_refused_with_what_can() {
 #[test]
 fn places_of_tokens_are_shown_in_either_unit() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("text.txt");
-    std::fs::write(&path, "É t!\n").unwrap();
+    let text = folder.path().join("text.txt");
+    std::fs::write(&text, "É t!\n").unwrap();
     let model = format!("{FIXTURES}/vocab.json");
     let shown = |unit: &str| {
-        let arguments =
-            ["encode", "--tokenizer", &model, "--input", path.to_str().unwrap(), "--offsets", unit];
-        let out = run(&arguments);
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let line = String::from_utf8(out.stdout).unwrap();
+        let arguments = ["encode", "--tokenizer", &model, "--input", path(&text), "--offsets", unit];
+        let line = succeed(&arguments, "");
         line.split_whitespace().map(|token| token.split_once(':').unwrap().1.to_owned()).collect::<Vec<_>>()
     };
     // Both bytes of É are the whole of it.
@@ -143,10 +129,10 @@ fn case_of_a_vocab_txt_is_told_by_flags_then_by_its_config_then_by_capitals_from
     let ids = |last: &str, flags: &[&str]| {
         std::fs::write(&vocabulary, format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nᴬ\n{last}\n"))
             .unwrap();
-        let paths = ["--tokenizer", vocabulary.to_str().unwrap(), "--input", text.to_str().unwrap()];
-        let output = run(&[&["encode"], &paths[..], flags].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
-        if output.status.success() { Ok(String::from_utf8(output.stdout).unwrap()) } else { Err(said) }
+        let paths = ["--tokenizer", path(&vocabulary), "--input", path(&text)];
+        let output = run(&[&["encode"], &paths[..], flags].concat(), "");
+        let said = common::text(&output.stderr);
+        if output.status.success() { Ok(common::text(&output.stdout)) } else { Err(said) }
     };
     assert_eq!(ids("ʰ", &[]).unwrap().trim(), "5");
     assert_eq!(ids("Hello", &[]).unwrap().trim(), "7");
@@ -158,13 +144,12 @@ fn case_of_a_vocab_txt_is_told_by_flags_then_by_its_config_then_by_capitals_from
     assert_eq!(ids("ʰ", &["--uncased"]).unwrap().trim(), "5");
     for bad in ["{", r#"{ "do_lower_case": 1 }"#] {
         std::fs::write(&config, bad).unwrap();
-        let refusal = ids("ʰ", &[]).unwrap_err();
-        assert!(refusal.contains("tokenizer_config.json") && refusal.contains("--uncased"), "{refusal}");
-        assert_eq!(refusal.lines().count(), 1, "{refusal}");
+        let message = ids("ʰ", &[]).unwrap_err();
+        assert!(message.contains("tokenizer_config.json") && message.contains("--uncased"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
     let model = format!("{FIXTURES}/small.model");
-    let refused = run(&["encode", "--tokenizer", &model, "--input", text.to_str().unwrap(), "--uncased"]);
-    assert_eq!(refused.status.code(), Some(2));
+    refusal(&["encode", "--tokenizer", &model, "--input", path(&text), "--uncased"], "");
 }
 
 #[test]
@@ -173,9 +158,7 @@ fn a_format_that_is_read_otherwise_is_refused_and_not_written() {
     let out = folder.path().join("tokenizer.json");
     let model = &format!("{FIXTURES}/word.model");
     let rare = "--allow-rare-differences";
-    let done = run(&["convert", "--tokenizer", model, "--out", out.to_str().unwrap(), rare]);
-    let message = String::from_utf8(done.stderr).unwrap();
-    assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    let message = refusal(&["convert", "--tokenizer", model, "--out", path(&out), rare], "");
     assert!(message.contains("not written, because it would be read otherwise"), "{message}");
     assert!(!out.exists());
 }

@@ -7,31 +7,16 @@ use std::path::Path;
 use serde_json::Value;
 
 mod common;
-use common::{path, run, text};
-
-fn succeed(arguments: &[&str]) {
-    let done = run(arguments, "");
-    assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
-}
-
-fn refusal(arguments: &[&str], input: &str) -> String {
-    let done = run(arguments, input);
-    assert_eq!(done.status.code(), Some(2), "{arguments:?}: {}", text(&done.stderr));
-    text(&done.stderr)
-}
+use common::{json, path, refusal, run, succeed};
 
 fn train(out: &Path, more: &[&str]) {
     let arguments =
         ["train", "--embedded", "--epsilon", "8", "--delta", "1e-6", "--vocab-size", "400", "--out"];
-    succeed(&[&arguments[..], &[path(out)], more].concat());
+    succeed(&[&arguments[..], &[path(out)], more].concat(), "");
 }
 
 fn read(file: &Path) -> Vec<u8> {
     std::fs::read(file).unwrap()
-}
-
-fn json(file: &Path) -> Value {
-    serde_json::from_slice(&read(file)).unwrap()
 }
 
 /// TRUST B1: two releases of the same text, alike in all figures, are told apart, and a test key repeats every byte.
@@ -86,7 +71,7 @@ fn a_release_is_known_in_copies_and_in_other_formats() {
         ["convert", "--allow-rare-differences", "--tokenizer", path(&at(from)), "--out", path(&at(to))]
             .map(str::to_owned)
     };
-    let converted = |from: &str, to: &str| succeed(&convert(from, to).each_ref().map(String::as_str));
+    let converted = |from: &str, to: &str| succeed(&convert(from, to).each_ref().map(String::as_str), "");
     std::fs::copy(at("vocabulary/tokenizer.json"), at("copy/renamed.json")).unwrap();
     converted("copy/renamed.json", "third/tokenizer.json");
     let mark = |file: &str| json(&at(file))["model"]["privacy"].clone();

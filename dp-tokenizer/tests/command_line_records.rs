@@ -3,31 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use serde_json::Value;
 
 mod common;
-use common::{folder_with, gzip, path, run, text, zstd};
+use common::{folder_with, gzip, path, refusal, run, succeed, text, zstd};
 
 /// The only line that a refused command writes.
-fn refusal(arguments: &[&str], input: &str) -> String {
-    let done = run(arguments, input);
-    let message = text(&done.stderr);
-    assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
-    message
-}
-
-fn succeed(arguments: &[&str]) -> Output {
-    let done = run(arguments, "");
-    assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
-    done
-}
-
 /// A vocabulary of bytes, whose ids show the text.
 fn bytes_tokenizer(folder: &Path) -> PathBuf {
     let out = folder.join("bytes");
-    succeed(&["train", "--model", "byte", "--out", path(&out)]);
+    succeed(&["train", "--model", "byte", "--out", path(&out)], "");
     out.join("tokenizer.json")
 }
 
@@ -50,7 +36,7 @@ fn a_row_of_a_table_is_one_unit_whatever_lines_it_has() {
         let out = folder.path().join("v");
         let budget = ["--epsilon", "1", "--delta", "1e-6", "--units", "3001", "--vocab-size", "500"];
         let files = ["--input", path(corpus), "--out", path(&out), "--overwrite"];
-        succeed(&[&["train"], &budget[..], &files[..]].concat());
+        succeed(&[&["train"], &budget[..], &files[..]].concat(), "");
         let vocabulary = std::fs::read_to_string(out.join("tokenizer.json")).unwrap();
         assert!(!vocabulary.contains("canary"), "one record's word was released");
         assert!(vocabulary.contains("\"three\""), "the words of all records are released");
@@ -65,7 +51,7 @@ fn texts_to_encode_are_read_in_every_format_and_unpacked() {
         let file = folder.path().join(name);
         std::fs::write(&file, bytes).unwrap();
         let arguments = ["encode", "--tokenizer", path(&tokenizer), "--input", path(&file)];
-        text(&succeed(&[&arguments[..], more].concat()).stdout)
+        succeed(&[&arguments[..], more].concat(), "")
     };
     // Each line is answered, a blank one too.
     let want = encoded("a.txt", "hé\n\nyou".as_bytes(), &[]);
@@ -187,11 +173,13 @@ fn released_words_make_a_vocabulary_even_where_their_characters_do_not_fit() {
     for (model, size) in [("unigram", "370"), ("wordpiece", "40")] {
         let out = folder.path().join(model);
         let budget = ["--epsilon", "8", "--delta", "1e-6", "--units", "6000", "--model", model];
-        let done = succeed(
+        let done = run(
             &[&["train", "--input", path(&corpus), "--vocab-size", size, "--out", path(&out)], &budget[..]]
                 .concat(),
+            "",
         );
-        assert!(text(&done.stderr).contains("no room for all characters"), "{}", text(&done.stderr));
+        let warned = text(&done.stderr);
+        assert!(done.status.success() && warned.contains("no room for all characters"), "{warned}");
         let shown = text(&done.stdout);
         let tokens = shown.split(": ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
         assert!((20..=size.parse().unwrap()).contains(&tokens.parse::<u32>().unwrap()), "{shown}");
@@ -205,12 +193,15 @@ fn the_line_on_screen_names_the_whole_promise() {
     let train =
         ["train", "--input", path(&corpus), "--epsilon", "1.5", "--delta", "1e-6", "--unit", "words:3"];
     let files = ["--relation", "replace-one", "--vocab-size", "400", "--out", path(&out)];
-    let done = succeed(&[&train[..], &files[..]].concat());
+    let done = run(&[&train[..], &files[..]].concat(), "");
     let shown = text(&done.stdout);
     assert!(shown.ends_with("; ε ≤ 1.5 at δ = 1e-6 for one run of 3 words (replace one)\n"), "{shown}");
     // The number of units is private: it is neither compared nor shown, and the user is told.
     let warned = text(&done.stderr);
-    assert!(warned.contains("δ = 1e-6 must be below one over the number of units"), "{warned}");
+    assert!(
+        done.status.success() && warned.contains("δ = 1e-6 must be below one over the number of units"),
+        "{warned}"
+    );
     assert!(!warned.contains("3000"), "{warned}");
     let stated = |units: &str, delta: &str| {
         let out = folder.path().join(units);
@@ -236,11 +227,11 @@ fn a_statement_is_told_of_its_own_tokenizer_alone() {
     let train = |name: &str, epsilon: &str| {
         let arguments =
             ["train", "--embedded", "--epsilon", epsilon, "--delta", "1e-6", "--vocab-size", "400"];
-        succeed(&[&arguments[..], &["--overwrite", "--out", path(&at(name))]].concat());
+        succeed(&[&arguments[..], &["--overwrite", "--out", path(&at(name))]].concat(), "");
     };
     train("one", "1");
     train("hundred", "100");
-    let told = |file: &str| text(&succeed(&["inspect", "--tokenizer", path(&at(file))]).stdout);
+    let told = |file: &str| succeed(&["inspect", "--tokenizer", path(&at(file))], "");
     assert!(told("one/tokenizer.json").contains("privacy: ε ≤ 1 at δ = 1e-6 for one record"));
     std::fs::copy(at("hundred/tokenizer.json"), at("one/tokenizer.json")).unwrap();
     let mixed = told("one/tokenizer.json");

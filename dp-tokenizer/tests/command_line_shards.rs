@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 mod common;
-use common::{path, run, text};
+use common::{path, run, succeed, text};
 
 /// Three parts; each user has text in all of them.
 fn parts(folder: &Path) -> Vec<PathBuf> {
@@ -60,8 +60,7 @@ fn a_vocabulary_of_parts_that_processes_count_at_once_is_that_of_one_process_byt
         let (one, many) = (folder.path().join("one"), folder.path().join("many"));
         let train = |from: &[&str], out: &Path| {
             let common = ["--unit", unit, "--vocab-size", "600", "--overwrite", "--out", path(out)];
-            let done = run(&[&["train"], from, &common, &RELEASE].concat(), "");
-            assert!(done.status.success(), "{}", text(&done.stderr));
+            succeed(&[&["train"], from, &common, &RELEASE].concat(), "");
         };
         train(&[&["--input"], files.as_slice(), of_text].concat(), &one);
         let runs = count(&parts, unit, of_text);
@@ -92,8 +91,7 @@ fn public_parts_give_the_counts_of_the_whole_text() {
     let trained = |from: &[&str]| {
         let out = folder.path().join("public");
         let common = ["--public", "--vocab-size", "600", "--overwrite", "--out", path(&out)];
-        let done = run(&[&["train"], from, &common].concat(), "");
-        assert!(done.status.success(), "{}", text(&done.stderr));
+        succeed(&[&["train"], from, &common].concat(), "");
         fs::read(out.join("tokenizer.json")).unwrap()
     };
     assert!(
@@ -110,11 +108,10 @@ fn parts_that_are_not_one_whole_corpus_are_refused_and_nothing_is_spent() {
     let [one, two, three] = [0, 1, 2].map(|at: usize| runs[at].as_str());
     let other = |name: &str, arguments: &[&str]| {
         let out = folder.path().join(name);
-        let done = run(
+        succeed(
             &[&["count", "--out", path(&out), "--user-field", "who", "--unit", "user"], arguments].concat(),
             "",
         );
-        assert!(done.status.success(), "{}", text(&done.stderr));
         path(&out).to_owned()
     };
     let copy = folder.path().join("copy.run");

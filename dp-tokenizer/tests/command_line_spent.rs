@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 mod common;
-use common::{path, run, text};
+use common::{path, run, succeed, text};
 
 /// A release is paid for when its noise is drawn: what stops the program after that leaves a record that says so.
 #[test]
@@ -43,7 +43,7 @@ fn a_release_that_is_stopped_before_its_tokenizer_is_written_leaves_a_record_of_
     std::fs::copy(other, out.join("small.model")).unwrap();
     assert!(inspect().contains("the privacy.json beside it is of another tokenizer"));
     // Not after the next release.
-    assert!(run(&[&train[..], &["--overwrite"]].concat(), "").status.success());
+    succeed(&[&train[..], &["--overwrite"]].concat(), "");
     let privacy: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
     assert!(privacy["outcome"].is_null() && privacy["tokenizer_sha256"].is_string());
     // What would stop a release after it is paid for is refused before.

@@ -4,24 +4,23 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
+mod common;
+use common::{path, run};
+
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures");
 
-fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_dp-tokenizer")).args(arguments).output().unwrap()
-}
-
 fn encode(tokenizer: &Path, text: &Path, more: &[&str]) -> Output {
-    let paths = ["encode", "--tokenizer", tokenizer.to_str().unwrap(), "--input", text.to_str().unwrap()];
-    run(&[paths.as_slice(), more].concat())
+    let paths = ["encode", "--tokenizer", path(tokenizer), "--input", path(text)];
+    run(&[paths.as_slice(), more].concat(), "")
 }
 
 fn lines(out: &Output) -> Vec<String> {
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout.clone()).unwrap().lines().map(str::to_owned).collect()
+    assert!(out.status.success(), "{}", common::text(&out.stderr));
+    common::text(&out.stdout).lines().map(str::to_owned).collect()
 }
 
 /// The tokenizers of the fixture as files, with the rows of the texts that are a line.
@@ -59,7 +58,7 @@ fn encode_gives_hugging_face_s_ids_with_and_without_special_tokens() {
         let with: Vec<String> = rows.iter().map(|row| joined(&row[2])).collect();
         let found = encode(&path, &text, &["--special-tokens"]);
         if with == want {
-            let message = String::from_utf8(found.stderr).unwrap();
+            let message = common::text(&found.stderr);
             assert!(
                 found.status.code() == Some(2) && message.contains("leave out --special-tokens"),
                 "{path:?}"
@@ -81,17 +80,17 @@ fn what_is_converted_is_read_the_same_and_all_else_is_refused_before_it_is_writt
         for to in ["tokenizer.json", "copy.model", "vocab.txt", "vocab.json"] {
             let to = folder.path().join("out").join(to);
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-            let convert = ["convert", "--tokenizer", from.to_str().unwrap(), "--out", to.to_str().unwrap()];
+            let convert = ["convert", "--tokenizer", path(&from), "--out", path(&to)];
             let differing = || -> Vec<usize> {
                 let (before, after) = (lines(&encode(&from, &text, &[])), lines(&encode(&to, &text, &[])));
                 (0..before.len()).filter(|n| before[*n] != after[*n]).collect()
             };
-            let done = run(&convert);
+            let done = run(&convert, "");
             if done.status.success() {
                 written += 1;
                 assert_eq!(differing(), [0; 0], "{from:?} to {to:?}");
             } else {
-                assert_eq!(done.status.code(), Some(2), "{}", String::from_utf8_lossy(&done.stderr));
+                assert_eq!(done.status.code(), Some(2), "{}", common::text(&done.stderr));
                 assert!(!to.exists(), "{to:?}");
             }
             std::fs::remove_dir_all(to.parent().unwrap()).unwrap();

@@ -7,22 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 mod common;
-use common::{path, run};
+use common::{path, refusal, run, succeed};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures");
-
-fn succeed(arguments: &[&str], input: &str) -> String {
-    let done = run(arguments, input);
-    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
-}
-
-fn refusal(arguments: &[&str], input: &str) -> String {
-    let done = run(arguments, input);
-    let message = String::from_utf8(done.stderr).unwrap();
-    assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
-    message
-}
 
 fn train(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
     let out = folder.join(name);

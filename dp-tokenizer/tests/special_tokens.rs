@@ -10,7 +10,7 @@ use tokenizer::Tokenizer;
 use tokenizer::sentencepiece::{PieceKind, SentencePieceModel};
 
 mod common;
-use common::{path, run, text};
+use common::{json, path, refusal, run, succeed, text};
 
 const NAMED: [&str; 8] = [
     "--special-token",
@@ -27,13 +27,8 @@ fn train_words(folder: &Path, name: &str, more: &[&str]) -> PathBuf {
     let (out, words) = (folder.join(name), folder.join("words.tsv"));
     std::fs::write(&words, "the\t50\nfever\t20\nrises\t9\n<|end|>\t9\nend\t8\n").unwrap();
     let start = ["train", "--public", "--counts", path(&words), "--out", path(&out), "--overwrite"];
-    let done = run(&[&start[..], more].concat(), "");
-    assert!(done.status.success(), "{more:?}: {}", text(&done.stderr));
+    succeed(&[&start[..], more].concat(), "");
     out
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 #[test]
@@ -73,8 +68,7 @@ fn special_tokens_have_the_names_ids_and_roles_that_were_given() {
     let file = folder.path().join("v.model");
     let from = folder.path().join("unigram");
     let convert = ["convert", "--tokenizer", path(&from), "--allow-rare-differences"];
-    let done = run(&[&convert[..], &["--out", path(&file)]].concat(), "");
-    assert!(done.status.success(), "{}", text(&done.stderr));
+    succeed(&[&convert[..], &["--out", path(&file)]].concat(), "");
     let model = SentencePieceModel::from_bytes(&std::fs::read(&file).unwrap()).unwrap();
     let ids = model.special_ids;
     assert_eq!((ids.unk, ids.bos, ids.eos, ids.pad), (0, 1, 2, 3));
@@ -127,9 +121,7 @@ fn names_that_cannot_be_special_tokens_are_refused() {
     ] {
         let out = folder.path().join("out");
         let train = ["train", "--embedded", "--epsilon", "1", "--delta", "1e-6", "--out", path(&out)];
-        let done = run(&[&train[..], more].concat(), "");
-        let message = text(&done.stderr);
-        assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{more:?}: {message}");
+        let message = refusal(&[&train[..], more].concat(), "");
         assert!(message.contains(expected) && !out.exists(), "{more:?}: {message}");
     }
 }

@@ -34,7 +34,7 @@ mod tokenizer;
 mod vocabulary;
 
 pub use byte_alphabet::byte_to_char;
-pub use encode::{batch, byte_token};
+pub use encode::batch;
 pub use encoding::{Encoding, OffsetUnit};
 pub use error::FormatError;
 pub use from_parts::UnigramPipeline;
@@ -42,4 +42,4 @@ pub use tokenizer::{
     BLANK, DecodeStream, EOS, Encoder, PAD, Role, RoleTokens, Sampler, Segmentation, SegmentationError,
     StageMark, Tokenizer, UNK,
 };
-pub use vocabulary::{DuplicateToken, Vocabulary};
+pub use vocabulary::{DuplicateToken, Vocabulary, byte_token};

@@ -21,6 +21,12 @@ pub struct DuplicateToken {
     pub second: u32,
 }
 
+/// The name of the token of a byte.
+#[must_use]
+pub fn byte_token(byte: u8) -> String {
+    format!("<0x{byte:02X}>")
+}
+
 impl Vocabulary {
     /// A vocabulary from the tokens in order of id.
     ///

@@ -9,7 +9,6 @@ use super::folder::Texts;
 use super::iob::Sentences;
 use super::json_array::JsonArray;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
-use super::positions::Position;
 use super::rows::JsonLines;
 use super::separated::{Separated, Separator};
 use super::{BadUtf8, CorpusError, Files, Format, Record, json_line, recognize};
@@ -30,6 +29,17 @@ pub(super) struct FileRecords {
     failed: bool,
     /// Where the last record lies.
     position: Position,
+}
+
+/// Where a record lies in the files of a corpus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The file, counted from 0.
+    pub(super) file: u32,
+    /// Bytes of the line, without its end; 0 where records are no lines.
+    pub(super) length: u32,
+    /// Bytes before the record. Of parquet and of folders, records before it.
+    pub(super) offset: u64,
 }
 
 pub(super) struct OpenFile {

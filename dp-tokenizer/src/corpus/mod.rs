@@ -16,6 +16,7 @@ pub(crate) mod json_line;
 pub(crate) mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(not(target_arch = "wasm32"))]
 mod positions;
 mod read_progress;
 mod recognize;
@@ -32,9 +33,9 @@ pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
 pub use fields::{field_names, has_header_line};
+pub use files::Position;
 pub(crate) use lines::MAX_LINE_BYTES;
 pub use mechanisms::Format;
-pub use positions::Position;
 #[cfg(not(target_arch = "wasm32"))]
 pub use positions::{LineFiles, SomeRecords};
 pub use read_progress::ReadProgress;

@@ -57,23 +57,10 @@ pub(super) struct Separated<R> {
 impl<R: BufRead> Separated<R> {
     /// Reads the header line, unless the names of the columns are given.
     pub(super) fn open(input: R, separator: Separator, files: &Files) -> Result<Self> {
-        let mut table = Self {
-            input,
-            separator,
-            columns: Vec::new(),
-            width: 0,
-            line: 0,
-            header_lines: 0,
-            row: Vec::new(),
-        };
+        let mut table = Self::new(input, separator);
         let names: Vec<Vec<u8>> = match &files.columns {
             Some(names) => names.iter().map(|name| name.as_bytes().to_vec()).collect(),
-            None => {
-                table.header_lines = table.read_row()?;
-                let header = std::mem::take(&mut table.row);
-                let header = header.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&header);
-                table.fields(header)?.into_iter().map(Cow::into_owned).collect()
-            }
+            None => table.read_names()?,
         };
         table.width = names.len();
         for wanted in files.field_names() {
@@ -100,20 +87,22 @@ impl<R: BufRead> Separated<R> {
 
     /// The names in the header line.
     pub(super) fn header(input: R, separator: Separator) -> Result<Vec<String>> {
-        let mut table = Self {
-            input,
-            separator,
-            columns: Vec::new(),
-            width: 0,
-            line: 0,
-            header_lines: 0,
-            row: Vec::new(),
-        };
-        table.read_row()?;
-        let header = std::mem::take(&mut table.row);
-        let header = header.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&header);
-        let names = table.fields(header)?;
+        let mut table = Self::new(input, separator);
+        let names = table.read_names()?;
         Ok(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
+    fn new(input: R, separator: Separator) -> Self {
+        let (columns, row) = (Vec::new(), Vec::new());
+        Self { input, separator, columns, width: 0, line: 0, header_lines: 0, row }
+    }
+
+    /// The fields of the header line.
+    fn read_names(&mut self) -> Result<Vec<Vec<u8>>> {
+        self.header_lines = self.read_row()?;
+        let header = std::mem::take(&mut self.row);
+        let header = header.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&header);
+        Ok(self.fields(header)?.into_iter().map(Cow::into_owned).collect())
     }
 
     /// Reads a row into the buffer and returns how many lines it takes; 0 at the end.

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use mechanisms::Words;
 use sha2::{Digest, Sha256};
 
+use super::CountOptions;
+use super::parallel::Collected;
 use super::run::{Names, PARTS, Run, owner_hash};
 use super::shard::{DIGEST_BYTES, Header, MAGIC, Shard, VERSION, failed};
 use super::spill::{SpillBuffer, SpillFile, push_number};
-use super::units::{Collected, CountOptions, UnitItems, room};
+use super::units::{UnitItems, room};
 use crate::corpus::CorpusError;
 use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};

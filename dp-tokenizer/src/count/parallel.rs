@@ -9,11 +9,19 @@ use std::sync::{
 
 use mechanisms::Words;
 
+use super::CountOptions;
 use super::run::{Builder, PARTS, Run};
 use super::spill::SpillFile;
-use super::units::{Collected, CountOptions};
 use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
 use crate::unit::{PrivacyUnit, UnitError, cut_words};
+
+/// What the threads collected.
+pub(super) struct Collected {
+    /// The runs of each thread.
+    pub(super) runs: Vec<Vec<Run>>,
+    /// The number of each block, and its number of units.
+    pub(super) blocks: Vec<(u64, u64)>,
+}
 
 /// Reads the whole corpus. Without a unit, everything that a thread counts between two calls of [`Worker::flush`] is one unit.
 pub(super) fn collect(

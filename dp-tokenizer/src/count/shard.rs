@@ -22,11 +22,13 @@ use mechanisms::Words;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::CountOptions;
 use super::group::{group, push_owner};
 use super::merge::{Merged, merge};
+use super::parallel::Collected;
 use super::run::{Names, PARTS, Run, list_of, owner_hash, push_item};
 use super::spill::{SpillFile, push_number};
-use super::units::{Collected, CountOptions, UnitItems, room};
+use super::units::{UnitItems, room};
 use crate::corpus::{CorpusError, Source};
 use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};

@@ -1,37 +1,17 @@
 //! The items that each unit holds, with their counts.
 
-use std::path::PathBuf;
-
 use mechanisms::Words;
 
+use super::CountOptions;
 use super::group::{Address, group, push_addressed, read_items};
 use super::intern::short_bytes;
 use super::merge::{Merged, merge, numbers_of, read_long};
+use super::parallel::{Collected, collect};
 use super::run::{Builder, Names, Run, owner_hash};
 use super::spill::{SpillBuffer, SpillFile, SpillReader, damaged};
 use crate::corpus::Source;
 use crate::unit::{Piece, PrivacyUnit, UnitError};
 use tokenizer::BLANK;
-
-/// How counting may use the machine. The result does not depend on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CountOptions {
-    /// Threads that process the text, beside one that reads it. With 1, there is no other thread.
-    pub threads: usize,
-    /// Limit on memory in bytes, as far as the longest line and the largest unit allow. The rest goes to a temporary file
-    /// without a name, which only this process can open and which ends with it. Less than 64 KiB counts as 64 KiB.
-    pub memory: usize,
-    /// Folder of that file. `None` takes the system's temporary folder.
-    pub spill_folder: Option<PathBuf>,
-}
-
-impl Default for CountOptions {
-    /// All cores, 2 GiB.
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { threads, memory: i32::MAX as usize, spill_folder: None }
-    }
-}
 
 /// The items of all units. They are private: only a mechanism may publish anything about them.
 pub struct UnitItems {
@@ -61,14 +41,6 @@ struct Segment {
     count: u64,
 }
 
-/// What the threads collected.
-pub(super) struct Collected {
-    /// The runs of each thread.
-    pub(super) runs: Vec<Vec<Run>>,
-    /// The number of each block, and its number of units.
-    pub(super) blocks: Vec<(u64, u64)>,
-}
-
 impl UnitItems {
     /// Counts the items of each unit of a corpus, on several threads and within the given memory.
     ///
@@ -95,7 +67,7 @@ impl UnitItems {
         options: &CountOptions,
     ) -> Result<Self, UnitError> {
         let spill = SpillFile::new(options.spill_folder.clone());
-        let collected = super::parallel::collect(source, Some(unit), words, options, &spill)?;
+        let collected = collect(source, Some(unit), words, options, &spill)?;
         Self::of_gathered(collected, unit == PrivacyUnit::User, owner_hash, spill, room(options))
     }
 
@@ -106,7 +78,7 @@ impl UnitItems {
         options: &CountOptions,
     ) -> Result<Self, UnitError> {
         let spill = SpillFile::new(options.spill_folder.clone());
-        let collected = super::parallel::collect(source, None, words, options, &spill)?;
+        let collected = collect(source, None, words, options, &spill)?;
         Self::of_gathered(collected, false, owner_hash, spill, room(options))
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::found::{Found, Portion};
-use super::tally::Tallies;
+use super::tally::{Side, Tallies};
 use super::{Key, RUN_CHARACTERS, RUN_WORDS, Read, Share, TELLING_WORDS};
 
 /// Hashes of the public text that are held at once, in 80 MB. Those of a larger text are compared in several passes.
@@ -15,24 +15,6 @@ const MAX_SHARED: f64 = 0.001;
 const MAX_RUNS: f64 = 0.25;
 /// The largest share of records, short ones included, that both texts may have.
 const MAX_EQUAL: f64 = 0.5;
-
-/// One of two texts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Side {
-    /// Records with letters or digits.
-    pub records: u64,
-    /// Runs of words.
-    pub runs: u64,
-    /// Runs that the other text has as well.
-    pub shared_runs: u64,
-    /// Records that the other text has as well.
-    pub equal: u64,
-    /// Records of whose runs at least half are in the other text, and shorter ones of at least [`TELLING_WORDS`] words that the
-    /// other text has as a whole.
-    pub mostly_shared: u64,
-    /// The first of these, counted from 1.
-    pub first_mostly_shared: Option<u64>,
-}
 
 /// What two texts share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

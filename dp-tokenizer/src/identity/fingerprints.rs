@@ -2,18 +2,7 @@
 
 use super::key::{BLANK, mix};
 use super::letters::{Sign, each_sign};
-use super::{Key, Passage};
-
-/// Words of a run. A word ends at white space; a word of more than [`WORD_LETTERS`] letters counts as several.
-pub const RUN_WORDS: u64 = 13;
-/// Characters of a run in scripts without blanks.
-pub const RUN_CHARACTERS: u64 = 20;
-
-/// Letters of the longest word that counts once.
-pub(super) const WORD_LETTERS: u32 = 20;
-
-/// Words from which on an equal record is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
-pub const TELLING_WORDS: u64 = 8;
+use super::{Key, Passage, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS, WORD_LETTERS};
 
 /// A run is complete at this weight: a word weighs [`RUN_CHARACTERS`], a character of a script without blanks [`RUN_WORDS`].
 const RUN_WEIGHT: u64 = RUN_WORDS * RUN_CHARACTERS;

@@ -2,8 +2,7 @@
 
 use mechanisms::{MechanismError, OsRng, PrivacyRng, Purpose};
 
-use super::RUN_WORDS;
-use super::fingerprints::WORD_LETTERS;
+use super::{RUN_WORDS, WORD_LETTERS};
 
 /// Most letters of a run.
 const MAX_LETTERS: usize = RUN_WORDS as usize * WORD_LETTERS as usize;

@@ -36,12 +36,24 @@ mod share;
 mod sketch;
 mod tally;
 
-pub use comparison::{Exchange, Overlap, Sharing, Side, compare, compare_shares};
-pub use fingerprints::{Fingerprint, Fingerprints, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS};
+pub use comparison::{Exchange, Overlap, Sharing, compare, compare_shares};
+pub use fingerprints::{Fingerprint, Fingerprints};
 pub use json::strings_of_json;
 pub use key::Key;
 pub use share::{Reading, Share};
 pub use sketch::Sketch;
+pub use tally::Side;
+
+/// Words of a run. A word ends at white space; a word of more than [`WORD_LETTERS`] letters counts as several.
+pub const RUN_WORDS: u64 = 13;
+/// Characters of a run in scripts without blanks.
+pub const RUN_CHARACTERS: u64 = 20;
+
+/// Letters of the longest word that counts once.
+const WORD_LETTERS: u32 = 20;
+
+/// Words from which on an equal record is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
+pub const TELLING_WORDS: u64 = 8;
 
 /// Hashes of each kind in the sketch that stands beside what was made from a public text.
 pub const SKETCH: usize = 256;

@@ -1,9 +1,26 @@
 //! Counts of the runs of each record.
 
 use super::Fingerprint;
-use super::comparison::Side;
 use super::found::{Portion, hash_of};
 use super::share::Part;
+
+/// One of two texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// Records with letters or digits.
+    pub records: u64,
+    /// Runs of words.
+    pub runs: u64,
+    /// Runs that the other text has as well.
+    pub shared_runs: u64,
+    /// Records that the other text has as well.
+    pub equal: u64,
+    /// Records of whose runs at least half are in the other text, and shorter ones of at least [`TELLING_WORDS`](super::TELLING_WORDS) words that the
+    /// other text has as a whole.
+    pub mostly_shared: u64,
+    /// The first of these, counted from 1.
+    pub first_mostly_shared: Option<u64>,
+}
 
 /// Runs of a record. Of a record with runs within it, these count alone; of a shorter one, those that begin in it.
 #[derive(Clone, Copy, Debug, Default)]

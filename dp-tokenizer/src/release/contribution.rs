@@ -3,9 +3,7 @@
 use mechanisms::Stream;
 
 use super::fixed_point::{ONE, even_weight};
-use super::method::Hidden;
 use super::selection::{sample_items, shuffle};
-use crate::unit::UnitError;
 
 /// How a unit's items are weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,23 +58,6 @@ impl Contribution {
             *count = if self == Self::Counts { *count * weight } else { weight };
         }
     }
-}
-
-/// The histogram of one round over the items that are still hidden. A unit adds an L2 norm of at most ONE.
-pub(super) fn histogram(
-    Hidden { items, selection }: Hidden<'_>,
-    contribution: Contribution,
-    cap: u32,
-    stream: impl Fn(u64) -> Stream,
-) -> Result<Vec<u64>, UnitError> {
-    let mut histogram = vec![0_u64; items.distinct()];
-    let mut open: Vec<(u64, u64)> = Vec::new();
-    items.each_unit(|unit, held| {
-        selection.open_items(held, &mut open);
-        contribution.weigh(&mut open, cap, || stream(unit));
-        open.iter().for_each(|&(n, weight)| histogram[n as usize] += weight);
-    })?;
-    Ok(histogram)
 }
 
 /// Keeps the first items up to a total count of `room`.

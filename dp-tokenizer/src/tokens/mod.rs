@@ -53,7 +53,8 @@ mod write;
 use std::path::PathBuf;
 
 pub use encode::{EncodeError, encode_corpus};
-pub use read::{TokenDataset, TokenPart};
+pub use read::TokenDataset;
+pub use tables::TokenPart;
 pub use write::{PartPlace, TokenWriter};
 
 const MAGIC: [u8; 8] = *b"DPTOKENS";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::tables::{Fault, Tables};
+use super::tables::{Fault, Tables, TokenPart};
 use super::write::{file_digest, io_error};
 use super::{DIGEST_BYTES, HEADER_BYTES, MAGIC, TokenFileError, VERSION};
 use crate::unit::PrivacyUnit;
@@ -26,19 +26,6 @@ pub struct TokenDataset {
     tokenizer_sha256: [u8; 32],
     tables: Tables,
     sha256: [u8; 32],
-}
-
-/// Text of one unit within one record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenPart {
-    /// The unit it belongs to.
-    pub unit: u64,
-    /// Where its tokens lie in the file.
-    pub tokens: Range<u64>,
-    /// Whether the record begins here.
-    pub begins_record: bool,
-    /// Whether the record ends here.
-    pub ends_record: bool,
 }
 
 impl TokenDataset {

@@ -6,7 +6,18 @@ use std::ops::Range;
 use sucds::int_vectors::CompactVector;
 use sucds::mii_sequences::{EliasFano, EliasFanoBuilder};
 
-use super::TokenPart;
+/// Text of one unit within one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenPart {
+    /// The unit it belongs to.
+    pub unit: u64,
+    /// Where its tokens lie in the file.
+    pub tokens: Range<u64>,
+    /// Whether the record begins here.
+    pub begins_record: bool,
+    /// Whether the record ends here.
+    pub ends_record: bool,
+}
 
 /// Which tokens and which unit each part has.
 #[derive(Debug, Default)]

@@ -10,6 +10,7 @@ mod model;
 mod pairs;
 mod seeds;
 mod unigram;
+mod unigram_config;
 mod unseen;
 mod wordpiece;
 mod words;
@@ -17,7 +18,8 @@ mod words;
 pub use bpe::{BpeConfig, bpe};
 pub use characters::{CharacterConfig, characters};
 pub use extend::extend;
-pub use unigram::{Trained, UnigramConfig, unigram};
+pub use unigram::{Trained, unigram};
+pub use unigram_config::UnigramConfig;
 pub use wordpiece::{WordPieceTraining, wordpiece};
 pub use words::words;
 

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 pub mod parquet;
@@ -15,6 +16,25 @@ mod program;
 /// The command line, with `input` as its standard input.
 pub fn run(arguments: &[&str], input: &str) -> Output {
     program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), arguments, input)
+}
+
+/// What the command line prints, where it must succeed.
+pub fn succeed(arguments: &[&str], input: &str) -> String {
+    let done = run(arguments, input);
+    assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
+    text(&done.stdout)
+}
+
+/// The one line with which the command line must refuse.
+pub fn refusal(arguments: &[&str], input: &str) -> String {
+    let done = run(arguments, input);
+    let message = text(&done.stderr);
+    assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{arguments:?}: {message}");
+    message
+}
+
+pub fn json(file: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
 }
 
 pub fn text(bytes: &[u8]) -> String {

@@ -11,14 +11,100 @@ mod unigram;
 mod word_level;
 mod wordpiece;
 
+use std::ops::Range;
+
+use crate::vocabulary::Vocabulary;
+
 pub use batch::batch;
 pub(crate) use bpe::{Alphabet, Bpe, WordRules};
 pub(crate) use cache::WordCache;
 pub(crate) use double_array::DoubleArray;
 pub(crate) use lattice::{Edge, Lattice, Path};
-pub(crate) use model::{Encode, Model, Token};
+pub(crate) use model::Model;
 pub(crate) use sentencepiece::{SentencePiece, implied_merges};
 pub(crate) use unigram::Unigram;
-pub use unigram::byte_token;
 pub(crate) use word_level::WordLevel;
 pub(crate) use wordpiece::{WordPiece, WordPieceConfig};
+
+/// A token, and its bytes in the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) id: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// A model: it cuts a word into tokens. A word may be a whole text.
+pub(crate) trait Encode {
+    /// The name of its kind, for messages.
+    fn kind(&self) -> &'static str;
+
+    /// Appends the ids of `word` to `out`.
+    fn encode(&self, word: &str, out: &mut Vec<u32>);
+
+    /// Appends the tokens of `word` to `out`: the ids of [`Self::encode`] with their places.
+    fn tokens(&self, word: &str, out: &mut Vec<Token>);
+
+    /// Its tokens, if it holds them in a list. A model without one implements [`Self::len`], [`Self::token`] and [`Self::id`].
+    fn listed(&self) -> Option<&Vocabulary> {
+        None
+    }
+
+    /// Number of tokens.
+    fn len(&self) -> usize {
+        self.listed().map_or(0, Vocabulary::len)
+    }
+
+    /// The token as the vocabulary writes it.
+    fn token(&self, id: u32) -> Option<&str> {
+        self.listed()?.token(id)
+    }
+
+    /// The id of a token written as in the vocabulary.
+    fn id(&self, token: &str) -> Option<u32> {
+        self.listed()?.id(token)
+    }
+
+    /// The id of the unknown token, if there is one.
+    fn unk_id(&self) -> Option<u32>;
+
+    /// Appends the ids of the word at `place` of `text`, which the cache may know. A model that can cut a word further without a
+    /// change of its ids does so here.
+    fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
+        let word = &text[place.clone()];
+        cache.extend_within(text.as_bytes(), place, out, |out| self.encode(word, out));
+    }
+
+    /// What decoding starts from: the token, or what a `.model` says to show for it.
+    fn surface(&self, id: u32) -> Option<&str> {
+        self.token(id)
+    }
+
+    /// Whether words reach it as they are and it spells their bytes in GPT-2's alphabet.
+    fn spells_bytes(&self) -> bool {
+        false
+    }
+
+    /// Whether `<0x00>` to `<0xFF>` stand for bytes.
+    fn falls_back_to_bytes(&self) -> bool {
+        false
+    }
+
+    /// Every piece that can stand in `word`, with its log-probability; `None` if the model has none.
+    fn edges(&self, _word: &str) -> Option<Vec<Edge>> {
+        None
+    }
+
+    /// Appends the tokens of a path of [`Self::edges`].
+    fn tokens_of_path(&self, _word: &str, _path: &[Edge], _out: &mut Vec<Token>) {}
+
+    /// Appends the tokens of `word` where each merge is left out if `drops` says so; false if the model does not merge.
+    fn tokens_with_dropout(
+        &self,
+        _word: &str,
+        _drops: &mut dyn FnMut() -> bool,
+        _out: &mut Vec<Token>,
+    ) -> bool {
+        false
+    }
+}

@@ -1,6 +1,7 @@
 //! The unigram language model: the segmentation with the highest total score, by the Viterbi algorithm over bytes.
 
 use super::{DoubleArray, Edge, Encode, Token};
+use crate::vocabulary::byte_token;
 
 /// The score of an unknown character, relative to the lowest score of a piece, as in SentencePiece and HF tokenizers.
 const UNKNOWN_PENALTY: f64 = 10.0;
@@ -30,12 +31,6 @@ const UNREACHED: u32 = u32::MAX;
 const START: Best = Best { score: 0.0, start: UNREACHED, id: UNREACHED };
 /// Words below this many bytes are segmented without an allocation.
 const SHORT: usize = 40;
-
-/// The name of the token of a byte.
-#[must_use]
-pub fn byte_token(byte: u8) -> String {
-    format!("<0x{byte:02X}>")
-}
 
 impl Unigram {
     /// A model over these pieces. `None` if byte fallback is asked for and a byte's token is missing, or if

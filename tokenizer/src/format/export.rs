@@ -2,10 +2,11 @@
 
 use super::{gpt2, vocab_txt};
 use crate::FormatError;
-use crate::encode::{Alphabet, Encode, Model, Unigram, byte_token};
+use crate::encode::{Alphabet, Encode, Model, Unigram};
 use crate::pretokenize::PrependScheme;
 use crate::sentencepiece::{ModelType, NormalizerSpec, Piece, PieceKind, SentencePieceModel, SpecialIds};
 use crate::tokenizer::{EOS, PAD, Role, Tokenizer};
+use crate::vocabulary::byte_token;
 
 fn refused(file: &'static str, allowed: &'static str) -> FormatError {
     FormatError::Inconsistent { reason: format!("this tokenizer cannot be written as {file}; {allowed} can") }

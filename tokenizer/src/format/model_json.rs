@@ -1,15 +1,14 @@
 //! The model in a `tokenizer.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use super::gpt2::{from_entries, split_merge};
-use super::tokenizer_json::read_unigram;
 use crate::FormatError;
 use crate::byte_alphabet::byte_to_char;
 use crate::encode::{
-    Alphabet, Bpe, Encode, Model, SentencePiece, WordLevel, WordPiece, WordPieceConfig, WordRules,
+    Alphabet, Bpe, Encode, Model, SentencePiece, Unigram, WordLevel, WordPiece, WordPieceConfig, WordRules,
     implied_merges,
 };
 use crate::sentencepiece::{ModelType, PieceKind};
@@ -49,6 +48,25 @@ fn read_vocab(model: &Value) -> Result<Vocabulary, FormatError> {
     let entries: BTreeMap<String, u32> = serde_json::from_value(model["vocab"].clone())
         .map_err(|_| FormatError::inconsistent("model.vocab must map each token to its id"))?;
     from_entries(entries, "tokenizer.json, model.vocab")
+}
+
+fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
+    let pieces: Vec<(String, f64)> = serde_json::from_value(model["vocab"].clone())
+        .map_err(|_| FormatError::inconsistent("model.vocab must be a list of [piece, score]"))?;
+    if pieces.iter().any(|p| !p.1.is_finite()) {
+        return Err(FormatError::inconsistent("model.vocab holds a score that is not a finite number"));
+    }
+    let mut names = HashSet::new();
+    if let Some(twice) = pieces.iter().find(|p| !names.insert(p.0.as_str())) {
+        return Err(FormatError::inconsistent(format!("model.vocab holds {:?} twice", twice.0)));
+    }
+    let unknown = model["unk_id"].as_u64().and_then(|id| u32::try_from(id).ok());
+    let byte_fallback = model["byte_fallback"].as_bool().unwrap_or(false);
+    Unigram::new(pieces, unknown, byte_fallback).ok_or_else(|| {
+        FormatError::inconsistent(
+            "model.unk_id must name a piece, and byte_fallback needs all of <0x00> to <0xFF>",
+        )
+    })
 }
 
 fn read_wordpiece(model: &Value) -> Result<WordPiece, FormatError> {

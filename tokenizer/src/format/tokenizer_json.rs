@@ -7,7 +7,7 @@ use super::model_json::{read_model, write_model};
 use super::sentencepiece_json::Stages;
 use crate::FormatError;
 use crate::decode::Decoder;
-use crate::encode::{Model, Unigram};
+use crate::encode::Model;
 use crate::normalize::Normalizer;
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{METASPACE, Marks, PreTokenizer, Words};
@@ -98,12 +98,12 @@ impl Tokenizer {
         tokenizer.pre_tokenizer = pre_tokenizer;
         tokenizer.decoder = Decoder::read(&file["decoder"])?;
         tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer)?;
-        tokenizer.words = match (tokenizer.marks(), &tokenizer.model) {
-            (Some(marks), Model::Bpe(model))
-                if model.cuts_before_marks() && tokenizer.special.normalized().is_none() =>
-            {
-                Words::AtRuns(marks)
-            }
+        let mark_cuts = match &tokenizer.model {
+            Model::Bpe(model) if tokenizer.special.normalized().is_none() => model.mark_cuts(),
+            _ => None,
+        };
+        tokenizer.words = match (tokenizer.marks(), mark_cuts) {
+            (Some(marks), Some(cuts)) => Words::AtRuns(marks, cuts),
             _ => tokenizer.pre_tokenizer.words(),
         };
         let size = tokenizer.vocab_size();
@@ -169,23 +169,4 @@ fn set_added_tokens_apart(file: &mut Value) {
             vocab.remove(name);
         }
     }
-}
-
-pub(super) fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
-    let pieces: Vec<(String, f64)> = serde_json::from_value(model["vocab"].clone())
-        .map_err(|_| FormatError::inconsistent("model.vocab must be a list of [piece, score]"))?;
-    if pieces.iter().any(|p| !p.1.is_finite()) {
-        return Err(FormatError::inconsistent("model.vocab holds a score that is not a finite number"));
-    }
-    let mut names = std::collections::HashSet::new();
-    if let Some(twice) = pieces.iter().find(|p| !names.insert(p.0.as_str())) {
-        return Err(FormatError::inconsistent(format!("model.vocab holds {:?} twice", twice.0)));
-    }
-    let unknown = model["unk_id"].as_u64().and_then(|id| u32::try_from(id).ok());
-    let byte_fallback = model["byte_fallback"].as_bool().unwrap_or(false);
-    Unigram::new(pieces, unknown, byte_fallback).ok_or_else(|| {
-        FormatError::inconsistent(
-            "model.unk_id must name a piece, and byte_fallback needs all of <0x00> to <0xFF>",
-        )
-    })
 }

@@ -84,18 +84,27 @@ impl Charsmap {
 
     /// Length and replacement of every key that `text` starts with, shortest first.
     fn matches<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, &'a str)> {
-        let root = self.units.first().map(|root| child_base(0, *root));
-        let mut node = root.unwrap_or(0);
-        let steps = text.iter().enumerate().take(if root.is_some() { text.len() } else { 0 });
+        let mut base = self.root();
         // Ends at the first byte that no key goes on with, not at the end of the text.
-        let walk = steps.map_while(move |(i, &byte)| {
-            node ^= usize::from(byte);
-            let unit = *self.units.get(node).filter(|u| **u & 0x8000_00FF == u32::from(byte))?;
-            node = child_base(node, unit);
-            let leaf = self.units.get(node).filter(|_| unit >> 8 & 1 == 1);
+        let walk = text.iter().enumerate().map_while(move |(i, &byte)| {
+            let (next, is_key) = self.step(base?, byte)?;
+            base = Some(next);
+            let leaf = self.units.get(next).filter(|_| is_key);
             Some(leaf.and_then(|leaf| Some((i + 1, self.replacement((leaf & 0x7FFF_FFFF) as usize)?))))
         });
         walk.flatten()
+    }
+
+    /// Where the children of the root are; none in a map without keys.
+    fn root(&self) -> Option<usize> {
+        self.units.first().map(|root| child_base(0, *root))
+    }
+
+    /// Where the children of a child are, by its byte, and whether a key ends there.
+    fn step(&self, base: usize, byte: u8) -> Option<(usize, bool)> {
+        let node = base ^ usize::from(byte);
+        let unit = *self.units.get(node).filter(|unit| **unit & 0x8000_00FF == u32::from(byte))?;
+        Some((child_base(node, unit), unit >> 8 & 1 == 1))
     }
 
     fn replacement(&self, offset: usize) -> Option<&str> {
@@ -106,15 +115,9 @@ impl Charsmap {
 
     /// Whether this ASCII character stays as it is wherever another one, or nothing, follows it.
     pub(crate) fn stays_before_ascii(&self, byte: u8) -> bool {
-        let Some(root) = self.units.first().map(|root| child_base(0, *root)) else { return true };
-        let child = |base: usize, byte: u8| {
-            let node = base ^ usize::from(byte);
-            let unit = *self.units.get(node).filter(|unit| **unit & 0x8000_00FF == u32::from(byte))?;
-            Some((child_base(node, unit), unit >> 8 & 1 == 1))
-        };
-        match child(root, byte) {
+        match self.root().and_then(|root| self.step(root, byte)) {
             None => true,
-            Some((base, is_key)) => !is_key && !(0..128).any(|next| child(base, next).is_some()),
+            Some((base, is_key)) => !is_key && !(0..128).any(|next| self.step(base, next).is_some()),
         }
     }
 

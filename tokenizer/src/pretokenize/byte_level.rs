@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{PreTokenize, Words, place};
+use super::{PreTokenize, place};
 use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::character_class::{is_letter, is_number};
@@ -65,8 +65,8 @@ impl PreTokenize for ByteLevel {
         !self.add_prefix_space && !self.use_regex
     }
 
-    fn fast_words(&self) -> Option<Words> {
-        (!self.add_prefix_space && self.use_regex).then_some(Words::ByteLevel)
+    fn cuts_as_gpt2(&self) -> bool {
+        !self.add_prefix_space && self.use_regex
     }
 }
 

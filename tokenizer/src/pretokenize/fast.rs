@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::metaspace::METASPACE;
-use super::{Metaspace, PreTokenizer, byte_level_words, next_blank, place};
+use super::{METASPACE, MarkCuts, Metaspace, PreTokenizer, byte_level_words, next_blank, place};
 use crate::short_key::short_word;
 
 /// How the words of a text are found: by the pre-tokenizer of the file, or by a faster way that finds the same ones.
@@ -19,9 +18,9 @@ pub(crate) enum Words {
     Opened,
     /// Before each blank or mark. Blanks become marks.
     AtBlanks(Metaspace),
-    /// Before each run of blanks and marks, which the model may merge. Blanks become marks, and nothing else changes, so the text
+    /// Before runs of blanks and marks, where the model allows a cut. Blanks become marks, and nothing else changes, so the text
     /// is not normalized before.
-    AtRuns(Marks),
+    AtRuns(Marks, MarkCuts),
 }
 
 /// When a mark is put before a text whose blanks become marks.
@@ -110,24 +109,29 @@ impl Words {
                 }
             }
             Self::AtBlanks(space) => {
-                let due = space.is_due(is_first) && !text.starts_with([' ', METASPACE]);
-                marked(text, due, 0, |from| after_one(text, from), take);
+                let due = Marks::Metaspace(space).are_due(text, is_first);
+                marked(text, due, |word| !word.is_empty(), |from| after_one(text, from), take);
             }
-            Self::AtRuns(marks) => {
-                marked(text, marks.are_due(text, is_first), 1, |from| after_run(text, from), take);
+            Self::AtRuns(marks, cuts) => {
+                // A blank alone may be one of several, and a character that merges with the next blank does not end a word.
+                let is_whole = |word: &[u8]| match word {
+                    [_, .., last] => cuts.allow_after(*last),
+                    _ => false,
+                };
+                let end = |from| cuts.end(text, from, &[' ', METASPACE], next_blank);
+                marked(text, marks.are_due(text, is_first), is_whole, end, take);
             }
         }
     }
 }
 
 /// Hands on the words that open with blanks or marks, and before them the one that opens the text; a mark goes before it if `due`.
-/// `end` gives the end of the word that starts at a place. A short word of at most `unsure` bytes may end elsewhere than at its
-/// first blank.
+/// `end` gives the end of the word that starts at a place. `is_whole` tells of a short stretch up to a blank whether it is a word.
 #[inline(always)]
 fn marked(
     text: &str,
     due: bool,
-    unsure: usize,
+    is_whole: impl Fn(&[u8]) -> bool,
     end: impl Fn(usize) -> usize,
     mut take: impl FnMut(Word<'_>),
 ) {
@@ -141,7 +145,7 @@ fn marked(
     }
     while let Some(rest) = text.as_bytes().get(from..).filter(|rest| !rest.is_empty()) {
         // Most words are short.
-        let short = rest.first_chunk().and_then(short_word).filter(|(length, _)| *length > unsure);
+        let short = rest.first_chunk().and_then(short_word).filter(|(length, _)| is_whole(&rest[..*length]));
         let (to, key) = short.map_or_else(|| (end(from), 0), |(length, key)| (from + length, key));
         take(Word { text, place: from..to, key, spelling: Spelling::Marked });
         from = to;
@@ -151,13 +155,6 @@ fn marked(
 /// The end of the word at `from`, which may open with one blank or mark.
 fn after_one(text: &str, from: usize) -> usize {
     let opening = text[from..].chars().next().map_or(0, char::len_utf8);
-    next_blank(text, from + opening)
-}
-
-/// The end of the word at `from`: of blanks and marks, and of what follows them up to the next.
-fn after_run(text: &str, from: usize) -> usize {
-    let rest = &text[from..];
-    let opening = rest.len() - rest.trim_start_matches([' ', METASPACE]).len();
     next_blank(text, from + opening)
 }
 

@@ -5,14 +5,10 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::{PreTokenize, Words, place};
+use super::{METASPACE, PreTokenize, place};
 use crate::FormatError;
 use crate::aligned_text::AlignedText;
-use crate::short_key::MARK;
 use crate::stage::{character, flag, lacking};
-
-/// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
-pub(crate) const METASPACE: char = '\u{2581}';
 
 /// When a mark is added before a text that starts without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,53 +122,12 @@ impl PreTokenize for Metaspace {
     fn metaspace(&self) -> Option<&Metaspace> {
         Some(self)
     }
-
-    fn fast_words(&self) -> Option<Words> {
-        (self.replacement == METASPACE && self.split).then_some(Words::AtBlanks(*self))
-    }
-}
-
-/// The position of the next `▁` from `at` on.
-pub(crate) fn next_mark(text: &str, at: usize) -> usize {
-    next(text, at, |bytes| memchr::memchr(MARK, bytes))
-}
-
-/// The position of the next blank or literal `▁` from `at` on.
-pub(crate) fn next_blank(text: &str, at: usize) -> usize {
-    next(text, at, |bytes| memchr::memchr2(b' ', MARK, bytes))
-}
-
-#[inline(always)]
-fn next(text: &str, mut at: usize, find: impl Fn(&[u8]) -> Option<usize>) -> usize {
-    while let Some(found) = find(&text.as_bytes()[at..]) {
-        at += found;
-        if text[at..].starts_with([METASPACE, ' ']) {
-            return at;
-        }
-        at += 1;
-    }
-    text.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn spaces_become_marks_at_which_words_begin() {
-        assert_eq!(Metaspace::default().mark("a b", true), "▁a▁b");
-        assert_eq!(Metaspace::default().words("▁a▁▁b").collect::<Vec<_>>(), ["▁a", "▁", "▁b"]);
-    }
-
-    #[test]
-    fn mark_is_put_before_the_first_stretch_only_when_so_told() {
-        let first = Metaspace { prepend_scheme: PrependScheme::First, ..Metaspace::default() };
-        assert_eq!(first.mark("ab", true), "▁ab");
-        assert_eq!(first.mark("ab", false), "ab");
-        let never = Metaspace { prepend_scheme: PrependScheme::Never, ..Metaspace::default() };
-        assert_eq!(never.mark("a b", true), "a▁b");
-    }
 
     proptest! {
         #[test]

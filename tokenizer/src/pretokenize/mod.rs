@@ -3,6 +3,7 @@
 mod bert;
 mod byte_level;
 mod fast;
+mod marks;
 mod metaspace;
 mod scripts;
 mod split;
@@ -25,7 +26,7 @@ pub use bert::bert_words;
 use byte_level::ByteLevel;
 pub use byte_level::byte_level_words;
 pub(crate) use fast::{Marks, Spelling, Words};
-pub(crate) use metaspace::{METASPACE, next_blank, next_mark};
+pub(crate) use marks::{METASPACE, MarkCuts, next_blank, next_mark};
 pub use metaspace::{Metaspace, PrependScheme};
 use whitespace::WhitespaceSplit;
 
@@ -61,9 +62,9 @@ pub(crate) trait PreTokenize: Debug + Send + Sync {
         None
     }
 
-    /// A faster way to the same words.
-    fn fast_words(&self) -> Option<Words> {
-        None
+    /// Whether it does nothing but cut a text by GPT-2's rule.
+    fn cuts_as_gpt2(&self) -> bool {
+        false
     }
 }
 
@@ -158,7 +159,11 @@ impl PreTokenizer {
     pub(crate) fn words(&self) -> Words {
         match self.stages.as_slice() {
             [] => Words::Whole,
-            [one] if !self.spells(0) => one.fast_words().unwrap_or(Words::Stages),
+            [one] if !self.spells(0) => match one.metaspace() {
+                Some(space) if space.replacement == METASPACE && space.split => Words::AtBlanks(*space),
+                None if one.cuts_as_gpt2() => Words::ByteLevel,
+                _ => Words::Stages,
+            },
             _ if self.is_t5() => Words::Opened,
             _ => Words::Stages,
         }
@@ -228,16 +233,4 @@ impl PreTokenizer {
 fn place(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_t5_have_one_mark_each() {
-        let mut words = Vec::new();
-        PreTokenizer::t5().each_word("a\n  b", true, &mut |word| words.push(word.to_owned()));
-        assert_eq!(words, ["▁a", "▁b"]);
-    }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::class::Set;
+use super::class::{Set, decode};
 use super::parse::Place;
 use super::program::Op;
 
@@ -143,7 +143,7 @@ impl Classes {
         if let Some(class) = self.ascii.get(usize::from(first)) {
             return Some((usize::from(*class), 1));
         }
-        let (code, length) = super::search::decode(text, at, first);
+        let (code, length) = decode(text, at, first);
         let page = usize::from(self.pages[code as usize >> 8]);
         Some((usize::from(self.of_page[page][code as usize & 0xFF]), length))
     }

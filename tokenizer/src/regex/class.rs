@@ -80,6 +80,18 @@ fn fill(bits: &mut [u64; 4], from: u32, to: u32) {
     }
 }
 
+/// The character outside ASCII at `at`, whose first byte this is, and its length.
+#[inline]
+pub(super) fn decode(bytes: &[u8], at: usize, first: u8) -> (u32, usize) {
+    let tail = |number: usize| u32::from(bytes.get(at + number).map_or(0, |byte| byte & 0x3F));
+    let first = u32::from(first);
+    match first {
+        0..=0xDF => ((first & 0x1F) << 6 | tail(1), 2),
+        0xE0..=0xEF => ((first & 0xF) << 12 | tail(1) << 6 | tail(2), 3),
+        _ => ((first & 7) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4),
+    }
+}
+
 /// A single character.
 pub(super) fn one(c: char) -> ClassUnicode {
     ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new(c, c)])

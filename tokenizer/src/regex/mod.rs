@@ -17,6 +17,7 @@ mod search;
 
 use std::ops::Range;
 
+use automaton::Automaton;
 pub(crate) use class::read as class;
 use program::Program;
 use search::Matcher;
@@ -26,6 +27,8 @@ use search::Matcher;
 pub(crate) struct Regex {
     source: String,
     program: Program,
+    /// None where an expression needs the search.
+    automaton: Option<Automaton>,
 }
 
 impl PartialEq for Regex {
@@ -43,7 +46,8 @@ impl Regex {
     /// What is wrong, or not supported, and where.
     pub(crate) fn new(source: &str) -> Result<Self, String> {
         let program = Program::new(&parse::parse(source)?)?;
-        Ok(Self { source: source.to_owned(), program })
+        let automaton = Automaton::new(&program.ops, &program.sets, &program.entries);
+        Ok(Self { source: source.to_owned(), program, automaton })
     }
 
     /// As it was written.
@@ -53,7 +57,7 @@ impl Regex {
 
     /// Hands each match to `take`, from left to right. Matches do not overlap, and an empty one never follows another at once.
     pub(crate) fn each_match(&self, text: &str, take: impl FnMut(Range<usize>)) {
-        each_match(Matcher::new(&self.program, text), text, take);
+        each_match(Matcher::new(&self.program, self.automaton.as_ref(), text), text, take);
     }
 }
 
@@ -94,7 +98,7 @@ mod tests {
             found
         };
         let first = found(&regex);
-        if regex.program.automaton.take().is_some() {
+        if regex.automaton.take().is_some() {
             assert_eq!(found(&regex), first, "{pattern} {text:?}");
         }
         let mut with_memory = Vec::new();
@@ -118,7 +122,7 @@ mod tests {
     #[test]
     fn patterns_of_models_are_automata() {
         for pattern in OF_MODELS {
-            assert!(Regex::new(pattern).unwrap().program.automaton.is_some(), "{pattern}");
+            assert!(Regex::new(pattern).unwrap().automaton.is_some(), "{pattern}");
         }
     }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use regex_syntax::hir::ClassUnicode;
 
-use super::automaton::Automaton;
 use super::class::{Set, read};
 use super::parse::{Node, Place};
 
@@ -48,8 +47,6 @@ pub(super) struct Program {
     pub(super) anywhere: u32,
     /// The set of word characters, where `\b` is used.
     pub(super) words: Option<Set>,
-    /// The same as an automaton, where one is enough.
-    pub(super) automaton: Option<Automaton>,
 }
 
 /// More steps are refused.
@@ -83,7 +80,6 @@ impl Program {
             begins: Box::new([0; 256]),
             anywhere: 0,
             words: None,
-            automaton: None,
         };
         for (number, one) in all.iter().enumerate() {
             program.entries.push(compiler.here());
@@ -101,7 +97,6 @@ impl Program {
         program.words =
             compiler.has_boundary.then(|| read("\\w").map(|class| Set::new(&class))).transpose()?;
         (program.ops, program.sets) = (compiler.ops, compiler.sets);
-        program.automaton = Automaton::new(&program.ops, &program.sets, &program.entries);
         Ok(program)
     }
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::class::Set;
+use super::automaton::Automaton;
+use super::class::{Set, decode};
 use super::next_char;
 use super::parse::Place;
 use super::program::{Op, Program};
@@ -28,6 +29,8 @@ pub(super) const PATIENCE: usize = 1 << 12;
 /// for all matches of a text by the square of its length times the size of the pattern, however look-ahead is nested.
 pub(super) struct Matcher<'a> {
     program: &'a Program,
+    /// The same as an automaton, where one is enough.
+    automaton: Option<&'a Automaton>,
     text: &'a str,
     stack: Vec<Frame>,
     /// Backtracking steps and inner runs that the present start may still take without memory.
@@ -73,14 +76,14 @@ fn key(op: u32, at: usize) -> u64 {
 }
 
 impl<'a> Matcher<'a> {
-    pub(super) fn new(program: &'a Program, text: &'a str) -> Self {
-        Self { program, text, stack: Vec::new(), patience: PATIENCE, memory: None }
+    pub(super) fn new(program: &'a Program, automaton: Option<&'a Automaton>, text: &'a str) -> Self {
+        Self { program, automaton, text, stack: Vec::new(), patience: PATIENCE, memory: None }
     }
 
     /// A search that remembers outcomes from the start.
     #[cfg(test)]
     pub(super) fn with_memory(program: &'a Program, text: &'a str) -> Self {
-        Self { memory: Some(Memory::default()), ..Self::new(program, text) }
+        Self { memory: Some(Memory::default()), ..Self::new(program, None, text) }
     }
 
     /// The first match that starts at `from` or later.
@@ -96,7 +99,7 @@ impl<'a> Matcher<'a> {
                 Some(byte) => self.program.begins[usize::from(*byte)],
                 None => self.program.anywhere,
             };
-            if let Some(automaton) = &self.program.automaton {
+            if let Some(automaton) = self.automaton {
                 if alternatives != 0
                     && let Some(end) = automaton.end(bytes, from)
                 {
@@ -273,18 +276,6 @@ fn length(set: &Set, bytes: &[u8], at: usize) -> Option<usize> {
     }
     let (c, length) = decode(bytes, at, first);
     set.has(c).then_some(length)
-}
-
-/// The character outside ASCII at `at`, whose first byte this is, and its length.
-#[inline]
-pub(super) fn decode(bytes: &[u8], at: usize, first: u8) -> (u32, usize) {
-    let tail = |number: usize| u32::from(bytes.get(at + number).map_or(0, |byte| byte & 0x3F));
-    let first = u32::from(first);
-    match first {
-        0..=0xDF => ((first & 0x1F) << 6 | tail(1), 2),
-        0xE0..=0xEF => ((first & 0xF) << 12 | tail(1) << 6 | tail(2), 3),
-        _ => ((first & 7) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4),
-    }
 }
 
 /// Where a run of `min` characters ends, and the longest of at most `max`.

@@ -69,7 +69,7 @@ impl Encoder<'_> {
     /// The first stage, and the special tokens that are sought in normalized text.
     fn normalize(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
         let normal = match self.tokenizer.words {
-            Words::AtRuns(_) => Cow::Borrowed(text),
+            Words::AtRuns(..) => Cow::Borrowed(text),
             _ => self.tokenizer.normalizer.normalize(text),
         };
         match self.tokenizer.special.normalized() {

@@ -10,12 +10,13 @@ mod stage_mark;
 
 use crate::FormatError;
 use crate::decode::Decoder;
-use crate::encode::{Model, SentencePiece, byte_token};
+use crate::encode::{Model, SentencePiece};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{METASPACE, PreTokenizer, Words};
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::special_tokens::{SpecialTokens, TokenOptions};
+use crate::vocabulary::byte_token;
 
 pub use decode_stream::DecodeStream;
 pub use encoder::Encoder;

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::{BLANK, EOS, PAD, Tokenizer, UNK};
 use crate::FormatError;
-use crate::encode::{Model, byte_token};
+use crate::encode::Model;
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
+use crate::vocabulary::byte_token;
 
 /// What a special token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,13 @@
 //! # References
 //! Swanberg et al. 2023, <https://arxiv.org/abs/2301.01998>
 
+use mechanisms::Stream;
+
 use super::{Hidden, Round, RoundMethod};
-use crate::release::contribution;
+use crate::release::contribution::Contribution;
 use crate::release::error::ReleaseError;
 use crate::release::selection::Selection;
+use crate::unit::UnitError;
 
 #[derive(Default)]
 pub(super) struct Sips {
@@ -22,7 +25,7 @@ impl RoundMethod for Sips {
         let config = round.config;
         self.threshold = config.round_threshold(round.index).fixed_point()?;
         let choice = |unit| round.choice_stream(unit);
-        Ok(contribution::histogram(hidden, config.contribution(), config.cap(), choice)?)
+        Ok(histogram(hidden, config.contribution(), config.cap(), choice)?)
     }
 
     fn update(&mut self, item: usize, noisy: i64, round: &Round<'_>, selection: &mut Selection) {
@@ -30,4 +33,21 @@ impl RoundMethod for Sips {
             selection.release(item, round.config.in_counts(noisy));
         }
     }
+}
+
+/// The histogram of one round over the items that are still hidden. A unit adds an L2 norm of at most ONE.
+pub(super) fn histogram(
+    Hidden { items, selection }: Hidden<'_>,
+    contribution: Contribution,
+    cap: u32,
+    stream: impl Fn(u64) -> Stream,
+) -> Result<Vec<u64>, UnitError> {
+    let mut histogram = vec![0_u64; items.distinct()];
+    let mut open: Vec<(u64, u64)> = Vec::new();
+    items.each_unit(|unit, held| {
+        selection.open_items(held, &mut open);
+        contribution.weigh(&mut open, cap, || stream(unit));
+        open.iter().for_each(|&(n, weight)| histogram[n as usize] += weight);
+    })?;
+    Ok(histogram)
 }

@@ -11,8 +11,9 @@ use super::Hidden;
 use super::mad2r::{Mad2r, NextRound};
 use super::policy::Policy;
 use super::pooled;
+use super::sips;
 use crate::count::UnitItems;
-use crate::release::contribution::{self, Contribution};
+use crate::release::contribution::Contribution;
 use crate::release::error::ReleaseError;
 use crate::release::fixed_point::{ONE, even_weight};
 use crate::release::selection::Selection;
@@ -49,7 +50,7 @@ fn weigh_by(
     items: &UnitItems,
     state: &State,
 ) -> Result<Vec<u64>, ReleaseError> {
-    Ok(contribution::histogram(state.hidden(items), contribution, cap, never)?)
+    Ok(sips::histogram(state.hidden(items), contribution, cap, never)?)
 }
 
 /// A method with its histogram, and the longest units it is tried on.
@@ -203,8 +204,7 @@ fn histogram_of_texts(
     // The choice depends on the unit alone, as it must: here on its text length, so that it survives renumbering.
     let lengths: Vec<u64> = texts.iter().map(|t| t.len() as u64).collect();
     let choice = |unit| rng.stream(Purpose::Contribution, lengths[unit as usize], 0);
-    let weighed =
-        contribution::histogram(Hidden { items: &items, selection: &selection }, contribution, cap, choice);
+    let weighed = sips::histogram(Hidden { items: &items, selection: &selection }, contribution, cap, choice);
     names.into_iter().zip(weighed.unwrap()).filter(|w| w.1 > 0).collect()
 }
 

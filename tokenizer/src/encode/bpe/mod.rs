@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use super::{Encode, Token, WordCache};
 use crate::byte_alphabet::{byte_to_char, char_to_byte};
-use crate::pretokenize::{METASPACE, next_mark};
+use crate::pretokenize::{METASPACE, MarkCuts, next_mark};
 use crate::short_key::SHORT_BYTES;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Vocabulary, byte_token};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// The symbols of a word before the first merge.
@@ -78,7 +78,7 @@ pub(crate) struct Bpe {
     rules: WordRules,
     /// The tokens that are whole words, where such a word is not merged.
     whole: FxHashMap<Box<[u8]>, u32>,
-    cuts_before_marks: bool,
+    mark_cuts: Option<MarkCuts>,
 }
 
 fn pair(left: u32, right: u32) -> u64 {
@@ -128,7 +128,7 @@ impl Bpe {
         for byte in 0..=255u8 {
             bytes[usize::from(byte)] = match &alphabet {
                 Alphabet::Bytes => vocabulary.id(byte_to_char(byte).encode_utf8(&mut [0; 4])),
-                Alphabet::Characters { byte_fallback: true, .. } => vocabulary.id(&super::byte_token(byte)),
+                Alphabet::Characters { byte_fallback: true, .. } => vocabulary.id(&byte_token(byte)),
                 Alphabet::Characters { .. } => None,
             };
         }
@@ -145,9 +145,9 @@ impl Bpe {
             unk_id,
             rules,
             whole: FxHashMap::default(),
-            cuts_before_marks: false,
+            mark_cuts: None,
         };
-        bpe.cuts_before_marks = bpe.never_merges_before_marks();
+        bpe.mark_cuts = bpe.find_mark_cuts();
         if bpe.rules.ignore_merges {
             let tokens = (0..).zip(bpe.vocabulary.tokens());
             bpe.whole = tokens.filter_map(|(id, token)| Some((bpe.spelt(token)?.into(), id))).collect();
@@ -163,22 +163,35 @@ impl Bpe {
         }
     }
 
-    /// Whether a text may be cut before each mark (U+2581) that follows another character, without a change of its tokens.
-    pub(crate) fn cuts_before_marks(&self) -> bool {
-        self.cuts_before_marks
+    /// Where a text may be cut before marks (U+2581) without a change of its tokens; none if it must stay whole.
+    pub(crate) fn mark_cuts(&self) -> Option<MarkCuts> {
+        self.mark_cuts
     }
 
-    /// Whether no merge joins a mark to what is before it, but for other marks: then each part of a text that opens with
-    /// marks is a word of its own.
-    fn never_merges_before_marks(&self) -> bool {
-        let is_joined = |token: &str| token.trim_start_matches(METASPACE).contains(METASPACE);
-        matches!(self.alphabet, Alphabet::Characters { .. })
-            && self.rules == WordRules::default()
-            && self.vocabulary.id(METASPACE.encode_utf8(&mut [0; 4])).is_some()
-            && !self
-                .merges
-                .iter()
-                .any(|(left, right)| is_joined(left) || is_joined(&format!("{left}{right}")))
+    fn find_mark_cuts(&self) -> Option<MarkCuts> {
+        let Alphabet::Characters { unk_token, .. } = &self.alphabet else { return None };
+        let has_mark = self.vocabulary.id(METASPACE.encode_utf8(&mut [0; 4])).is_some();
+        if self.rules != WordRules::default() || !has_mark {
+            return None;
+        }
+        // Where unknown characters are left out, what is around one can merge.
+        let keeps_unknown = self.unk_id.is_some() || self.bytes.iter().all(Option::is_some);
+        let unknown = (0..=255).map(byte_token).chain(unk_token.clone()).collect::<Vec<_>>();
+        let (mut cuts, mut token) = (MarkCuts::default(), String::new());
+        for (left, right) in &self.merges {
+            token.clear();
+            token.extend([left.as_str(), right.as_str()]);
+            for (at, _) in token.match_indices(METASPACE) {
+                let before = token[..at].trim_end_matches(METASPACE);
+                let Some(last) = before.chars().next_back().filter(|_| before.len() == at) else { continue };
+                // A token of unknown text does not tell which character it stands for.
+                let is_unknown = || unknown.iter().any(|token| before.ends_with(token.as_str()));
+                if !(keeps_unknown && cuts.forbid_after(last) && !is_unknown()) {
+                    return None;
+                }
+            }
+        }
+        Some(cuts)
     }
 
     /// What `word` is before the first merge: ids with the number of bytes they stand for.
@@ -319,19 +332,16 @@ impl Encode for Bpe {
         self.unk_id
     }
 
-    /// Part by part, where no merge joins a mark to what is before it.
+    /// Part by part, where the text may be cut before marks.
     fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
         let (mut from, end) = (place.start, place.end);
         let mut take = |place: Range<usize>| {
             let part = &text[place.clone()];
             cache.extend_within(text.as_bytes(), place, out, |out| self.encode(part, out));
         };
-        if self.cuts_before_marks {
+        if let Some(cuts) = self.mark_cuts {
             while end - from > SHORT_BYTES {
-                // A mark after a mark may be merged with it.
-                let word = &text[from..end];
-                let opening = word.len() - word.trim_start_matches(METASPACE).len();
-                let next = from + next_mark(word, opening);
+                let next = cuts.end(&text[..end], from, &[METASPACE], next_mark);
                 take(from..next);
                 from = next;
             }

@@ -66,7 +66,7 @@ fn a_megabyte_without_a_blank_is_encoded() {
 
 fn characters(byte_fallback: bool, fuse_unk: bool) -> Vec<u32> {
     let mut tokens = vec!["<unk>".to_owned(), "a".to_owned()];
-    tokens.extend((0..=255).map(crate::encode::byte_token));
+    tokens.extend((0..=255).map(crate::vocabulary::byte_token));
     let alphabet = Alphabet::Characters { unk_token: Some("<unk>".to_owned()), fuse_unk, byte_fallback };
     let bpe = Bpe::new(Vocabulary::new(tokens).unwrap(), Vec::new(), alphabet).unwrap();
     let mut ids = Vec::new();
@@ -88,4 +88,55 @@ fn merges_that_do_not_fit_the_vocabulary_are_refused() {
     assert!(refused.to_string().contains("\"ab\""));
     let unk = Alphabet::Characters { unk_token: Some("?".into()), fuse_unk: false, byte_fallback: false };
     assert!(matches!(Bpe::new(vocabulary, vec![], unk), Err(BpeError::MissingUnknown { .. })));
+}
+
+/// A `tokenizer.json` that makes marks of blanks, with these merges over a few characters.
+fn with_marks(merges: &[(&str, &str)], unk_token: Option<&str>, other_tokens: &[&str]) -> crate::Tokenizer {
+    let characters = ["<unk>", "▁", ">", "<", "/", "a", "é"].map(str::to_owned);
+    let merged = merges.iter().map(|(left, right)| format!("{left}{right}"));
+    let tokens =
+        characters.into_iter().chain(other_tokens.iter().map(|token| (*token).to_owned())).chain(merged);
+    let vocab: serde_json::Map<_, _> = tokens.zip(0..).map(|(token, id)| (token, id.into())).collect();
+    let model = serde_json::json!({"type": "BPE", "unk_token": unk_token, "vocab": vocab, "merges": merges});
+    let normalizer = serde_json::json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
+    let file = serde_json::json!({"model": model, "normalizer": normalizer});
+    crate::Tokenizer::from_json(&file.to_string()).unwrap()
+}
+
+fn bpe_of(tokenizer: &crate::Tokenizer) -> &Bpe {
+    let crate::encode::Model::Bpe(bpe) = &tokenizer.model else { panic!("a BPE") };
+    bpe
+}
+
+/// As in Gemma 3, where one merge joins a mark to what is before it.
+const JOINING: [(&str, &str); 7] =
+    [("▁", "▁"), ("▁", "<"), ("▁<", "/"), ("a", "a"), ("▁", "a"), (">", "▁</"), ("▁▁", "▁</")];
+
+proptest! {
+    #[test]
+    fn a_text_that_is_cut_before_marks_has_the_tokens_of_the_whole(text in "(> ?</|[>< /aé☃▁]|a{5,20})*") {
+        let tokenizer = with_marks(&JOINING, Some("<unk>"), &[]);
+        let bpe = bpe_of(&tokenizer);
+        prop_assert!(bpe.mark_cuts.is_some());
+        let marked = text.replace(' ', "▁");
+        let (mut whole, mut in_parts) = (Vec::new(), Vec::new());
+        bpe.encode(&marked, &mut whole);
+        bpe.encode_cached(&marked, 0..marked.len(), &mut WordCache::default(), &mut in_parts);
+        prop_assert_eq!(&tokenizer.encode(&text), &whole);
+        prop_assert_eq!(in_parts, whole);
+    }
+}
+
+#[test]
+fn a_text_stays_whole_where_a_merge_may_reach_over_any_mark() {
+    let has_cuts = |merges: &[_], unk_token, tokens: &[&str]| {
+        bpe_of(&with_marks(merges, unk_token, tokens)).mark_cuts.is_some()
+    };
+    assert!(has_cuts(&JOINING, Some("<unk>"), &[]));
+    assert!(has_cuts(&JOINING[..5], None, &[]));
+    // With its unknown character left out, ">☃ </" has the merge.
+    assert!(!has_cuts(&JOINING, None, &[]));
+    assert!(!has_cuts(&[("é", "▁")], Some("<unk>"), &[]));
+    assert!(!has_cuts(&[("<unk>", "▁")], Some("<unk>"), &[]));
+    assert!(!has_cuts(&[("a", "<0xE2>"), ("a<0xE2>", "▁")], Some("<unk>"), &["<0xE2>"]));
 }

@@ -7,11 +7,12 @@ mod merge;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{DoubleArray, Edge, Encode, Token, WordCache, byte_token};
+use super::{DoubleArray, Edge, Encode, Token, WordCache};
 use crate::FormatError;
 use crate::pretokenize::{METASPACE, next_mark};
 use crate::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
 use crate::short_key::{SHORT_BYTES, short_key};
+use crate::vocabulary::byte_token;
 pub(crate) use implied::implied_merges;
 use merge::{Candidate, characters, merge};
 

@@ -1,0 +1,73 @@
+//! The mark that stands for a space, and where the next one is.
+
+use crate::short_key::MARK;
+
+/// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
+pub(crate) const METASPACE: char = '\u{2581}';
+
+/// The position of the next `▁` from `at` on.
+pub(crate) fn next_mark(text: &str, at: usize) -> usize {
+    next(text, at, |bytes| memchr::memchr(MARK, bytes))
+}
+
+/// The position of the next blank or literal `▁` from `at` on.
+pub(crate) fn next_blank(text: &str, at: usize) -> usize {
+    next(text, at, |bytes| memchr::memchr2(b' ', MARK, bytes))
+}
+
+#[inline(always)]
+fn next(text: &str, mut at: usize, find: impl Fn(&[u8]) -> Option<usize>) -> usize {
+    while let Some(found) = find(&text.as_bytes()[at..]) {
+        at += found;
+        if text[at..].starts_with([METASPACE, ' ']) {
+            return at;
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// Before which marks a text may be cut without a change of its tokens: before each that no merge of the model joins to the
+/// character before it. Marks in a row stay together, since many models merge them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MarkCuts {
+    /// A bit for each ASCII character to which a merge joins a mark.
+    joined: u128,
+}
+
+impl MarkCuts {
+    /// Forbids cuts between `c` and a mark. False if `c` is not ASCII, for which there is no bit.
+    pub(crate) fn forbid_after(&mut self, c: char) -> bool {
+        if c.is_ascii() {
+            self.joined |= 1 << u32::from(c);
+        }
+        c.is_ascii()
+    }
+
+    /// Whether the text may be cut between a character that ends with this byte and a mark.
+    #[inline]
+    pub(crate) fn allow_after(self, byte: u8) -> bool {
+        !byte.is_ascii() || self.joined >> byte & 1 == 0
+    }
+
+    /// The end of the part of `text` that starts at `from`: its opening marks, and what follows up to the next mark before which
+    /// the text may be cut. `marks` stand for a mark, and `next` finds the first of them from a place on.
+    #[inline(always)]
+    pub(crate) fn end(
+        self,
+        text: &str,
+        from: usize,
+        marks: &[char],
+        next: impl Fn(&str, usize) -> usize,
+    ) -> usize {
+        let mut at = from;
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let opening = rest.len() - rest.trim_start_matches(marks).len();
+            at = next(text, at + opening);
+            if text.as_bytes()[..at].last().is_none_or(|byte| self.allow_after(*byte)) {
+                break;
+            }
+        }
+        at
+    }
+}
