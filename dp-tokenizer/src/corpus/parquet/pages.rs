@@ -18,7 +18,7 @@ use parquet::file::reader::{
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 
-use super::thrift;
+use super::thrift::{self, variable};
 
 /// The largest page, in bytes without compression. Writers cut columns into pages of about 1 MiB.
 pub(super) const MOST_PAGE_BYTES: u64 = 256 << 20;
@@ -317,18 +317,4 @@ impl Deltas {
         }
         Some(at)
     }
-}
-
-/// A number in LEB128: seven bits per byte, low bits first.
-pub(super) fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..70).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
-        number |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }

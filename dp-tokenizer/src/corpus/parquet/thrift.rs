@@ -2,8 +2,6 @@
 //! structures are in Thrift's compact protocol
 //! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>).
 
-use super::pages::variable;
-
 /// Structures within one another.
 const MOST_DEPTH: u32 = 64;
 
@@ -179,4 +177,18 @@ impl Compact<'_> {
         }
         Some(children)
     }
+}
+
+/// Reads a number in LEB128 at `at`, which moves behind it: seven bits per byte, low bits first.
+pub(super) fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..70).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
 }
