@@ -54,7 +54,7 @@ pub struct Released<T>(T);
 impl<T> Released<T> {
     /// A figure that follows from the plan and the ledger alone.
     #[must_use]
-    pub fn from_plan(value: T) -> Self {
+    pub(crate) fn from_plan(value: T) -> Self {
         Self(value)
     }
 

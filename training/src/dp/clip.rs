@@ -16,7 +16,7 @@ pub(crate) struct ClippedSum {
     pub(super) parts: Vec<Vec<i64>>,
     /// The pieces of parameters, if several ranks share the sum.
     pub(super) pieces: Option<Arc<[Piece]>>,
-    pub(super) unit: f64,
+    pub(super) grid_step: f64,
     pub(super) l2_clip_norm: f64,
     /// Twice the number of examples with a gradient within the clip norm, less the number of examples: one example moves it
     /// by 1.

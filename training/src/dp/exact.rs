@@ -14,12 +14,12 @@ use super::sum::GradSum;
 use network::nn::{Kernels, ParamId, ParamSpec};
 use network::tensor::{FloatDType, from_host, to_host};
 
-/// Clips single examples to multiples of a grid's unit.
+/// Clips single examples to multiples of a grid's step.
 pub(super) struct ExactClip {
     clipping: Clipping,
     l2_clip_norm: f64,
-    unit: f64,
-    /// ⌊C/unit⌋²
+    grid_step: f64,
+    /// ⌊C/step⌋²
     largest_square: u128,
 }
 
@@ -30,21 +30,21 @@ pub(super) struct ExactGradient {
 }
 
 impl ExactClip {
-    /// Creates the clipping for a grid whose `unit` is a power of two.
+    /// Creates the clipping for a grid whose step is a power of two.
     ///
     /// # Errors
-    /// For a clip norm that is not above 0, or of 2⁵¹ units or more.
-    pub fn new(clipping: Clipping, l2_clip_norm: f64, unit: f64) -> Result<Self, MechanismError> {
-        let units = L2Sensitivity::new(l2_clip_norm)?.get() / unit;
-        if units < (1_u64 << 51) as f64 {
-            let largest = units as u128;
-            return Ok(Self { clipping, l2_clip_norm, unit, largest_square: largest * largest });
+    /// For a clip norm that is not above 0, or of 2⁵¹ grid steps or more.
+    pub fn new(clipping: Clipping, l2_clip_norm: f64, grid_step: f64) -> Result<Self, MechanismError> {
+        let steps = L2Sensitivity::new(l2_clip_norm)?.get() / grid_step;
+        if steps < (1_u64 << 51) as f64 {
+            let largest = steps as u128;
+            return Ok(Self { clipping, l2_clip_norm, grid_step, largest_square: largest * largest });
         }
         let name = "clip norm in units of the noise's grid (2^28 divided by the noise multiplier)";
-        Err(MechanismError::OutOfRange { name, value: units, allowed: "below 2^51" })
+        Err(MechanismError::OutOfRange { name, value: steps, allowed: "below 2^51" })
     }
 
-    /// The gradient of one example in integers, with a norm of at most ⌊C/unit⌋.
+    /// The gradient of one example in integers, with a norm of at most ⌊C/step⌋.
     pub fn clip<B: Kernels>(&self, gradient: GradSum<B>, specs: &[ParamSpec]) -> ExactGradient {
         let device = gradient.0.first().map(|part| part.device()).unwrap_or_default();
         let parts: Vec<Vec<f32>> = gradient.0.into_iter().map(to_host).collect();
@@ -58,12 +58,12 @@ impl ExactClip {
         ExactGradient { parts: self.scaled(&parts, factor), unclipped_halves: factors.unclipped_halves }
     }
 
-    /// Returns the parts times their factors in integers, with a norm of at most ⌊C/unit⌋ even if a
+    /// Returns the parts times their factors in integers, with a norm of at most ⌊C/step⌋ even if a
     /// factor is too large.
     fn scaled(&self, parts: &[Vec<f32>], factor: impl Fn(usize) -> f64) -> Vec<Vec<i64>> {
         // The first scale suffices unless rounding made the norm too low. The last one is 0.
         for shrink in [1.0, 1.0 - 1e-3, 0.0] {
-            let scale = |param: usize| factor(param) / self.unit * shrink;
+            let scale = |param: usize| factor(param) / self.grid_step * shrink;
             let integers: Vec<Vec<i64>> =
                 parts.iter().enumerate().map(|(param, part)| truncated(part, scale(param))).collect();
             if square_of(&integers) <= self.largest_square {
@@ -95,11 +95,11 @@ fn square_of(parts: &[Vec<i64>]) -> u128 {
 mod tests {
     use super::*;
 
-    /// Whatever the factor is, the resulting integers have a norm of at most ⌊C/unit⌋.
+    /// Whatever the factor is, the resulting integers have a norm of at most ⌊C/step⌋.
     #[test]
     fn a_factor_that_is_too_large_does_not_let_a_gradient_pass() {
-        let unit = 2.0_f64.powi(-20);
-        let clip = ExactClip::new(Clipping::Flat, 1.0, unit).unwrap();
+        let grid_step = 2.0_f64.powi(-20);
+        let clip = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap();
         let parts = [vec![3.0, -1.0], vec![f32::NAN, 2.5, f32::INFINITY], vec![4.0]];
         let finite = [vec![3.0, -1.0], vec![4.0]];
         let norm = 26.0_f64.sqrt();
@@ -111,6 +111,6 @@ mod tests {
         }
         // A rounding error costs at most a thousandth of the gradient.
         let kept = square_of(&clip.scaled(&finite, |_| (1.0 + 1e-5) / norm)) as f64;
-        assert!(kept.sqrt() * unit > 0.998, "{kept}");
+        assert!(kept.sqrt() * grid_step > 0.998, "{kept}");
     }
 }

@@ -1,4 +1,4 @@
-//! Sums of clipped gradients in integers: multiples of the unit of the noise's grid.
+//! Sums of clipped gradients in integers: multiples of the step of the noise's grid.
 //!
 //! Integer addition is exact, so the sum has the same bits for any threads, devices and order of
 //! micro-batches.
@@ -13,7 +13,7 @@ use network::nn::{Kernels, ParamSpec};
 
 /// A sum that several threads add to.
 pub(super) struct GridSum {
-    unit: f64,
+    grid_step: f64,
     l2_clip_norm: f64,
     parts: Vec<Mutex<Vec<i64>>>,
     unclipped_halves: AtomicI64,
@@ -21,10 +21,10 @@ pub(super) struct GridSum {
 }
 
 impl GridSum {
-    /// The sum over no example. `unit` is a power of two.
-    pub fn zero(specs: &[ParamSpec], l2_clip_norm: f64, unit: f64) -> Self {
+    /// The sum over no example. `grid_step` is a power of two.
+    pub fn zero(specs: &[ParamSpec], l2_clip_norm: f64, grid_step: f64) -> Self {
         Self {
-            unit,
+            grid_step,
             l2_clip_norm,
             parts: specs.iter().map(|spec| Mutex::new(vec![0; spec.len()])).collect(),
             unclipped_halves: AtomicI64::new(0),
@@ -37,7 +37,7 @@ impl GridSum {
         self.unclipped_halves.fetch_add(part.unclipped_halves, Ordering::Relaxed);
         for (sum, part) in self.parts.iter().zip(part.sum.0) {
             let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
-            if !B::add_on_grid(part, self.unit, &mut sum) {
+            if !B::add_on_grid(part, self.grid_step, &mut sum) {
                 self.overflow.store(true, Ordering::Relaxed);
             }
         }
@@ -64,7 +64,7 @@ impl GridSum {
         Ok(ClippedSum {
             parts: self.parts.into_iter().map(open).collect(),
             pieces: None,
-            unit: self.unit,
+            grid_step: self.grid_step,
             l2_clip_norm: self.l2_clip_norm,
             unclipped_halves: self.unclipped_halves.into_inner(),
         })

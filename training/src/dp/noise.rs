@@ -89,7 +89,7 @@ impl NoisyAverage {
         self.noise.privatize_with(sum, |sum, grid| {
             // On another grid, the noise would have another scale. NaN reveals the mistake and
             // releases nothing.
-            let factor = if sum.unit == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
+            let factor = if sum.grid_step == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
             let scale = Scale { noise: grid.noise(), factor, noise_std };
             for (index, integers) in sum.parts.iter_mut().enumerate() {
                 let (param, first) = match &sum.pieces {

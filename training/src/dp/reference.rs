@@ -182,7 +182,7 @@ pub trait Values {
 
 impl Values for ClippedSum {
     fn values(self) -> Vec<f64> {
-        self.parts.into_iter().flatten().map(|integer| integer as f64 * self.unit).collect()
+        self.parts.into_iter().flatten().map(|integer| integer as f64 * self.grid_step).collect()
     }
 }
 
@@ -205,8 +205,8 @@ pub(crate) fn noise_alone<B: Kernels>(
     rng: &TestRng,
     device: &B::Device,
 ) -> PrivateGradient<B> {
-    let unit = release.noise.grid(L2Sensitivity::new(l2_clip_norm).unwrap()).unwrap().unit();
-    let sum = GridSum::zero(specs, l2_clip_norm, unit).finish().unwrap();
+    let grid_step = release.noise.grid(L2Sensitivity::new(l2_clip_norm).unwrap()).unwrap().unit();
+    let sum = GridSum::zero(specs, l2_clip_norm, grid_step).finish().unwrap();
     release.of(sum.bounded().unwrap(), rng, device).unwrap()
 }
 

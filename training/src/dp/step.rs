@@ -99,16 +99,16 @@ pub(crate) fn clipped_sum<B: Kernels>(
     lot: &Lot<'_, B>,
     summation: Summation,
     l2_clip_norm: f64,
-    unit: f64,
+    grid_step: f64,
 ) -> Result<ClippedSum, StepError> {
-    let sum = GridSum::zero(weights.specs(), l2_clip_norm, unit);
+    let sum = GridSum::zero(weights.specs(), l2_clip_norm, grid_step);
     match summation.arithmetic {
         Arithmetic::Fast => lot.for_each(weights, |weights, micro_batch| {
             let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
             sum.add(gradients.clip_and_sum(summation.clipping, l2_clip_norm));
         }),
         Arithmetic::Exact => {
-            let example = ExactClip::new(summation.clipping, l2_clip_norm, unit)?;
+            let example = ExactClip::new(summation.clipping, l2_clip_norm, grid_step)?;
             let one_by_one = Lot { physical_batch: 1, ..*lot };
             one_by_one.for_each(weights, |weights, alone| {
                 let gradient = plain_sum(model, weights, alone, lot.recompute);
@@ -140,8 +140,8 @@ pub(crate) fn private_gradient<B: Kernels>(
         Some(count) => step.noise.beside(count.noise())?,
         None => step.noise,
     };
-    let unit = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
-    let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, unit);
+    let grid_step = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
+    let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, grid_step);
     let sum = match lot.shards {
         Some(shards) => sum_of_all(sum, shards)?,
         None => sum?,

@@ -109,7 +109,7 @@ fn run_on<B: Kernels>(
     let finished = folder.on_first(|store| Ok(store.ledger().completed().is_some()))?;
     if job.ranks.of_first(finished.unwrap_or_default())? {
         return folder.on_first(|store| {
-            store.certify()?;
+            store.write_certificate()?;
             finish::verified(store)
         });
     }

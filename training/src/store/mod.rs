@@ -240,11 +240,11 @@ impl RunStore<'_> {
         let names = names.chain(self.snapshots(steps_done, model));
         let files = names.map(|name| digest(&self.path, &name)).collect::<Result<_, _>>()?;
         self.append(Entry::Completed { steps_done, files, rounded })?;
-        self.certify()
+        self.write_certificate()
     }
 
     /// Writes the certificate of a completed run.
-    pub fn certify(&mut self) -> Result<(), RunError> {
+    pub fn write_certificate(&mut self) -> Result<(), RunError> {
         let certificate = Certificate::derive(self.plan, self.ledger(), &certificate::CURRENT)?;
         let write = |name: &str, text: String| durable::write_atomic(&self.path.join(name), text.as_bytes());
         write(files::CERTIFICATE_JSON, certificate.to_json()?)?;
