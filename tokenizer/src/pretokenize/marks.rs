@@ -47,7 +47,8 @@ impl MarkCuts {
     /// Whether the text may be cut between a character that ends with this byte and a mark.
     #[inline]
     pub(crate) fn allow_after(self, byte: u8) -> bool {
-        !byte.is_ascii() || self.joined >> byte & 1 == 0
+        // Most models join no mark to anything.
+        self.joined == 0 || !byte.is_ascii() || self.joined >> byte & 1 == 0
     }
 
     /// The end of the part of `text` that starts at `from`: its opening marks, and what follows up to the next mark before which
