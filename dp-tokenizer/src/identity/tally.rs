@@ -15,8 +15,8 @@ pub struct Side {
     pub shared_runs: u64,
     /// Records that the other text has as well.
     pub equal: u64,
-    /// Records of whose runs at least half are in the other text, and shorter ones of at least [`TELLING_WORDS`](super::TELLING_WORDS) words that the
-    /// other text has as a whole.
+    /// Records of whose runs at least half are in the other text, and shorter ones of at least
+    /// [`TELLING_WORDS`](super::TELLING_WORDS) words that the other text has as a whole.
     pub mostly_shared: u64,
     /// The first of these, counted from 1.
     pub first_mostly_shared: Option<u64>,

@@ -110,14 +110,11 @@ impl Words {
             }
             Self::AtBlanks(space) => {
                 let due = Marks::Metaspace(space).are_due(text, is_first);
-                marked(text, due, |word| !word.is_empty(), |from| after_one(text, from), take);
+                marked(text, due, |_, length| length > 0, |from| after_one(text, from), take);
             }
             Self::AtRuns(marks, cuts) => {
                 // A blank alone may be one of several, and a character that merges with the next blank does not end a word.
-                let is_whole = |word: &[u8]| match word {
-                    [_, .., last] => cuts.allow_after(*last),
-                    _ => false,
-                };
+                let is_whole = |text: &[u8; 16], length| length > 1 && cuts.allow_after(text[length - 1]);
                 let end = |from| cuts.end(text, from, &[' ', METASPACE], next_blank);
                 marked(text, marks.are_due(text, is_first), is_whole, end, take);
             }
@@ -126,12 +123,13 @@ impl Words {
 }
 
 /// Hands on the words that open with blanks or marks, and before them the one that opens the text; a mark goes before it if `due`.
-/// `end` gives the end of the word that starts at a place. `is_whole` tells of a short stretch up to a blank whether it is a word.
+/// `end` gives the end of the word that starts at a place. `is_whole` tells whether the short stretch up to a blank, of this length, is a
+/// word.
 #[inline(always)]
 fn marked(
     text: &str,
     due: bool,
-    is_whole: impl Fn(&[u8]) -> bool,
+    is_whole: impl Fn(&[u8; 16], usize) -> bool,
     end: impl Fn(usize) -> usize,
     mut take: impl FnMut(Word<'_>),
 ) {
@@ -145,7 +143,9 @@ fn marked(
     }
     while let Some(rest) = text.as_bytes().get(from..).filter(|rest| !rest.is_empty()) {
         // Most words are short.
-        let short = rest.first_chunk().and_then(short_word).filter(|(length, _)| is_whole(&rest[..*length]));
+        let short = rest
+            .first_chunk()
+            .and_then(|bytes| short_word(bytes).filter(|(length, _)| is_whole(bytes, *length)));
         let (to, key) = short.map_or_else(|| (end(from), 0), |(length, key)| (from + length, key));
         take(Word { text, place: from..to, key, spelling: Spelling::Marked });
         from = to;

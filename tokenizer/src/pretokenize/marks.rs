@@ -27,8 +27,8 @@ fn next(text: &str, mut at: usize, find: impl Fn(&[u8]) -> Option<usize>) -> usi
     text.len()
 }
 
-/// Before which marks a text may be cut without a change of its tokens: before each that no merge of the model joins to the
-/// character before it. Marks in a row stay together, since many models merge them.
+/// The marks before which a text may be cut without a change of its tokens: those that no merge of the model joins to the
+/// character before them. Marks in a row stay together, since many models merge them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MarkCuts {
     /// A bit for each ASCII character to which a merge joins a mark.
@@ -47,7 +47,8 @@ impl MarkCuts {
     /// Whether the text may be cut between a character that ends with this byte and a mark.
     #[inline]
     pub(crate) fn allow_after(self, byte: u8) -> bool {
-        !byte.is_ascii() || self.joined >> byte & 1 == 0
+        // Most models join no mark to anything.
+        self.joined == 0 || !byte.is_ascii() || self.joined >> byte & 1 == 0
     }
 
     /// The end of the part of `text` that starts at `from`: its opening marks, and what follows up to the next mark before which

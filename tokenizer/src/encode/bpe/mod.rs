@@ -163,7 +163,7 @@ impl Bpe {
         }
     }
 
-    /// Where a text may be cut before marks (U+2581) without a change of its tokens; none if it must stay whole.
+    /// The marks (U+2581) before which a text may be cut without a change of its tokens; none if it must stay whole.
     pub(crate) fn mark_cuts(&self) -> Option<MarkCuts> {
         self.mark_cuts
     }
@@ -174,7 +174,7 @@ impl Bpe {
         if self.rules != WordRules::default() || !has_mark {
             return None;
         }
-        // Where unknown characters are left out, what is around one can merge.
+        // If unknown characters are left out, the characters on both sides of one can merge.
         let keeps_unknown = self.unk_id.is_some() || self.bytes.iter().all(Option::is_some);
         let unknown = (0..=255).map(byte_token).chain(unk_token.clone()).collect::<Vec<_>>();
         let (mut cuts, mut token) = (MarkCuts::default(), String::new());
@@ -184,7 +184,7 @@ impl Bpe {
             for (at, _) in token.match_indices(METASPACE) {
                 let before = token[..at].trim_end_matches(METASPACE);
                 let Some(last) = before.chars().next_back().filter(|_| before.len() == at) else { continue };
-                // A token of unknown text does not tell which character it stands for.
+                // The name of such a token does not end with the character that it stands for.
                 let is_unknown = || unknown.iter().any(|token| before.ends_with(token.as_str()));
                 if !(keeps_unknown && cuts.forbid_after(last) && !is_unknown()) {
                     return None;
