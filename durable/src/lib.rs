@@ -40,6 +40,7 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 
 /// Options that create a file which only its owner can read.
 pub fn private_file() -> OpenOptions {
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "only Unix has such rights"))]
     let mut options = File::options();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
