@@ -67,12 +67,6 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
             }
         }
     };
-    let whole = || -> Result<Texts, Box<dyn Error>> {
-        Ok(private
-            .some_records()?
-            .map(|record| record.map(|record| record.text))
-            .collect::<Result<_, _>>()?)
-    };
     // As many hashes as are held at once, where memory is at stake.
     let public = if records > RECORDS { 58_000 } else { 10_000 };
     let read_public = |reading: &mut Reading<'_>| {
@@ -105,12 +99,12 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
              two {half:.2} s, reading and sketching {sketching:.2} s"
         );
     }
-    let peak = peak_memory();
-    if records <= RECORDS {
-        in_memory(&whole()?, &key);
-    }
-    if let Some(peak) = peak {
+    if let Some(peak) = peak_memory() {
         println!("peak memory {:.0} MB", peak as f64 / 1e6);
+    }
+    if records <= RECORDS {
+        let texts = private.some_records()?.map(|record| record.map(|record| record.text));
+        in_memory(&texts.collect::<Result<_, _>>()?, &key);
     }
     Ok(())
 }
