@@ -375,6 +375,33 @@ mod tests {
     }
 
     #[test]
+    fn conversations_are_known_whatever_their_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let said =
+            |n: usize| format!("question {n} of a patient with a cough, who asks for {n} tablets at night");
+        let one = |n: usize| format!(r#"{{"text": [{{"role": "user", "content": "{}"}}]}}"#, said(n));
+        let other = |n: usize| {
+            format!(
+                r#"{{"text": [ {{"content":"{}", "weight": 1, "role":"human"}} ]}}"#,
+                said(n).to_uppercase()
+            )
+        };
+        for (name, line) in [("a.jsonl", &one as &dyn Fn(usize) -> String), ("b.jsonl", &other)] {
+            fs::write(at(name), (0..100).map(|n| line(n) + "\n").collect::<String>()).unwrap();
+        }
+        let files = Files { text_is_json: true, ..Files::of([at("a.jsonl"), at("b.jsonl")]) };
+        let refused = check_distinct(&Source::Files(files)).unwrap_err().to_string();
+        assert_eq!(refused, named_twice(&at("a.jsonl"), &at("b.jsonl")).to_string());
+        let short = |n: usize, key: &str| format!(r#"{{"text": [{{"{key}": "reply {n}"}}]}}"#);
+        for (name, key) in [("c.jsonl", "content"), ("d.jsonl", "value")] {
+            fs::write(at(name), (0..100).map(|n| short(n, key) + "\n").collect::<String>()).unwrap();
+        }
+        let files = Files { text_is_json: true, ..Files::of([at("c.jsonl"), at("d.jsonl")]) };
+        assert!(check_distinct(&Source::Files(files)).is_err());
+    }
+
+    #[test]
     fn a_folder_that_repeats_is_named_before_a_file_that_cannot_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
