@@ -37,7 +37,7 @@ fn every_number_of_units_gets_a_plan_that_certifies_within_its_epsilon() {
 
 #[test]
 fn a_checkpoint_gives_the_sizes_and_its_folder_is_named_from_the_plan() {
-    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/gpt2_tiny");
+    let vectors = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../network/tests/vectors/gpt2_tiny"));
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(vectors.join("config.json"), folder.path().join("config.json")).unwrap();
     let with = Choices { checkpoint: Some(folder.path().to_owned()), ..choices(6000) };
