@@ -5,15 +5,32 @@ mod memory;
 mod reading;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::FromArgMatches;
 use clap::error::ErrorKind;
+use clap::{FromArgMatches, Subcommand};
 pub use clap_complete::Shell;
 pub use durable::without_codes;
 
 pub use memory::leave_no_core_dump;
 pub use reading::{FOR_THE_OWNER, Reading};
+
+/// The commands by which a program documents itself.
+#[derive(Debug, Subcommand)]
+pub enum Documentation {
+    /// Print a shell completion script
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write manual pages into a folder
+    Man {
+        /// The folder; created if missing
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
 
 /// The arguments of this process. Ends the process after `--help` and `--version`.
 ///

@@ -181,8 +181,7 @@ fn released_words_make_a_vocabulary_even_where_their_characters_do_not_fit() {
         let warned = text(&done.stderr);
         assert!(done.status.success() && warned.contains("no room for all characters"), "{warned}");
         let shown = text(&done.stdout);
-        let tokens = shown.split(": ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-        assert!((20..=size.parse().unwrap()).contains(&tokens.parse::<u32>().unwrap()), "{shown}");
+        assert!(shown.contains(&format!(": {size} tokens from ")), "{shown}");
     }
 }
 

@@ -20,9 +20,10 @@ mod train;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
+use ::cli::Documentation;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
 
@@ -64,17 +65,8 @@ enum Command {
     Inspect(Inspect),
     /// Write a tokenizer in another format.
     Convert(Convert),
-    /// Print a shell completion script.
-    Completions {
-        #[arg(value_enum)]
-        shell: ::cli::Shell,
-    },
-    /// Write manual pages into a folder.
-    Man {
-        /// The folder; created if missing.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-    },
+    #[command(flatten)]
+    Documentation(Documentation),
 }
 
 /// The commands and their options.
@@ -106,10 +98,10 @@ pub fn run() -> ExitCode {
         Command::Vocab(arguments) => inspect::list(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
-        Command::Completions { shell } => {
+        Command::Documentation(Documentation::Completions { shell }) => {
             write!(std::io::stdout(), "{}", ::cli::completions(command(), shell)).map_err(Into::into)
         }
-        Command::Man { folder } => ::cli::write_manual(command(), &folder)
+        Command::Documentation(Documentation::Man { folder }) => ::cli::write_manual(command(), &folder)
             .map_err(|error| failure::refuse(format!("{}: {error}; name another folder", folder.display()))),
     };
     match done {

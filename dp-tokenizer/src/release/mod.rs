@@ -158,6 +158,37 @@ mod tests {
         assert!((variance / 19.36 - 1.0).abs() > tolerance, "σ wrong by 10 % must be rejected");
     }
 
+    /// One word that fails in the first round may pass in the second. With the noise of the first one again, it never would.
+    #[test]
+    fn each_round_draws_noise_of_its_own() {
+        let (draws, noise, delta) = (2000, 2.0, 1e-3);
+        let two = ReleaseConfig::with_shares(noise, delta, &[0.5, 0.5], 0.0).unwrap();
+        let one = ReleaseConfig::with_shares(noise, delta / 2.0, &[0.5], 0.0).unwrap();
+        let threshold = first_threshold(&one).unwrap();
+        assert_eq!(first_threshold(&two).unwrap(), threshold);
+        let rate = |config: &ReleaseConfig| {
+            let passed = (0..draws).filter(|&seed| {
+                let units = (0..threshold as u64).map(|unit| Ok(Piece { unit, text: "fever".into() }));
+                !release(units, Words::ByClass, config, &TestRng::from_seed(seed)).unwrap().words.is_empty()
+            });
+            passed.count() as f64 / f64::from(draws as u32)
+        };
+        let (first, either) = (rate(&one), rate(&two));
+        // α = 1e-6 for the difference of two rates of which neither has more variance than 1/4.
+        let tolerance = 4.9 * (0.5 / draws as f64).sqrt();
+        assert!((either - (1.0 - (1.0 - first).powi(2))).abs() < 2.0 * tolerance, "{first} {either}");
+        assert!(either > first + tolerance, "the same noise twice must be rejected: {first} {either}");
+    }
+
+    /// Oracle: the table of methods, from which plans are charged.
+    #[test]
+    fn a_method_spends_what_a_plan_charges_for_it() {
+        for method in ReleaseMethod::GENERAL {
+            let config = ReleaseConfig::new(method, 3.0, 1e-9).unwrap();
+            assert_eq!(config.event(), method.event(3.0, 1e-9), "{method:?}");
+        }
+    }
+
     #[test]
     fn words_of_one_unit_alone_are_not_released() {
         let units = || {

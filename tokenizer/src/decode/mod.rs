@@ -36,7 +36,8 @@ pub(crate) trait Decode: Debug + Send + Sync {
 /// The field of a sequence that lists its stages.
 const LIST: &str = "decoders";
 
-/// Every step. A program that reads no `tokenizer.json`, as a page, contains only those that it makes.
+/// Every step of decoding that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
+/// table out.
 const KINDS: Kinds<dyn Decode> = Kinds {
     part: "decoder",
     list: LIST,

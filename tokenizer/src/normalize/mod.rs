@@ -48,7 +48,8 @@ pub(crate) trait Normalize: Debug + Send + Sync {
 /// The field of a sequence that lists its stages.
 const LIST: &str = "normalizers";
 
-/// Every normalizer. A program that reads no `tokenizer.json`, as a page, contains only those that it makes.
+/// Every normalizer that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
+/// table out.
 const KINDS: Kinds<dyn Normalize> = Kinds {
     part: "normalizer",
     list: LIST,

@@ -35,7 +35,8 @@ pub(crate) trait PostProcess: Debug + Send + Sync {
 
 type Steps = [Arc<dyn PostProcess>];
 
-/// Every post-processor, with its steps. A program that reads no `tokenizer.json`, as a page, contains only those that it makes.
+/// Every post-processor that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
+/// table out.
 const KINDS: Kinds<Steps> = Kinds {
     part: "post_processor",
     list: "processors",

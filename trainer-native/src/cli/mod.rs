@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use ::cli::Documentation;
 use advise::AdviseArgs;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -187,17 +188,8 @@ enum Command {
         #[arg(value_name = "CHECKPOINT")]
         folder: PathBuf,
     },
-    /// Print a shell completion script
-    Completions {
-        #[arg(value_enum)]
-        shell: ::cli::Shell,
-    },
-    /// Write manual pages into a folder
-    Man {
-        /// The folder; created if missing
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-    },
+    #[command(flatten)]
+    Documentation(Documentation),
     /// List the devices built into this program, and why one cannot be used here
     Devices,
     /// Continue prompts with the model of a finished run
@@ -333,9 +325,13 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             let listing = runs::list(&folder)?;
             print_result(&listing, &listing.to_string(), json)
         }
-        Some(Command::Completions { shell }) => print(&::cli::completions(command(), shell)),
-        Some(Command::Man { folder }) => ::cli::write_manual(command(), &folder)
-            .map_err(|error| RunError::storage("write", &folder, &error)),
+        Some(Command::Documentation(Documentation::Completions { shell })) => {
+            print(&::cli::completions(command(), shell))
+        }
+        Some(Command::Documentation(Documentation::Man { folder })) => {
+            ::cli::write_manual(command(), &folder)
+                .map_err(|error| RunError::storage("write", &folder, &error))
+        }
         Some(Command::Advise(arguments)) => arguments.run(),
         Some(Command::Scaling(arguments)) => arguments.run(),
         Some(Command::Audit { run, canaries, new_tokens, guesses, confidence }) => {

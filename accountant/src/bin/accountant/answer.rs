@@ -6,6 +6,7 @@ use std::path::Path;
 use accountant::rdp::{self, Conversion};
 use accountant::{Bounds, Delta, DpEvent, METHOD, NeighboringRelation, Source, VERSION, pld, tradeoff};
 use clap::CommandFactory;
+use cli::Documentation;
 use serde_json::{Value, json};
 
 use crate::cli::{Accountant, Cli, Command, Run};
@@ -38,8 +39,8 @@ pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
             (text.clone(), json!({ "statement": text, "version": VERSION }))
         }
         Command::Events { file, delta, relation } => events(file, *delta, (*relation).into())?,
-        Command::Completions { shell } => completions(*shell),
-        Command::Man { folder } => manual(folder)?,
+        Command::Documentation(Documentation::Completions { shell }) => completions(*shell),
+        Command::Documentation(Documentation::Man { folder }) => manual(folder)?,
     };
     Ok(if cli.json { json.to_string() } else { text })
 }

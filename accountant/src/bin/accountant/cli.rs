@@ -4,7 +4,7 @@ use core::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cli::Shell;
+use cli::Documentation;
 
 use crate::sampling::{Relation, SamplingArgs};
 
@@ -180,16 +180,8 @@ pub(crate) enum Command {
         #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
         relation: Relation,
     },
-    /// Print a shell completion script.
-    Completions {
-        #[arg(value_enum)]
-        shell: Shell,
-    },
-    /// Write manual pages into a folder.
-    Man {
-        /// The folder; created if missing.
-        folder: PathBuf,
-    },
+    #[command(flatten)]
+    Documentation(Documentation),
 }
 
 /// A run whose parameters are all known.

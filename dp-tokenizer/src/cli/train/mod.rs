@@ -166,7 +166,8 @@ fn train_to_fit(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Tr
     loop {
         match train(arguments, &kept)? {
             Err(TrainError::TooSmall { given, needed }) if arguments.text() == Text::Private => {
-                leave_out_rarest_characters(&mut kept, needed.saturating_sub(given));
+                // A character takes up to two tokens, that of a beginning and that of a continuation.
+                leave_out_rarest_characters(&mut kept, needed.saturating_sub(given).div_ceil(2));
             }
             other => {
                 if kept.len() < words.len() {
