@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::head::MEAN_CLASSIFIER;
 use crate::model::HuggingFace;
 use crate::nn::ParamSpec;
 use crate::tensor_file::{NamedTensor, StoredValues};
@@ -81,7 +82,9 @@ pub(super) fn assign(
         let is_positions = family.position_table.is_some_and(|table| spec.name.ends_with(table));
         match found.get(spec.name.as_str()) {
             Some(tensor) => weights.push(fitted(tensor, spec, is_positions)?),
-            None if predicts_labels && begins(&spec.name, family.label_heads) => {
+            None if predicts_labels
+                && (begins(&spec.name, family.label_heads) || begins(&spec.name, &[MEAN_CLASSIFIER])) =>
+            {
                 drawn.push(spec.name.clone())
             }
             None => return Err(format!("tensor {} is missing", spec.name)),
