@@ -425,8 +425,12 @@ fn an_averaged_head_goes_on_to_the_bit_after_a_stop_and_differs_from_the_last_st
         running.wait().unwrap();
         let checkpoint = bench.path("cut/checkpoint.safetensors");
         let state = std::fs::read(&checkpoint).unwrap_or_default();
-        let names = SafeTensors::deserialize(&state).map(|state| state.names().join(" ")).unwrap_or_default();
-        assert!(state.is_empty() || names.contains("average.mean_classifier.weight"), "{names}");
+        if let Ok(state) = SafeTensors::deserialize(&state) {
+            // Features of private records are in no file.
+            let known = ["mean_classifier.", "average.mean_classifier.", "optimizer."];
+            let is_known = |name: &&str| known.iter().any(|start| name.starts_with(start));
+            assert!(state.names().iter().all(is_known), "{:?}", state.names());
+        }
         let resumed = bench.resumed("cut", &key);
         assert!(bench.model("cut", &resumed) == whole, "{averaging}");
         plan["training"].as_object_mut().unwrap().remove("averaging");

@@ -34,3 +34,37 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(Reduce::on_threads(B::workers()).fold(examples, &self.weights, work, Vec::new(), join))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+    use serde_json::json;
+
+    use super::*;
+    use crate::network_tests::testing::network;
+    use network::tensor::{Flex, FlexDevice};
+
+    /// PITFALLS 55. A unit that changes another unit's features, even by rounding, would change more than its own gradient.
+    #[test]
+    fn features_are_the_same_to_the_bit_whatever_the_other_examples_are() {
+        for fields in [json!({ "family": "bert", "pooling": "mean" }), json!({ "family": "gpt2" })] {
+            let network = network(&fields, "sequence_classification", 20);
+            let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+            let weights = Weights::<Flex>::initialize(network.specs(), &mut init, &FlexDevice);
+            let model = InferenceModel::of_weights(network, weights, 3, FlexDevice);
+            let example = |n: u32| Example {
+                input: (0..=n % 12).map(|at| (n * 7 + at * 3) % 20).collect(),
+                targets: vec![n % 3],
+                ..Example::default()
+            };
+            let examples: Vec<Example> = (0..17).map(example).collect();
+            let all = model.features_each(&examples).unwrap();
+            assert_eq!(all.len(), examples.len());
+            for (own, example) in all.iter().zip(&examples) {
+                assert_eq!(model.features_each(std::slice::from_ref(example)).unwrap(), [Arc::clone(own)]);
+            }
+            let reversed: Vec<Example> = examples.iter().rev().cloned().collect();
+            assert!(model.features_each(&reversed).unwrap().into_iter().rev().eq(all));
+        }
+    }
+}
