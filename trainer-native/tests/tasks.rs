@@ -347,6 +347,7 @@ fn head_on_means() -> Bench {
     base["model"] = plan("bert", "", "")["model"].clone();
     base["training"]["objective"] = json!("masked_lm");
     base["training"]["steps"] = json!(1);
+    base["training"]["learning_rate"] = json!({ "peak": 1e-3 });
     let bench = Bench::new(&on_public_text(&base));
     bench.model("base", &[]);
     let mut tuned = plan("bert", "sequence_classification", "csv");
