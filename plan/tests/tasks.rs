@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::slice::from_ref;
+
 use common::{altered, certify, refusal};
 use serde_json::{Value, json};
 
@@ -69,22 +71,22 @@ fn on_checkpoint(objective: &str, model: &[(&str, Value)]) -> Value {
 fn a_head_is_trained_alone_where_there_is_one_and_reads_means_where_a_family_has_them() {
     let (head, mean) = (("trainable", json!("head")), ("pooling", json!("mean")));
     let text = "sequence_classification";
-    for model in [&[head.clone()][..], &[mean.clone()], &[head.clone(), mean.clone()]] {
+    for model in [from_ref(&head), from_ref(&mean), &[head.clone(), mean.clone()]] {
         certify(&on_checkpoint(text, model)).unwrap();
         certify(&on_checkpoint("multi_label_classification", model)).unwrap();
     }
-    certify(&on_checkpoint("token_classification", &[head.clone()])).unwrap();
-    let mut random = on_checkpoint(text, &[head.clone()]);
+    certify(&on_checkpoint("token_classification", from_ref(&head))).unwrap();
+    let mut random = on_checkpoint(text, from_ref(&head));
     random["model"]
         .as_object_mut()
         .unwrap()
         .retain(|field, _| !["initial", "checkpoint_made_from"].contains(&&**field));
     let refusals = [
         (
-            on_checkpoint("masked_lm", &[head.clone()]),
+            on_checkpoint("masked_lm", from_ref(&head)),
             "model.trainable: \"head\" with this training.objective",
         ),
-        (on_checkpoint("token_classification", &[mean.clone()]), "model.pooling: given"),
+        (on_checkpoint("token_classification", from_ref(&mean)), "model.pooling: given"),
         (on_checkpoint(text, &[("family", json!("gpt2")), mean]), "\"bert\", \"roberta\" or \"distilbert\""),
         (random, "start at random"),
     ];
