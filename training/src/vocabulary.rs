@@ -22,6 +22,7 @@ use crate::disclosure::Private;
 use crate::objective::{Objective, special_tokens};
 use crate::progress::{note, reading};
 use crate::store::{RunStore, files};
+use crate::token_frequencies::WordCounts;
 
 /// Character that stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
@@ -171,7 +172,7 @@ fn make(
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
             let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
-            Ok(marked(extended(settings, &public, &words)?, plan, store).to_json())
+            marked(extended(settings, &public, &words)?, &words, plan, base, store)
         }
         plan::Tokenizer::Train(settings) => {
             let words = words(plan, base, store, rng, 0)?;
@@ -180,17 +181,29 @@ fn make(
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
             }
-            Ok(marked(trained.tokenizer.with_special_tokens(&special), plan, store).to_json())
+            marked(trained.tokenizer.with_special_tokens(&special), &words, plan, base, store)
         }
     }
 }
 
-/// Marks the tokenizer as the run's, if it holds words of private text.
-fn marked(tokenizer: Tokenizer, plan: &CertifiedPlan, store: &RunStore<'_>) -> Tokenizer {
-    match plan.tokenizer_release() {
-        Some(_) => tokenizer.with_mark(StageMark::new("trainer-native", &store.ledger().header().id)),
-        None => tokenizer,
+/// Marks the tokenizer as the run's, if it holds words of private text. The mark has the log-probabilities of the tokens that the
+/// model will predict, by the released counts.
+fn marked(
+    tokenizer: Tokenizer,
+    words: &[(String, f64)],
+    plan: &CertifiedPlan,
+    base: &Path,
+    store: &RunStore<'_>,
+) -> Result<String, RunError> {
+    let Some(release) = plan.tokenizer_release() else { return Ok(tokenizer.to_json()) };
+    let mut mark = StageMark::new("trainer-native", &store.ledger().header().id);
+    let plan = plan.plan();
+    if !plan.training().objective.has_labels() {
+        let objective = Objective::new(plan, &tokenizer, chat::of_plan(plan, base)?.as_ref())?;
+        let counts = WordCounts::new(words, plan.data().units, release.method.count_share() > 0.0);
+        mark = mark.with_log_probabilities(&counts.log_probabilities(&tokenizer, &objective));
     }
+    Ok(tokenizer.with_mark(mark).to_json())
 }
 
 /// Returns the words of the training text, released privately if the text is private. The
