@@ -255,7 +255,7 @@ fn a_training_file_among_public_ones_is_refused() {
         check_files(Some(&training), &public, EVALUATION, &Ranks::alone()).map_err(|error| error.to_string())
     };
     assert_eq!(check(), Ok(()));
-    fs::copy(private.join("7.txt"), public.join("7.txt")).unwrap();
+    fs::hard_link(private.join("7.txt"), public.join("7.txt")).unwrap();
     let refused = check().unwrap_err();
     assert!(
         refused.contains("public/7.txt is the training text") && refused.contains("private/7.txt"),

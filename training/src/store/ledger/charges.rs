@@ -84,11 +84,11 @@ mod tests {
     fn events_are_counted_in_the_order_of_first_use() {
         let gaussian = |noise_multiplier| DpEvent::Gaussian { noise_multiplier };
         let mut charges = Charges::default();
-        for noise in [1.0, 2.0, 2.0, 1.0, 3.0, 1.0, 2.0 + f64::EPSILON] {
+        for noise in [1.0, 2.0, 2.0, 1.0, 3.0, 1.0, 2.0_f64.next_up()] {
             charges.add(&gaussian(noise), 2);
         }
         let counted: Vec<_> = charges.iter().map(|charge| (charge.event.clone(), charge.count)).collect();
-        let expected = [(1.0, 6), (2.0, 4), (3.0, 2), (2.0 + f64::EPSILON, 2)];
+        let expected = [(1.0, 6), (2.0, 4), (3.0, 2), (2.0_f64.next_up(), 2)];
         assert_eq!(counted, expected.map(|(noise, count)| (gaussian(noise), count)));
         let mut read: Charges = serde_json::from_str(&serde_json::to_string(&charges).unwrap()).unwrap();
         assert_eq!(read, charges);
