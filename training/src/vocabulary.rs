@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
-use dp_tokenizer::release::{ReleaseConfig, public_corpus_counts, release_items};
+use dp_tokenizer::release::{ReleaseConfig, check_units, public_corpus_counts, release_items};
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
     extend, unigram, wordpiece,
@@ -240,8 +240,7 @@ fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(
 /// Releases the words of private units.
 ///
 /// The text is counted before the release is charged, and the noise is drawn last. Therefore text
-/// that cannot be counted costs nothing. A text of more units than the method takes is refused
-/// after the charge.
+/// that cannot be counted, or has units that the method does not take, costs nothing.
 fn release_words(
     plan: &CertifiedPlan,
     planned: &plan::TokenizerRelease,
@@ -263,6 +262,7 @@ fn release_words(
     let counting = reading("counting the words of the training text", &source);
     let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
     drop(counting);
+    check_units(items.for_mechanism(), &config).map_err(|error| unreadable(&error))?;
     store.charge_release(config.event(), rng.source(), space + space_for(plan.tokenizer()))?;
     let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {
