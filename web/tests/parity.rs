@@ -115,8 +115,8 @@ mod native {
     use web::handler::handle;
     use web::presets::PRESETS;
     use web::protocol::{
-        AdviceRequest, Analysis, AnalysisRequest, ConversionRequest, Method, Parameter, PrivacyTarget, Request,
-        SolveRequest, Stage, Task, Variation,
+        AdviceRequest, Analysis, AnalysisRequest, ConversionRequest, Method, Parameter, PrivacyTarget,
+        Request, SolveRequest, Stage, Task, Variation,
     };
 
     use super::{EventBounds, Exchange, PlanBounds, VECTORS, Vectors, bits, setting, shown_bounds};
