@@ -5,27 +5,11 @@
 
 use accountant::calibrate::EpsilonTarget;
 
-use super::candidates::{Candidate, FEWEST_STEPS, Trial, examples, set_batch};
+use super::candidates::{Candidate, Compute, FEWEST_STEPS, Trial, examples, set_batch};
 use super::law::{Prediction, times_the_units};
 use super::optimizer;
 use crate::messages::refuse;
-use crate::{CertifiedPlan, Machine, Plan, PlanError, PlanFile, Size};
-
-/// What training may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Compute {
-    /// So many seconds on a machine.
-    Time {
-        /// The machine.
-        machine: Machine,
-        /// Seconds.
-        seconds: f64,
-    },
-    /// So many training tokens.
-    Tokens(f64),
-    /// So many floating-point operations.
-    Flops(f64),
-}
+use crate::{CertifiedPlan, Plan, PlanError, PlanFile, Size};
 
 /// A proposed plan, and why.
 #[derive(Clone, Debug)]
@@ -108,9 +92,7 @@ fn model_reason(file: &PlanFile, trials: &[Trial]) -> String {
         .collect();
     if !others.is_empty() {
         let others = others.join(", ");
-        reason += &format!(
-            " Of the named sizes, the law of McKenna et al. 2025 predicts the least loss for it ({others})."
-        );
+        reason += &format!(" Of the named sizes, the law predicts the least loss for it ({others}).");
     }
     reason
 }
@@ -270,7 +252,7 @@ mod tests {
         assert!(advice.warnings.is_empty(), "{:?}", advice.warnings);
     }
 
-    /// Within the 1 % in which a smaller batch or fewer steps are preferred.
+    /// Within 1 % each for a smaller batch and fewer steps.
     #[test]
     fn the_predicted_loss_does_not_grow_with_units_epsilon_or_compute() {
         let loss = |units, epsilon, flops| {
@@ -283,13 +265,13 @@ mod tests {
             [loss(3_000_000, 4.0, 1e17), loss(3_000_000, 4.0, 1e18), loss(3_000_000, 4.0, 1e20)],
         ] {
             let [worst, middle, best] = worse_and_better;
-            assert!(worst * 1.01 >= middle && middle * 1.01 >= best && worst > best, "{worse_and_better:?}");
+            assert!(worst * 1.02 >= middle && middle * 1.02 >= best && worst > best, "{worse_and_better:?}");
         }
     }
 
     #[test]
     fn a_plan_that_cannot_beat_word_frequencies_is_told_so_with_the_units_that_it_takes() {
-        let few = advise(&records(20_000, 1.0), Compute::Flops(1e17), None).unwrap();
+        let few = advise(&records(2_000, 0.5), Compute::Flops(1e14), None).unwrap();
         assert!(!few.prediction.unwrap().beats_frequencies());
         let warning = few.warnings.join(" ");
         assert!(
@@ -298,11 +280,11 @@ mod tests {
         );
         let many = advise(&records(20_000_000, 1.0), Compute::Flops(1e19), None).unwrap();
         assert!(many.prediction.unwrap().beats_frequencies() && many.warnings.is_empty());
-        let mut classes = records(20_000, 1.0);
+        let mut classes = records(2_000, 0.5);
         classes.training.objective = crate::Objective::SequenceClassification;
         classes.training.labels = Some(vec!["a".to_owned(), "b".to_owned()]);
         classes.evaluation = None;
-        let advice = advise(&classes, Compute::Flops(1e17), None).unwrap();
+        let advice = advise(&classes, Compute::Flops(1e14), None).unwrap();
         assert!(advice.prediction.is_none() && advice.warnings.is_empty(), "{:?}", advice.warnings);
     }
 

@@ -4,9 +4,25 @@ use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
 
 use super::law::relative_loss;
-use super::{Compute, SIZES, Size, optimizer};
+use super::{SIZES, Size, optimizer};
 use crate::messages::refuse;
-use crate::{Plan, PlanError, PlanFile, TokenizerRelease};
+use crate::{Machine, Plan, PlanError, PlanFile, TokenizerRelease};
+
+/// What training may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Compute {
+    /// So many seconds on a machine.
+    Time {
+        /// The machine.
+        machine: Machine,
+        /// Seconds.
+        seconds: f64,
+    },
+    /// So many training tokens.
+    Tokens(f64),
+    /// So many floating-point operations.
+    Flops(f64),
+}
 
 /// Fewest steps in which a model is trained, where the budget pays for them with one unit at a time. A rule of thumb.
 pub(super) const FEWEST_STEPS: u64 = 150;
@@ -52,8 +68,7 @@ impl Trial {
         let plan = Plan::try_from(file.clone())?;
         let target = target(&plan)?;
         let examples = examples(&file, compute);
-        // The comparison refuses NaN.
-        if !(examples >= 1.0) {
+        if examples.is_nan() || examples < 1.0 {
             return Ok(None);
         }
         let release = plan.release(plan.tokenizer_noise(&target)?);
@@ -92,7 +107,7 @@ impl Trial {
         self.candidates.iter().map(|tried| tried.relative_loss).fold(f64::INFINITY, f64::min)
     }
 
-    /// The smallest batch whose predicted loss is as good as the least, and the fewest halvings of its steps' number that keep it so.
+    /// The smallest batch whose predicted loss is as good as the least, with the number of its steps halved while that is as good.
     pub fn chosen(&self) -> Result<Candidate, PlanError> {
         let enough = |tried: &Candidate| tried.relative_loss <= self.least() * AS_GOOD;
         let Some(mut chosen) = self.candidates.iter().copied().find(enough) else {
@@ -100,9 +115,10 @@ impl Trial {
                 what: "no batch size meets ε",
             }));
         };
+        let as_good = chosen.relative_loss * AS_GOOD;
         while chosen.steps / 2 >= FEWEST_STEPS {
             let shorter = self.candidate(chosen.expected_batch_size, chosen.steps / 2)?;
-            if !enough(&shorter) {
+            if shorter.relative_loss > as_good {
                 break;
             }
             chosen = shorter;

@@ -8,8 +8,8 @@ mod optimizer;
 mod size;
 mod solve;
 
-pub use advice::{Advice, Compute, advise};
-pub use candidates::Candidate;
+pub use advice::{Advice, advise};
+pub use candidates::{Candidate, Compute};
 pub use cost::{Cost, MACHINES, Machine, RankCost, RankSpeed};
 pub use law::Prediction;
 pub use size::{SIZES, Size};
