@@ -121,7 +121,7 @@ fn tokens_of(word: &str, tokenizer: &Tokenizer) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use dp_tokenizer::train::{UnigramConfig, unigram};
-    use plan::Plan;
+    use plan::{Plan, PlanFile};
     use serde_json::{Value, json};
 
     use super::*;
@@ -133,7 +133,7 @@ mod tests {
         let mut plan: Value = serde_json::from_str(text).unwrap();
         plan["training"]["objective"] = json!(objective);
         plan["model"]["family"] = json!(family);
-        let plan = Plan::from_json(&plan.to_string()).unwrap();
+        let plan = PlanFile::parse(&plan.to_string()).and_then(Plan::try_from).unwrap();
         let words: Vec<(String, f64)> = [("▁aaa", 400.0), ("▁bbb", 300.0), ("▁ccc", 200.0), ("▁ddd", 100.0)]
             .map(|(word, count)| (word.to_owned(), count))
             .to_vec();

@@ -9,7 +9,7 @@ mod token;
 pub use lm::{LmHead, Transform};
 pub use loss::Loss;
 pub use output_bias::Common;
-pub use sequence::{Pooling, SequenceHead};
+pub use sequence::{MEAN_CLASSIFIER, Pooling, SequenceHead};
 pub use token::TokenHead;
 
 /// Standard deviation of the weights of a new head for labels.

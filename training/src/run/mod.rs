@@ -8,6 +8,7 @@ mod monitor;
 mod peft;
 mod prepare;
 mod request;
+mod sentence_transformers;
 mod start;
 
 use mechanisms::{OsRng, PrivacyRng, TestRng};

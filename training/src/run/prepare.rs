@@ -2,6 +2,7 @@
 
 use dp_tokenizer::identity::Sketch;
 use mechanisms::{PrivacyRng, Purpose};
+use plan::Trainable;
 use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
 
@@ -18,7 +19,7 @@ use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::train::{TrainError, Trainer};
-use crate::{RunError, chat, label_histogram, memory, vocabulary};
+use crate::{RunError, chat, label_histogram, limits, memory, vocabulary};
 use network::device::check_precision;
 use network::model::Network;
 use network::nn::Kernels;
@@ -261,7 +262,7 @@ impl<B: Kernels> Prepared<B> {
         let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
         let objective =
             Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;
-        let set = training_set(job, units, &tokenizer, &objective, canaries)?;
+        let mut set = training_set(job, units, &tokenizer, &objective, canaries)?;
         let held_out = evaluation
             .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
             .transpose()?
@@ -277,6 +278,7 @@ impl<B: Kernels> Prepared<B> {
                 job.plan.total_steps()
             ));
         }
+        add_features(job.plan.plan(), &mut set, &trainer)?;
         job.check_interrupt()?;
         let data = TrainingData { sampler: Sampler::default(), set, objective };
         Ok(Self { tokenizer, data, trainer, held_out, progressed })
@@ -337,6 +339,36 @@ fn training_set(
         dataset = canaries.plant(dataset, job.plan.plan().privacy().sampling, &tokens, spec);
     }
     Ok(TrainingSet::Windows(Box::new(dataset)))
+}
+
+/// Computes what the head reads of each record once, if the head alone is trained: then it is the same in each step.
+///
+/// Features are private. They exist in the memory of this process only, beside the records themselves: no checkpoint, metric or
+/// other file has them, and a resumed run computes them again.
+fn add_features<B: Kernels>(
+    plan: &plan::Plan,
+    set: &mut TrainingSet,
+    trainer: &Trainer<B>,
+) -> Result<(), RunError> {
+    let of_texts = matches!(
+        plan.training().objective,
+        plan::Objective::SequenceClassification | plan::Objective::MultiLabelClassification
+    );
+    // Dropout below the head draws anew in each step.
+    let are_fixed = plan.model().trainable == Trainable::Head && plan.training().dropout == 0.0;
+    let TrainingSet::Records(records) = set else { return Ok(()) };
+    if !of_texts || !are_fixed {
+        return Ok(());
+    }
+    let bytes = size_of::<f32>() as u64 * u64::from(plan.model().d_model);
+    records.add_features(|examples| {
+        // Without them, each step computes its own.
+        if limits::free().is_some_and(|free| examples.len() as u64 * bytes > free / 2) {
+            return Ok(Vec::new());
+        }
+        let features = trainer.inference().features_each(examples);
+        features.map_err(|error| RunError::Failed(error.to_string()))
+    })
 }
 
 /// Notes that texts are cut to the model's context. The number of cut texts is private if the text
