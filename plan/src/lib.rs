@@ -29,7 +29,8 @@ mod file;
 mod messages;
 
 pub use advise::{
-    Advice, Candidate, Compute, Cost, MACHINES, Machine, RankCost, RankSpeed, SIZES, Size, Unknown, advise,
+    Advice, Candidate, Compute, Cost, MACHINES, Machine, Prediction, RankCost, RankSpeed, SIZES, Size,
+    Unknown, advise,
 };
 pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting, TokenizerRelease};
 pub use file::schema::{self, reference};

@@ -9,7 +9,7 @@ use super::{
     Backbone, Batch, ConfigValues, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape,
     Sizes,
 };
-use crate::head::{Head, Loss, SequenceHead, TokenHead};
+use crate::head::{Head, LmHead, Loss, SequenceHead, TokenHead};
 use crate::nn::{
     Cache, GradRecord, Kernels, Layout, ParamList, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
 };
@@ -194,6 +194,14 @@ impl Network {
     pub fn training_logits<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 2> {
         let pass = Pass::training(weights, false).with_dropout(self.dropout, &batch.dropout_seeds);
         self.logits_in(pass, batch)
+    }
+
+    /// The head for tokens, if the model predicts them.
+    pub(crate) fn token_head(&self) -> Option<LmHead> {
+        match self.head {
+            Head::Tokens { tokens, .. } => Some(tokens),
+            Head::Sequence { .. } | Head::Words { .. } => None,
+        }
     }
 
     /// Returns the part below the head.

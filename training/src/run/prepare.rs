@@ -410,8 +410,15 @@ fn build_trainer<B: Kernels>(
     let trainer =
         Trainer::starting_from(start, model, training, vocab_size, &mut init, physical_batch, device)
             .map_err(refused)?
+            .output_bias(output_bias(plan, tokenizer).as_deref())
             .recompute(plan.performance().recompute)
             .precision(plan.performance().precision)
             .arithmetic(plan.privacy().arithmetic);
     Ok(trainer.on_ranks(&job.ranks))
+}
+
+/// The log-probabilities of tokens from which a model without a checkpoint starts, if its vocabulary's release tells them.
+fn output_bias(plan: &plan::Plan, tokenizer: &Tokenizer) -> Option<Vec<f32>> {
+    let mark = tokenizer.mark().filter(|_| plan.model().initial == plan::Initial::Random)?;
+    mark.log_probabilities(tokenizer.vocab_size())
 }

@@ -129,6 +129,18 @@ impl<B: Kernels> Trainer<B> {
         Self { optimizer, shards: Some(shards), ..self }
     }
 
+    /// Starts from weights that predict tokens by these log-probabilities, if there are any.
+    ///
+    /// # Shapes
+    /// - log_probabilities: `[tokens]`, in nats
+    #[must_use]
+    pub(crate) fn output_bias(mut self, log_probabilities: Option<&[f32]>) -> Self {
+        if let Some(values) = log_probabilities {
+            self.model.set_output_bias(&mut self.weights, values);
+        }
+        self
+    }
+
     /// Sets whether the backward pass recomputes activations block by block. This saves memory and gives the same bits.
     #[must_use]
     pub fn recompute(self, recompute: bool) -> Self {
