@@ -21,6 +21,9 @@ fn events() -> Vec<(&'static str, EventOf)> {
     vec![
         ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
         ("poisson", |noise_multiplier| steps(poisson(noise_multiplier), 200)),
+        ("cyclic Poisson", |noise_multiplier| {
+            steps(DpEvent::CyclicPoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier }, 40)
+        }),
         ("truncated", |noise_multiplier| {
             let (sampling_probability, units, largest_batch) = (0.02, 2000, 80);
             let step = DpEvent::TruncatedPoissonSampledGaussian {

@@ -163,6 +163,19 @@ impl Strategy {
         self.coefficients.len() as u64
     }
 
+    /// The diagonals c₀, c₁, … of C.
+    ///
+    /// ```
+    /// use accountant::correlated::Strategy;
+    /// let coefficients = Strategy::banded(100, 5)?.coefficients().to_vec();
+    /// assert!((coefficients.iter().map(|c| c * c).sum::<f64>() - 1.0).abs() < 1e-12);
+    /// # Ok::<(), accountant::AccountantError>(())
+    /// ```
+    #[must_use]
+    pub fn coefficients(&self) -> &[f64] {
+        &self.coefficients
+    }
+
     /// Mean over the prefix sums of their noise's variance, at σ = 1.
     ///
     /// ```
