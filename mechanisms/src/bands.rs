@@ -3,7 +3,7 @@
 use accountant::correlated::{MAX_STEPS, Strategy};
 
 use crate::rounded_gaussian::FRACTION_BITS;
-use crate::{MechanismError, RoundedGaussian, Stream, out_of_range};
+use crate::{GaussianMechanism, MechanismError, RoundedGaussian, Stream, out_of_range};
 
 /// A lower-triangular Toeplitz matrix C with b bands: c₀ = 1 on the diagonal, and c₁, …, c_{b−1} below it, multiples of 2⁻¹⁶.
 ///
@@ -89,6 +89,21 @@ impl Bands {
         let first = strategy.coefficients().first().copied().unwrap_or(f64::NAN);
         let below = strategy.coefficients().iter().skip(1).map(|c| (c / first * ONE as f64).round() as i64);
         Self::new(steps, below.collect())
+    }
+
+    /// Number b of bands.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.below.len() as u64 + 1
+    }
+
+    /// The mechanism that draws z: its noise multiplier is in norms of one contribution, and that of `noise` in column norms times it.
+    /// Rounded up.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] for noise beyond the range of floats.
+    pub fn mechanism(&self, noise: GaussianMechanism) -> Result<GaussianMechanism, MechanismError> {
+        GaussianMechanism::new(noise.noise_multiplier() * self.column_norm * (1.0 + 1e-15))
     }
 
     /// c₀, c₁, …, c_{b−1}.

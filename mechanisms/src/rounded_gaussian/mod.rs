@@ -101,13 +101,7 @@ impl RoundedGaussian {
         self.draw::<true>(stream, first, values, tolerance);
     }
 
-    fn draw<const SHIFTED: bool>(
-        self,
-        stream: &mut Stream,
-        first: u64,
-        values: &mut [i64],
-        tolerance: f64,
-    ) {
+    fn draw<const SHIFTED: bool>(self, stream: &mut Stream, first: u64, values: &mut [i64], tolerance: f64) {
         // Whole blocks of the stream are drawn faster.
         let head = (first.wrapping_neg() % 8).min(values.len() as u64);
         let (unaligned, aligned) = values.split_at_mut(head as usize);

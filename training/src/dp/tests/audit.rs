@@ -185,7 +185,7 @@ impl Audit {
         };
         let lot = lot(&target.model, &examples, ROWS);
         let (gradient, _) =
-            private_gradient(&target.model, &target.weights, &lot, &figures, fast(Clipping::Flat), rng)
+            private_gradient(&target.model, &target.weights, &lot, &figures, fast(Clipping::Flat), None, rng)
                 .unwrap();
         let released: Vec<f64> = gradient.into_parts().into_iter().flat_map(to_host_f64).collect();
         dot(&released, &target.direction) / target.l2_clip_norm
