@@ -1,6 +1,6 @@
 //! Noise that is correlated over steps: the rows of C⁻¹z for a banded Toeplitz matrix C.
 
-use accountant::correlated::{MAX_STEPS, Strategy};
+use accountant::correlated::{MAX_BANDS, MAX_STEPS, Strategy};
 
 use crate::rounded_gaussian::FRACTION_BITS;
 use crate::{GaussianMechanism, MechanismError, RoundedGaussian, Stream, out_of_range};
@@ -45,18 +45,15 @@ const ONE: i64 = 1 << FRACTION_BITS;
 /// Largest product of Σ|C| and Σ|C⁻¹|, each over a column: 2³⁵·2¹⁶·2¹⁰ is 2⁶¹, and the rounding of the product is far below a bit.
 const LARGEST_SUMS: f64 = 1024.0;
 
-/// Largest number of bands.
-const MAX_BANDS: u64 = 256;
-
 impl Bands {
     /// The matrix with the entries `below` under its diagonal, in units of 2⁻¹⁶, for blocks of at most `steps` steps.
     ///
     /// # Errors
-    /// [`MechanismError::OutOfRange`] for 256 entries or more, or for a matrix whose noise would not fit 63 bits.
+    /// [`MechanismError::OutOfRange`] for 1024 entries or more, or for a matrix whose noise would not fit 63 bits.
     pub fn new(steps: u64, below: Vec<i64>) -> Result<Self, MechanismError> {
         let count = below.len() as u64 + 1;
         if count > MAX_BANDS {
-            return out_of_range("bands", count as f64, "1 to 256");
+            return out_of_range("bands", count as f64, "1 to 1024");
         }
         let coefficients: Vec<f64> = below.iter().map(|entry| *entry as f64 / ONE as f64).collect();
         let sum = 1.0 + coefficients.iter().map(|c| c.abs()).sum::<f64>();
@@ -80,7 +77,7 @@ impl Bands {
     /// to multiples of 2⁻¹⁶.
     ///
     /// # Errors
-    /// [`MechanismError::OutOfRange`] for no steps or more than 100,000; for no bands, or more than 256 or than steps.
+    /// [`MechanismError::OutOfRange`] for no steps or more than 100,000; for no bands, or more than 1024 or than steps.
     pub fn least_error(steps: u64, bands: u64) -> Result<Self, MechanismError> {
         check(steps, bands)?;
         let Ok(strategy) = Strategy::banded(steps, bands) else {
@@ -150,7 +147,7 @@ pub(crate) fn check(steps: u64, bands: u64) -> Result<(), MechanismError> {
     if (1..=MAX_BANDS.min(steps)).contains(&bands) {
         Ok(())
     } else {
-        out_of_range("bands", bands as f64, "1 to 256, and at most the number of steps")
+        out_of_range("bands", bands as f64, "1 to 1024, and at most the number of steps")
     }
 }
 
@@ -176,5 +173,150 @@ impl InverseColumn {
         self.last.insert(0, entry);
         self.last.truncate(self.below.len());
         entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{PrivacyRng, Purpose, TestRng};
+
+    fn stream(step: u64) -> Stream {
+        TestRng::from_seed(31).stream(Purpose::GradientNoise, step, 0)
+    }
+
+    /// w of a block, row by row.
+    fn block(bands: &Bands, std: u64, steps: u64, elements: usize) -> Vec<Vec<i64>> {
+        let z = RoundedGaussian::new(std).unwrap();
+        let mut rows: Vec<Vec<i64>> = Vec::new();
+        for step in 0..steps {
+            let earlier: Vec<&[i64]> = rows.iter().rev().map(Vec::as_slice).collect();
+            let mut row = vec![0; elements];
+            bands.noise(z, &mut stream(step), 0, &earlier, &mut row);
+            rows.push(row);
+        }
+        rows
+    }
+
+    /// The proof of [`Bands`] in integers: the release of step t is round(y_t − Σ c_k·o_{t−k}), computed from Cx and from earlier
+    /// releases, and never from w or x alone.
+    #[test]
+    fn releases_are_a_function_of_the_gaussian_mechanism_on_cx() {
+        let bands = Bands::least_error(40, 5).unwrap();
+        let (elements, std) = (300, (1 << 28) + 7);
+        let w = block(&bands, std, 40, elements);
+        let x: Vec<Vec<i64>> = (0..40_u64)
+            .map(|step| {
+                let mut values = TestRng::from_seed(32).stream(Purpose::Data, step, 0);
+                (0..elements).map(|_| values.below(1 << 36) as i64 - (1 << 35)).collect()
+            })
+            .collect();
+        let z = RoundedGaussian::new(std).unwrap();
+        let mut released: Vec<Vec<i64>> = Vec::new();
+        for step in 0..40 {
+            let row = |k: usize| step.checked_sub(k + 1);
+            // z − (Σ c_k·o_{t−k} − (Cx)_t), in units of 2⁻¹⁶.
+            let mut out: Vec<i64> = (0..elements)
+                .map(|at| {
+                    let known = bands.below.iter().enumerate().filter_map(|(k, entry)| {
+                        row(k).map(|earlier| entry * (released[earlier][at] - x[earlier][at]))
+                    });
+                    known.sum::<i64>() - ONE * x[step][at]
+                })
+                .collect();
+            z.subtract(&mut stream(step as u64), 0, &mut out);
+            let sum: Vec<i64> = x[step].iter().zip(&w[step]).map(|(x, w)| x + w).collect();
+            assert_eq!(out, sum, "step {step}");
+            released.push(sum);
+        }
+    }
+
+    /// Correlation coefficient of rows of C·w, times √n: normal for independent rows, beyond 4.9 with a probability of 1e-6.
+    fn correlation(bands: &Bands, w: &[Vec<i64>], step: usize, lag: usize) -> (f64, f64) {
+        let coefficients = bands.coefficients();
+        let row = |step: usize| -> Vec<f64> {
+            (0..w[0].len())
+                .map(|at| {
+                    coefficients.iter().zip(w[..=step].iter().rev()).map(|(c, w)| c * w[at] as f64).sum()
+                })
+                .collect()
+        };
+        let (now, then) = (row(step), row(step - lag));
+        let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let n = now.len() as f64;
+        (sum(&now, &then) / (sum(&now, &now) * sum(&then, &then)).sqrt() * n.sqrt(), sum(&now, &now) / n)
+    }
+
+    /// Oracle: C·w is z up to its rounding, independent over steps with variance s². α = 1e-6 each.
+    #[test]
+    fn noise_has_the_covariance_of_the_matrix_and_a_wrong_band_is_rejected() {
+        let bands = Bands::least_error(60, 4).unwrap();
+        let std = 1 << 20;
+        let w = block(&bands, std, 12, 60_000);
+        let n = w[0].len() as f64;
+        for step in 1..12 {
+            for lag in 1..=step {
+                let (found, variance) = correlation(&bands, &w, step, lag);
+                assert!(found.abs() < 4.9, "{step} {lag}: {found}");
+                let ratio = variance / (std as f64).powi(2) - 1.0;
+                assert!(ratio.abs() < 4.9 * (2.0 / n).sqrt(), "{step}: {ratio}");
+            }
+        }
+        for band in 0..3 {
+            let mut wrong = bands.clone();
+            wrong.below[band] += ONE / 16;
+            let worst = (1..=4).map(|lag| correlation(&wrong, &w, 11, lag).0.abs()).fold(0.0, f64::max);
+            assert!(worst > 4.9, "band {band}: {worst}");
+        }
+    }
+
+    /// Oracle: `jax_privacy`; the file names its version and functions. Entries are frozen: a change would break the certificates of
+    /// runs, and a target that rounds otherwise would fail here.
+    #[test]
+    fn matrices_have_the_entries_errors_and_sensitivities_of_the_vectors() {
+        let vectors: Value = serde_json::from_str(include_str!("../tests/banded_matrices.json")).unwrap();
+        for row in vectors["matrices"].as_array().unwrap() {
+            let [steps, count] = ["steps", "bands"].map(|name| row[name].as_u64().unwrap());
+            let number = |name: &str| row[name].as_f64().unwrap();
+            let bands = Bands::least_error(steps, count).unwrap();
+            let entries: Vec<i64> =
+                row["entries"].as_array().unwrap().iter().map(|entry| entry.as_i64().unwrap()).collect();
+            assert_eq!(bands.below, entries, "{steps} steps, {count} bands");
+            let near = |found: f64, want: f64, by: f64| {
+                assert!((found / want - 1.0).abs() < by, "{steps} steps, {count} bands: {found} {want}");
+            };
+            let square = bands.column_norm() * bands.column_norm();
+            near(square, number("column_norm_squared"), 1e-14);
+            // Participations that are b steps apart move rows of their own; the last may be cut short at the end.
+            let most = square * number("participations");
+            assert!(most >= number("separated_sensitivity_squared") * (1.0 - 1e-14));
+            let mut inverse = bands.inverse();
+            let (mut sum, mut mean, mut max) = (0.0, 0.0, 0.0);
+            for step in 0..steps {
+                sum += inverse.next_entry();
+                max += sum * sum;
+                mean += sum * sum * (steps - step) as f64 / steps as f64;
+            }
+            near(mean, number("mean_squared_error"), 1e-9);
+            near(max, number("max_squared_error"), 1e-9);
+            // What the two searches leave, and the rounding to 2⁻¹⁶.
+            near(mean * square, number("least_normalized_error"), 1e-4);
+        }
+    }
+
+    #[test]
+    fn matrices_out_of_range_are_refused() {
+        // The inverse of 1 + 2x doubles at every step.
+        assert!(Bands::new(12, vec![2 * ONE]).is_err() && Bands::new(4, vec![2 * ONE]).is_ok());
+        assert!(Bands::new(1, vec![0; 1024]).is_err());
+        for (steps, bands) in [(0, 1), (10, 0), (10, 11), (100_001, 2), (2000, 1025)] {
+            assert!(Bands::least_error(steps, bands).is_err(), "{steps} {bands}");
+        }
+        // No search ends at a matrix that is refused.
+        for (steps, bands) in [(1, 1), (2, 2), (256, 256), (2000, 1024), (100_000, 64)] {
+            assert!(Bands::least_error(steps, bands).is_ok(), "{steps} {bands}");
+        }
     }
 }

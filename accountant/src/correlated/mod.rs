@@ -13,7 +13,7 @@
 mod banded;
 mod compare;
 
-pub use compare::{Compared, Family, TrainingRun, compare};
+pub use compare::{Compared, Family, MAX_BANDS, TrainingRun, best_banded, compare};
 
 use crate::calibrate::EpsilonTarget;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result, epsilon};

@@ -42,8 +42,8 @@ pub struct CyclicPoissonGaussian {
 }
 
 impl CyclicPoissonGaussian {
-    /// At most `steps` steps with the matrix of `bands` bands that has the least error. A unit takes part in a step of its part with
-    /// `sampling_probability`. The noise multiplier is over what a participation moves, a column norm of C times its contribution.
+    /// At most `steps` steps with the matrix of `bands` bands that has the least error; more bands than steps count as that many. A unit
+    /// takes part in a step of its part with `sampling_probability`. The noise multiplier is over what a participation moves, a column norm of C times its contribution.
     ///
     /// # Errors
     /// As [`Bands::least_error`]; [`MechanismError::OutOfRange`] for a probability outside 0 < q ≤ 1 or a wrong noise multiplier.
@@ -53,7 +53,7 @@ impl CyclicPoissonGaussian {
         sampling_probability: f64,
         noise_multiplier: f64,
     ) -> Result<Self, MechanismError> {
-        crate::bands::check(steps, bands)?;
+        crate::bands::check(super::at_least_one("steps", steps)?.max(bands), bands)?;
         let sampling_probability = super::probability(sampling_probability)?;
         let noise = GaussianMechanism::new(noise_multiplier)?;
         Ok(Self { steps, bands, sampling_probability, noise, matrix: OnceLock::new() })
@@ -73,7 +73,7 @@ impl TrainingMechanism for CyclicPoissonGaussian {
     }
 
     fn bands(&self) -> Result<Option<Arc<Bands>>, MechanismError> {
-        let found = || Bands::least_error(self.steps, self.bands).map(Arc::new);
+        let found = || Bands::least_error(self.steps, self.bands.min(self.steps)).map(Arc::new);
         self.matrix.get_or_init(found).clone().map(Some)
     }
 

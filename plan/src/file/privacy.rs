@@ -109,6 +109,22 @@ impl Sampling {
         }
     }
 
+    /// Number of parts into which the units are divided, each of which holds a batch.
+    pub(crate) fn parts(self) -> u64 {
+        match self {
+            Self::CyclicPoisson(CyclicPoisson { bands }) => bands.max(1),
+            _ => 1,
+        }
+    }
+
+    /// Largest number of steps of a phase.
+    pub(crate) fn max_steps(self) -> u64 {
+        match self {
+            Self::CyclicPoisson(_) => accountant::correlated::MAX_STEPS,
+            _ => 1_000_000_000,
+        }
+    }
+
     /// The mechanism that draws batches of `expected_batch_size` of `units` units in this way, for `steps` steps.
     pub(crate) fn mechanism(
         self,
@@ -164,9 +180,9 @@ pub struct TruncatedPoisson {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CyclicPoisson {
-    /// Bands of the matrix by which the noise is correlated. 1 is DP-SGD. At most the number of steps, and `bands` ×
-    /// `expected_batch_size` at most `data.units`. Training keeps the noise of `bands` steps in memory, 8 bytes a trained parameter each.
-    #[schemars(range(min = 1, max = 256))]
+    /// Bands of the matrix by which the noise is correlated. 1 is DP-SGD. `bands` × `expected_batch_size` is at most
+    /// `data.units`, and a phase has at most 100,000 steps. Training keeps the noise of `bands` steps in memory, 8 bytes a trained parameter each.
+    #[schemars(range(min = 1, max = 1024))]
     pub bands: u64,
 }
 

@@ -1,5 +1,7 @@
 //! A model in training: its weights, its optimizer, and the private step.
 
+#[cfg(test)]
+mod block_tests;
 mod error;
 #[cfg(test)]
 mod rank_tests;

@@ -1,6 +1,5 @@
 //! The privacy guarantee: sampling, δ and the budget.
 
-use accountant::correlated::MAX_STEPS;
 use accountant::{Delta, NeighboringRelation};
 
 use crate::messages::refuse;
@@ -65,7 +64,7 @@ fn check_sampling(file: &PlanFile) -> Result<(), PlanError> {
     }
 }
 
-/// Correlated noise needs a part of the units for each band, steps for all of them, and a norm that does not change between steps.
+/// Correlated noise needs a part of the units for each band, and a norm that does not change between steps.
 fn check_bands(file: &PlanFile, bands: u64) -> Result<(), PlanError> {
     let field = "privacy.sampling.cyclic_poisson.bands";
     if let Clipping::Adaptive(_) = file.training.clipping {
@@ -90,13 +89,10 @@ fn check_bands(file: &PlanFile, bands: u64) -> Result<(), PlanError> {
                 "use fewer bands or smaller batches: each part of the units needs a whole batch",
             );
         }
-        if bands > phase.steps {
-            let given = format!("{bands} with {} steps", phase.steps);
-            return refuse(field, given, "at most the steps of each phase", "use fewer bands or more steps");
-        }
-        if phase.steps > MAX_STEPS {
+        let most = file.privacy.sampling.max_steps();
+        if phase.steps > most {
             let given = format!("{} with cyclic_poisson", phase.steps);
-            let allowed = format!("at most {MAX_STEPS} in a phase with correlated noise");
+            let allowed = format!("at most {most} in a phase with correlated noise");
             return refuse(
                 "training.steps",
                 given,

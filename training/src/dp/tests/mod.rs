@@ -2,6 +2,7 @@
 
 mod attack;
 mod audit;
+mod banded;
 mod exact;
 mod modes;
 mod ranks;
