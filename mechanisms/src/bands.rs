@@ -215,7 +215,7 @@ mod tests {
             .collect();
         let z = RoundedGaussian::new(std).unwrap();
         let mut released: Vec<Vec<i64>> = Vec::new();
-        for step in 0..40 {
+        for step in 0..40_usize {
             let row = |k: usize| step.checked_sub(k + 1);
             // z − (Σ c_k·o_{t−k} − (Cx)_t), in units of 2⁻¹⁶.
             let mut out: Vec<i64> = (0..elements)

@@ -202,7 +202,7 @@ fn shifted_draws_follow_the_exact_cell_probabilities_and_a_wrong_shift_is_reject
         let sample = shifted(std, fraction, index, count);
         let right = distance(&sample, std, fraction);
         assert!(right < 8.3, "{std}: {right}");
-        let wrong = distance(&sample, std, fraction + if fraction > 0 { -8192 } else { 8192 });
+        let wrong = distance(&sample, std, fraction + if fraction > 0 { -16_384 } else { 16_384 });
         assert!(wrong > 8.3, "{std}: {wrong}");
         let unshifted = distance(&sample, std, 0);
         assert!(unshifted > 8.3, "{std}: {unshifted}");
