@@ -16,7 +16,7 @@ fn plan() -> CertifiedPlan {
 }
 
 fn trainer() -> Trainer<Flex> {
-    let model = json!({ "family": "gpt2", "d_model": 8, "layers": 1, "heads": 2, "context": 6 });
+    let model = json!({ "family": "gpt2", "d_model": 8, "layers": 1, "heads": 2, "d_ff": 16, "context": 6 });
     let training = json!({
         "objective": "causal_lm", "expected_batch_size": 6, "steps": 9, "l2_clip_norm": 1.0,
         "optimizer": { "sgd": {} }, "learning_rate": { "peak": 1.0 }

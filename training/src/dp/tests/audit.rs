@@ -48,7 +48,7 @@ enum Fault {
     ShuffledAsPoisson,
     /// Every step adds the noise of the first step.
     NoiseReused,
-    /// Every step takes back the noise of the step before, and is charged as if its noise were independent.
+    /// Every step takes back all noise of the step before, and is charged as if it took back what the matrix of two bands does.
     NoiseTakenBack,
     /// Micro-batches are filled with copies of the last example.
     PaddingRepeated,
@@ -114,10 +114,13 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl Audit {
-    /// A trainer with Poisson sampling.
+    /// A trainer with Poisson sampling, or with correlated noise and whole parts in place of samples.
     fn of(fault: Fault) -> Self {
         let probability = 1.0 / UNITS as f64;
-        let certified = Box::new(PoissonSampledGaussian::new(probability, NOISE_MULTIPLIER).unwrap());
+        let certified: Box<dyn TrainingMechanism> = match fault {
+            Fault::NoiseTakenBack => Box::new(CyclicPoissonGaussian::new(STEPS, 2, 1.0, 2.0).unwrap()),
+            _ => Box::new(PoissonSampledGaussian::new(probability, NOISE_MULTIPLIER).unwrap()),
+        };
         Self { fault, certified, relation: NeighboringRelation::AddOrRemoveOne }
     }
 
@@ -209,9 +212,10 @@ impl Audit {
             (Fault::NoiseTakenBack, Some(block)) => block.bands().column_norm(),
             _ => 1.0,
         };
+        let noise_multiplier = self.certified.noise().noise_multiplier();
         let figures = DpStep {
             step: if self.fault == Fault::NoiseReused { 0 } else { step },
-            noise: GaussianMechanism::new(NOISE_MULTIPLIER / less / unclipped).unwrap(),
+            noise: GaussianMechanism::new(noise_multiplier / less / unclipped).unwrap(),
             l2_clip_norm: target.l2_clip_norm * unclipped,
             expected_batch_size: 1.0,
             learning_rate: 0.0,

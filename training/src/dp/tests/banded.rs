@@ -102,5 +102,6 @@ fn the_stated_noise_is_that_of_a_step_and_not_that_of_z() {
         assert!((ratio - 1.0).abs() < tolerance, "{step}: {ratio}");
         largest = largest.max(variance);
     }
-    assert!(largest > 1.3, "{largest}");
+    // Far above the variance of z.
+    assert!(largest > 1.2, "{largest}");
 }
