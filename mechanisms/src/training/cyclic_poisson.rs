@@ -103,7 +103,7 @@ impl CyclicPass {
     /// The part of a unit. Each part is chosen with a probability within 2⁻⁶⁴ of 1/b; the guarantee holds for every choice.
     fn part(&mut self, unit: u64) -> u64 {
         self.parts.seek(2 * unit);
-        (u128::from(self.parts.next_u64()) * self.samples.len() as u128 >> 64) as u64
+        ((u128::from(self.parts.next_u64()) * self.samples.len() as u128) >> 64) as u64
     }
 }
 
