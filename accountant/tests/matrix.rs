@@ -159,7 +159,7 @@ fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> 
     let plain = matches!(event, "gaussian" | "shuffled" | "fixed trials" | "nothing");
     let fails = matches!(event, "histogram" | "pipeline" | "balls in bins" | "discrete gaussian")
         || event == "fixed size" && relation != AddOrRemoveOne;
-    let alone = matches!(event, "truncated" | "fixed size" | "balls in bins");
+    let alone = matches!(event, "truncated" | "cyclic Poisson" | "fixed size" | "balls in bins");
     truncated
         || match question {
             "zCDP" => !plain,
