@@ -319,7 +319,10 @@ fn correlated_noise_is_refused_where_its_guarantee_does_not_hold() {
             vec!["training.steps: 100001 with cyclic_poisson", "at most 100000"],
         ),
         (vec![bands(4), ("/training/clipping", adaptive)], vec!["training.clipping", "a constant clip norm"]),
-        (vec![("/privacy/sampling", json!("cyclic_poisson"))], vec!["privacy.sampling", "write {\"cyclic_poisson\": {…}}"]),
+        (
+            vec![("/privacy/sampling", json!("cyclic_poisson"))],
+            vec!["privacy.sampling", "write {\"cyclic_poisson\": {…}}"],
+        ),
     ] {
         assert_says(&refusal(&altered(&changes)), &parts);
     }

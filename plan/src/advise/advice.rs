@@ -138,6 +138,7 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
             file.privacy.sampling = Sampling::CyclicPoisson(CyclicPoisson { bands });
         }
     }
+    reasons.push(optimizer::reason(&file));
     let certified = Plan::try_from(file.clone())?.certify()?;
     Ok(Advice { certified, warnings: warnings(&file, compute), reasons, candidates })
 }
@@ -279,7 +280,6 @@ fn reasons(
             more / chosen.noise_multiplier
         ));
     }
-    reasons.push(optimizer::reason(file));
     Ok(reasons)
 }
 
