@@ -67,7 +67,7 @@ fn every_method_stays_within_epsilon_and_names_itself() {
     for (method, rounds) in [("pooled", 5), ("sips", 3), ("policy", 1), ("mad2r", 2), ("weighted", 1)] {
         let out = dir.path().join(method);
         let mut arguments =
-            vec!["train", "--embedded", "--epsilon", "2", "--delta", "1e-6", "--method", method];
+            vec!["train", "--embedded", "--epsilon", "2", "--delta", "1e-6", "--release", method];
         arguments.extend(["--vocab-size", "450", "--out", path(&out)]);
         succeed(&arguments, "");
         let privacy: Value =
@@ -208,7 +208,7 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
         ("train --embedded --epsilon 1 --delta 1 --out v".to_owned(), "0 < delta < 1"),
         ("train --embedded --epsilon 1 --delta 0.5 --out v".to_owned(), "one over the number of units"),
         (format!("{private} 1 --method hoory-2021 --out v"), "--unit words:N"),
-        (format!("{private} 1 --as-published --out v"), "--method hoory-2021"),
+        (format!("{private} 1 --as-published --out v"), "--release hoory-2021"),
         ("train --public --input nowhere.txt --out v".to_owned(), "nowhere.txt: No such file"),
         ("train --public --input empty.txt --out v".to_owned(), "no record found"),
         ("train --embedded --public --vocab-size 10 --out v".to_owned(), "vocab_size = 10 is too small"),

@@ -107,7 +107,7 @@ fn an_option_without_effect_is_refused() {
         (&["--public", "--counts", counts, "--threads", "2"], "--threads has no effect with --counts"),
         (&["--public", "--counts", counts, "--text-field", "a"], "--text-field has no effect with --counts"),
         (&["--public", "--embedded", "--unit", "user"], "--unit has no effect with --public"),
-        (&["--public", "--embedded", "--method", "sips"], "--method has no effect with --public"),
+        (&["--public", "--embedded", "--release", "sips"], "--release has no effect with --public"),
         (&["--public", "--embedded", "--relation", "replace-one"], "--relation has no effect with --public"),
         (&["--public", "--embedded", "--epsilon", "1"], "--epsilon has no effect with --public"),
         (&["--public", "--embedded", "--format", "text"], "--format has no effect with --embedded"),

@@ -175,7 +175,7 @@ fn arrays<'py>(py: Python<'py>, ids: &[u32], ends: &[usize]) -> PyResult<Bound<'
 /// Trains a vocabulary on private text as the command `dp-tokenizer train` does, and writes tokenizer.json,
 /// tokenizer_config.json and privacy.json to the folder `out`.
 ///
-/// The options are those of the command, with underscores: `epsilon`, `delta`, `units`, `unit`, `model`, `vocab_size`, `method`,
+/// The options are those of the command, with underscores: `epsilon`, `delta`, `units`, `unit`, `model`, `vocab_size`, `release`,
 /// `text_field`, `user_field` and so on. An option without a value is given as True, and a list is given as a list:
 ///
 ///     tokenizer, privacy = train("notes.jsonl", "vocabulary", epsilon=2, delta=1e-6, units=50_000, vocab_size=8000)

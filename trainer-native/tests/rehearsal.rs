@@ -68,6 +68,8 @@ fn trials_have_the_noise_of_the_plan_and_the_best_settings_are_written() {
     assert_eq!(chosen["training"]["learning_rate"]["peak"], 0.03);
     let again = run(folder, "advise --plan plans/plan-rehearsed.json --tokens 1e5");
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    let advice = String::from_utf8(again.stdout).unwrap();
+    assert!(advice.contains("Predicted loss") && advice.contains("extrapolates"), "{advice}");
     assert_eq!(chosen["privacy"]["epsilon"], 3.0);
     let chart = std::fs::read_to_string(folder.join("runs/private-rehearsal/rehearsal.svg")).unwrap();
     assert!(chart.contains("clip norm 0.1") && chart.contains("nats a prediction"));

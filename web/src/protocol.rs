@@ -237,6 +237,8 @@ pub struct AdviceFigures {
     pub reasons: Vec<String>,
     /// Points to reconsider, one sentence each.
     pub warnings: Vec<String>,
+    /// The predicted loss; `None` where the law predicts none.
+    pub prediction: Option<plan::Prediction>,
     /// The batch sizes that were compared.
     pub candidates: Vec<plan::Candidate>,
 }

@@ -115,8 +115,8 @@ mod native {
     use web::handler::handle;
     use web::presets::PRESETS;
     use web::protocol::{
-        Analysis, AnalysisRequest, ConversionRequest, Method, Parameter, PrivacyTarget, Request,
-        SolveRequest, Stage, Task, Variation,
+        AdviceRequest, Analysis, AnalysisRequest, ConversionRequest, Method, Parameter, PrivacyTarget,
+        Request, SolveRequest, Stage, Task, Variation,
     };
 
     use super::{EventBounds, Exchange, PlanBounds, VECTORS, Vectors, bits, setting, shown_bounds};
@@ -275,6 +275,12 @@ mod native {
             Task::Parse(PRESETS[0].text.to_owned()),
             Task::Parse("{\"version\": 2}".to_owned()),
         ]);
+        let large = changed(|plan| {
+            (plan.data.units, plan.privacy.delta) = (3_000_000, 1e-9);
+            plan.data.source = plan::Source::Path("notes.jsonl".to_owned());
+        });
+        let advise = |plan, size| Task::Advise(AdviceRequest { plan, machine: 0, seconds: 600.0, size });
+        tasks.extend([advise(with_target, None), advise(large, Some(1))]);
         tasks.extend(followups(&fixed));
         let exchange = |(id, task)| {
             let request = Request { id, task };

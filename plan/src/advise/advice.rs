@@ -1,79 +1,31 @@
 //! Proposes a model, a batch size, a number of steps, the noise, a clip norm and a learning rate for a budget of privacy and of computing time.
 //!
-//! Every ε and σ is the accountant's and every number of operations is [`crate::Cost`]'s. What is a rule of thumb is called one and names
-//! its source: it is no prediction of quality.
+//! Every ε and σ is the accountant's and every number of operations is [`crate::Cost`]'s. Size, batch and steps are those with the least
+//! loss by the law in [`super::law`]. What is a rule of thumb is called one and names its source.
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::correlated::{Participation, Strategy, TrainingRun, best_banded};
-use serde::{Deserialize, Serialize};
 
+use super::candidates::{Candidate, Compute, FEWEST_STEPS, Trial, examples, set_batch};
+use super::law::{Prediction, times_the_units};
 use super::optimizer;
 use crate::messages::refuse;
-use crate::{CertifiedPlan, CyclicPoisson, Machine, Plan, PlanError, PlanFile, SIZES, Sampling, Size};
-
-/// What training may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Compute {
-    /// So many seconds on a machine.
-    Time {
-        /// The machine.
-        machine: Machine,
-        /// Seconds.
-        seconds: f64,
-    },
-    /// So many training tokens.
-    Tokens(f64),
-    /// So many floating-point operations.
-    Flops(f64),
-}
-
-/// A batch size at the budget, with the noise that it needs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
-    /// Expected batch size.
-    pub expected_batch_size: u64,
-    /// Steps that the budget pays for with this batch.
-    pub steps: u64,
-    /// Noise multiplier that meets ε.
-    pub noise_multiplier: f64,
-    /// σ/B: standard deviation of the noise on the average gradient, in clip norms.
-    pub noise_batch_ratio: f64,
-    /// √T·B/σ: by how much T equal gradients of one clip norm exceed the noise of all steps.
-    pub signal_to_noise: f64,
-}
+use crate::{CertifiedPlan, CyclicPoisson, Plan, PlanError, PlanFile, Sampling, Size};
 
 /// A proposed plan, and why.
 #[derive(Clone, Debug)]
 pub struct Advice {
     /// The proposal.
     pub certified: CertifiedPlan,
-    /// What it was chosen from: the batch sizes that were tried, in increasing order.
+    /// What it was chosen from: the batch sizes that were tried with the proposed model, in increasing order.
     pub candidates: Vec<Candidate>,
+    /// The predicted loss; `None` where the law predicts none: for a model that starts from a checkpoint or learns no text.
+    pub prediction: Option<Prediction>,
     /// Why, one sentence each.
     pub reasons: Vec<String>,
     /// What to reconsider, one sentence each.
     pub warnings: Vec<String>,
 }
-
-/// Tokens for each parameter below which a smaller model is proposed.
-///
-/// A rule of thumb: the 20 tokens of compute-optimal training without privacy (Hoffmann et al. 2022,
-/// <https://arxiv.org/abs/2203.15556>) times ten. That private training does best with smaller models on more tokens is a finding of
-/// McKenna et al. 2025, <https://arxiv.org/abs/2501.18914>; the factor is ours.
-const TOKENS_PER_PARAMETER: f64 = 200.0;
-
-/// Fewest steps in which a model is trained, where the budget pays for them with one unit at a time. A rule of thumb.
-const FEWEST_STEPS: u64 = 150;
-
-/// The signal-to-noise ratio that a larger batch must add to be worth its steps.
-const WORTHWHILE: f64 = 0.1;
-
-/// Passes over the data beyond which more of them are not proposed. A rule of thumb: with full amplification, more steps add as much
-/// noise as signal.
-const MAX_EPOCHS: f64 = 100.0;
-
-/// Fewer units than this are few for private training from random weights. A rule of thumb.
-const FEW_UNITS: u64 = 10_000;
 
 /// Proposes a plan with the data, the privacy and the tokenizer of `file`. `size` fixes the model; otherwise it is chosen too.
 ///
@@ -102,34 +54,32 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
     (training.batch_schedule, training.epochs) = (None, None);
     (training.steps, training.expected_batch_size) = (Some(1), Some(1));
     training.learning_rate.warmup_steps = 0;
-    let chosen = match size {
-        Some(size) => size,
-        None => fitting_size(&file, compute),
+    let trials = match size {
+        Some(size) => Trial::new(&file, compute, size)?.into_iter().collect(),
+        None => Trial::of_sizes(&file, compute)?,
     };
-    chosen.apply(&mut file);
-    optimizer::apply(&mut file);
-    let target = target(&file)?;
-    let affordable = examples(&file, compute);
-    // The comparison refuses NaN.
-    let useful = if affordable >= 1.0 { affordable.min(file.data.units as f64 * MAX_EPOCHS) } else { 0.0 };
-    if useful < 1.0 {
+    let Some(best) = trials.iter().min_by(|one, other| one.least().total_cmp(&other.least())) else {
         let (given, fix) =
             ("less than one step of one unit with this model", "raise the budget, or choose a smaller model");
         return refuse("budget", given, "more time, tokens or operations", fix);
-    }
-    let candidates = candidates(&file, &target, useful as u64)?;
-    let best = candidates.iter().map(|tried| tried.signal_to_noise).fold(0.0, f64::max);
-    let enough = |tried: &&Candidate| tried.signal_to_noise >= best * (1.0 - WORTHWHILE);
-    let Some(chosen_batch) = candidates.iter().find(enough).copied() else {
-        return Err(PlanError::Accountant(accountant::AccountantError::NotConverged {
-            what: "no batch size meets ε",
-        }));
     };
-    set_batch(&mut file, chosen_batch.expected_batch_size, chosen_batch.steps);
-    let warmup = (chosen_batch.steps / 10).min(100);
-    file.training.learning_rate.warmup_steps = warmup;
-    let mut reasons = reasons(&file, chosen, affordable, &target, &candidates, chosen_batch)?;
-    if let Some((bands, change)) = best_bands(&file, &target, chosen_batch) {
+    let chosen = best.chosen()?;
+    let mut file = best.file.clone();
+    set_batch(&mut file, chosen.expected_batch_size, chosen.steps);
+    file.training.learning_rate.warmup_steps = (chosen.steps / 10).min(100);
+    let bands = best_bands(&file, &best.target, chosen);
+    let prediction = Prediction::of(&file, chosen.noise_batch_ratio);
+    let mut reasons = vec![model_reason(&file, &trials), batch_reason(best, chosen)];
+    reasons.extend(prediction.as_ref().map(Prediction::to_string));
+    if examples(&file, compute) >= 1.5 * file.epochs() * file.data.units as f64 {
+        reasons.push(format!(
+            "Passes: {:.0}. The budget pays for more, from which the law promises less than 1 %. More data or a larger ε would help; \
+             more time does not.",
+            file.epochs()
+        ));
+    }
+    reasons.extend(noise_reasons(&file, &best.target, chosen)?);
+    if let Some((bands, change)) = bands {
         reasons.push(format!(
             "Correlated noise: {bands} bands (\"cyclic_poisson\") change the noise of sums over many steps by {:+.0} %.",
             change * 100.0
@@ -140,7 +90,8 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
     }
     reasons.push(optimizer::reason(&file));
     let certified = Plan::try_from(file.clone())?.certify()?;
-    Ok(Advice { certified, warnings: warnings(&file, compute), reasons, candidates })
+    let warnings = warnings(&file, compute, chosen, prediction.as_ref());
+    Ok(Advice { certified, warnings, reasons, candidates: best.candidates.clone(), prediction })
 }
 
 /// The number of bands with the least noise in prefix sums, and by which share it differs from that of independent noise, at the ε of
@@ -158,122 +109,56 @@ fn best_bands(file: &PlanFile, target: &EpsilonTarget, chosen: Candidate) -> Opt
     Some((best.bands, best.equivalent_noise_multiplier / alone - 1.0))
 }
 
-fn target(file: &PlanFile) -> Result<EpsilonTarget, PlanError> {
-    let plan = Plan::try_from(file.clone())?;
-    match plan.privacy().epsilon {
-        Some(epsilon) if !plan.is_public() => {
-            Ok(EpsilonTarget { epsilon, delta: plan.delta(), relation: plan.privacy().relation })
-        }
-        _ => {
-            let fix = "give the ε that the plan must not exceed";
-            refuse("privacy.epsilon", "missing", "a number > 0, and private text", fix)
-        }
+/// Why the model has this size.
+fn model_reason(file: &PlanFile, trials: &[Trial]) -> String {
+    let name = Size::of(file).map_or("the model", |size| size.name);
+    let mut reason = format!("Model: {name} has {:.1e} parameters.", file.cost().parameters as f64);
+    let best = trials.iter().map(Trial::least).fold(f64::INFINITY, f64::min);
+    let others = trials.iter().filter(|trial| trial.least() > best);
+    let others: Vec<String> = others
+        .map(|trial| {
+            let name = Size::of(&trial.file).map_or("", |size| size.name);
+            format!("{name} {:+.0} %", (trial.least() / best - 1.0) * 100.0)
+        })
+        .collect();
+    if !others.is_empty() {
+        let others = others.join(", ");
+        reason += &format!(" Of the named sizes, the law predicts the least loss for it ({others}).");
     }
+    reason
 }
 
-fn set_batch(file: &mut PlanFile, batch: u64, steps: u64) {
-    (file.training.expected_batch_size, file.training.steps) = (Some(batch), Some(steps));
-}
-
-/// Units that the budget pays for in all, expected batch times steps.
-fn examples(file: &PlanFile, compute: Compute) -> f64 {
-    let mut one = file.clone();
-    set_batch(&mut one, 1, 1);
-    let cost = one.cost();
-    match compute {
-        Compute::Time { machine, seconds } => seconds / cost.seconds_on(&machine),
-        Compute::Tokens(tokens) => tokens / cost.tokens as f64,
-        Compute::Flops(flops) => flops / cost.flops,
-    }
-}
-
-/// The largest size with enough tokens for each parameter and enough memory, else the smallest.
-fn fitting_size(file: &PlanFile, compute: Compute) -> &'static Size {
-    let fits = |size: &&Size| {
-        let mut sized = file.clone();
-        size.apply(&mut sized);
-        let cost = sized.cost();
-        let memory = match compute {
-            Compute::Time { machine, .. } => cost.fits(&machine),
-            Compute::Tokens(_) | Compute::Flops(_) => true,
-        };
-        memory
-            && examples(&sized, compute) * cost.tokens as f64 >= TOKENS_PER_PARAMETER * cost.parameters as f64
-    };
-    SIZES.iter().rev().find(fits).unwrap_or(&SIZES[0])
-}
-
-/// The powers of two up to N, each with the steps that `examples` units pay for and the noise that meets ε.
-fn candidates(file: &PlanFile, target: &EpsilonTarget, examples: u64) -> Result<Vec<Candidate>, PlanError> {
-    let plan = Plan::try_from(file.clone())?;
-    let release = plan.release(plan.tokenizer_noise(target)?);
-    let units = file.data.units;
-    let powers = core::iter::successors(Some(1_u64), |batch| batch.checked_mul(2));
-    let batches = powers.take_while(|batch| *batch < units).chain([units]);
-    let fewest = FEWEST_STEPS.min(examples);
-    let mut tried = Vec::new();
-    for batch in batches.filter(|batch| examples / batch >= fewest) {
-        let steps = (examples / batch).min(1_000_000_000);
-        let mut at_batch = plan.clone();
-        set_batch(&mut at_batch.file, batch, steps);
-        let noise = target.noise_multiplier(|noise| at_batch.pipeline_with(release.as_ref(), noise))?;
-        tried.push(Candidate {
-            expected_batch_size: batch,
-            steps,
-            noise_multiplier: noise,
-            noise_batch_ratio: noise / batch as f64,
-            signal_to_noise: (steps as f64).sqrt() * batch as f64 / noise,
-        });
-    }
-    Ok(tried)
-}
-
-/// Why the proposal is what it is.
-fn reasons(
-    file: &PlanFile,
-    size: &Size,
-    affordable: f64,
-    target: &EpsilonTarget,
-    candidates: &[Candidate],
-    chosen: Candidate,
-) -> Result<Vec<String>, PlanError> {
-    let cost = file.cost();
-    let tokens = affordable * f64::from(file.model.context);
-    let mut reasons = vec![format!(
-        "Model: {} has {:.1e} parameters, and the budget pays for {:.0} tokens for each. The rule of thumb is at least \
-         {TOKENS_PER_PARAMETER} with privacy, so that the best model is smaller than without (McKenna et al. 2025).",
-        size.name,
-        cost.parameters as f64,
-        tokens / cost.parameters as f64,
-    )];
-    let Candidate { expected_batch_size: batch, steps, noise_batch_ratio: ratio, .. } = chosen;
-    let larger = candidates.iter().find(|tried| tried.expected_batch_size > batch);
-    reasons.push(match larger {
+/// Why the batch is as large as it is.
+fn batch_reason(trial: &Trial, chosen: Candidate) -> String {
+    let ratio = chosen.noise_batch_ratio;
+    let larger = trial.candidates.iter().find(|tried| tried.expected_batch_size > chosen.expected_batch_size);
+    match larger {
         Some(larger) => format!(
-            "Batch: σ/B is {ratio:.2e}. At the same cost, a batch of {} has {} steps, and changes the ratio of signal to noise over \
-             all steps by {:+.0} %.",
+            "Batch: σ/B is {ratio:.2e}. A batch of {} with {} steps changes the predicted loss by {:+.1} %; the smallest batch within \
+             1 % of the least is proposed.",
             larger.expected_batch_size,
             larger.steps,
-            (larger.signal_to_noise / chosen.signal_to_noise - 1.0) * 100.0
+            (larger.relative_loss / chosen.relative_loss - 1.0) * 100.0
         ),
         None => format!(
             "Batch: σ/B is {ratio:.2e}. A larger batch would leave fewer than {FEWEST_STEPS} steps, a rule of thumb."
         ),
-    });
-    let epochs = steps as f64 * batch as f64 / file.data.units as f64;
-    if affordable > file.data.units as f64 * MAX_EPOCHS {
-        reasons.push(format!(
-            "Passes: {epochs:.0}. The budget pays for more, but they would add as much noise as signal. More data or a larger ε \
-             would help; more time does not."
-        ));
     }
+}
+
+/// What a larger ε and more data do to the noise.
+fn noise_reasons(
+    file: &PlanFile,
+    target: &EpsilonTarget,
+    chosen: Candidate,
+) -> Result<Vec<String>, PlanError> {
     let doubled =
         noise_for(file, &EpsilonTarget { epsilon: 2.0 * target.epsilon, ..*target }, file.data.units)?;
-    reasons.push(format!(
+    let mut reasons = vec![format!(
         "ε: at ε = {} the noise would be {:.2} times this one.",
         2.0 * target.epsilon,
         doubled / chosen.noise_multiplier
-    ));
+    )];
     if let Ok(more) = noise_for(file, target, file.data.units.saturating_mul(10)) {
         reasons.push(format!(
             "Data: with ten times the data, the noise would be {:.2} times this one.",
@@ -296,13 +181,24 @@ fn noise_for(file: &PlanFile, target: &EpsilonTarget, units: u64) -> Result<f64,
 }
 
 /// What to reconsider before training.
-fn warnings(file: &PlanFile, compute: Compute) -> Vec<String> {
+fn warnings(
+    file: &PlanFile,
+    compute: Compute,
+    chosen: Candidate,
+    prediction: Option<&Prediction>,
+) -> Vec<String> {
     let mut warnings = Vec::new();
-    if file.data.units < FEW_UNITS {
-        let vocabulary = if file.tokenizer.release().is_some() { "a public vocabulary and " } else { "" };
+    if prediction.is_some_and(|prediction| !prediction.beats_frequencies()) {
+        let parameters = file.cost().parameters as f64;
+        let needed = match times_the_units(parameters, chosen.steps as f64, chosen.noise_batch_ratio) {
+            Some(times) => format!("about {times} times the units, in batches {times} times as large"),
+            None => "more than 1000 times the units".to_owned(),
+        };
+        let release = file.tokenizer.release().is_some();
+        let vocabulary = if release { " with its public vocabulary" } else { "" };
         warnings.push(format!(
-            "{} units are few: a model that starts from random weights learns little. Consider {vocabulary}a public checkpoint.",
-            file.data.units
+            "This plan is not expected to predict words better than their frequencies alone. That takes {needed}, or a public \
+             checkpoint{vocabulary} (`trainer-native init --checkpoint`)."
         ));
     }
     if let Compute::Time { machine, .. } = compute
@@ -331,7 +227,7 @@ impl PlanFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MACHINES;
+    use crate::{MACHINES, SIZES};
 
     fn quickstart() -> PlanFile {
         PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap()
@@ -344,18 +240,20 @@ mod tests {
         file.tokenizer = crate::Tokenizer::Bytes;
         file.privacy.sampling = Sampling::CyclicPoisson(CyclicPoisson { bands: 1 });
         let compute = Compute::Tokens(6000.0 * 64.0 * 6.4);
-        let advice = advise(&file, compute, None).unwrap();
+        let advice = advise(&file, compute, Some(&SIZES[0])).unwrap();
         let plan = advice.certified.plan();
         let phase = plan.training().phases()[0];
-        let run =
-            TrainingRun { units: 6000, expected_batch_size: phase.expected_batch_size, steps: phase.steps };
-        let rows = accountant::correlated::compare(run, &target(plan.file()).unwrap()).unwrap();
+        let (expected_batch_size, steps) = (phase.expected_batch_size, phase.steps);
+        let run = TrainingRun { units: 6000, expected_batch_size, steps };
+        let relation = plan.privacy().relation;
+        let target = EpsilonTarget { epsilon: 8.0, delta: plan.delta(), relation };
+        let rows = accountant::correlated::compare(run, &target).unwrap();
         assert_eq!(plan.privacy().sampling, Sampling::CyclicPoisson(CyclicPoisson { bands: rows[1].bands }));
-        assert!(rows[1].bands > 1 && advice.certified.epsilon().upper <= 8.0);
+        assert!(advice.certified.epsilon().upper <= 8.0);
         let said = format!("{} bands", rows[1].bands);
         assert!(advice.reasons.iter().any(|reason| reason.contains(&said)), "{:?}", advice.reasons);
         file.privacy.sampling = Sampling::Poisson;
-        let independent = advise(&file, compute, None).unwrap();
+        let independent = advise(&file, compute, Some(&SIZES[0])).unwrap();
         assert_eq!(independent.certified.plan().privacy().sampling, Sampling::Poisson);
         assert!(independent.reasons.iter().any(|reason| reason.contains(&said)));
     }
@@ -363,10 +261,10 @@ mod tests {
     /// Oracle: certification of each candidate as a plan of its own.
     #[test]
     fn every_candidate_meets_epsilon_at_its_noise_and_the_proposal_is_the_smallest_good_one() {
-        let compute = Compute::Tokens(150.0 * 256.0 * 64.0);
+        let compute = Compute::Tokens(4_096.0 * 150.0 * 64.0);
         let advice = advise(&quickstart(), compute, Some(&SIZES[0])).unwrap();
         let proposal = advice.certified.plan().file().training.clone();
-        let best = advice.candidates.iter().map(|tried| tried.signal_to_noise).fold(0.0, f64::max);
+        let best = advice.candidates.iter().map(|tried| tried.relative_loss).fold(f64::INFINITY, f64::min);
         for tried in &advice.candidates {
             let mut file = quickstart();
             set_batch(&mut file, tried.expected_batch_size, tried.steps);
@@ -374,10 +272,76 @@ mod tests {
             let noise = Plan::try_from(file).unwrap().certify().unwrap().phases()[0].noise_multiplier();
             assert!((tried.noise_multiplier / noise - 1.0).abs() < 1e-5, "{tried:?}: {noise}");
             if Some(tried.expected_batch_size) < proposal.expected_batch_size {
-                assert!(tried.signal_to_noise < 0.9 * best, "{tried:?} is as good and smaller");
+                assert!(tried.relative_loss > 1.01 * best, "{tried:?} is as good and smaller");
             }
         }
-        assert!(advice.candidates.len() > 5);
+        assert!(advice.candidates.len() > 2);
+    }
+
+    /// Bidirectional training on this many records, in windows of 512 tokens of a vocabulary of 30,522, at δ = 1e-10.
+    fn records(units: u64, epsilon: f64) -> PlanFile {
+        let mut file = quickstart();
+        file.data.units = units;
+        file.data.source = crate::Source::Path("text.jsonl".to_owned());
+        (file.privacy.epsilon, file.privacy.delta, file.privacy.spare_steps) = (Some(epsilon), 1e-10, 0);
+        file.model.family = crate::Family::Bert;
+        file.training.objective = crate::Objective::MaskedLm;
+        if let crate::Tokenizer::Train(trained) = &mut file.tokenizer {
+            (trained.vocab_size, trained.model) = (30_522, crate::TokenizerModel::Wordpiece);
+        }
+        file
+    }
+
+    /// Oracle: McKenna et al. 2025, Table 2: 1.3e8 parameters, 58,000 steps of 220,000. Of the named sizes, GPT-2's is nearest; its windows have 1,024 tokens where the
+    /// paper's have 512, and an operation more is counted for norms, so that the same operations are fewer examples: a factor of 3.
+    #[test]
+    fn the_plan_of_the_paper_at_a_hundred_million_units_is_proposed() {
+        let advice = advise(&records(100_000_000, 1.0), Compute::Flops(5.2e21), None).unwrap();
+        let file = advice.certified.plan().file();
+        let (parameters, training) = (file.cost().parameters as f64, &file.training);
+        let (steps, batch) = (training.steps.unwrap() as f64, training.expected_batch_size.unwrap() as f64);
+        assert!((0.67..1.5).contains(&(parameters / 1.3e8)), "{parameters}");
+        assert!((1.0 / 3.0..3.0).contains(&(steps / 58_000.0)), "{steps}");
+        assert!((1.0 / 3.0..3.0).contains(&(batch / 220_000.0)), "{batch}");
+        let prediction = advice.prediction.unwrap();
+        assert!((prediction.loss / 2.26 - 1.0).abs() < 0.07, "{prediction:?}");
+        assert!(advice.warnings.is_empty(), "{:?}", advice.warnings);
+    }
+
+    /// Within 1 % each for a smaller batch and fewer steps.
+    #[test]
+    fn the_predicted_loss_does_not_grow_with_units_epsilon_or_compute() {
+        let loss = |units, epsilon, flops| {
+            let advice = advise(&records(units, epsilon), Compute::Flops(flops), None).unwrap();
+            advice.prediction.unwrap().loss
+        };
+        for worse_and_better in [
+            [loss(1_000_000, 2.0, 1e18), loss(3_000_000, 2.0, 1e18), loss(30_000_000, 2.0, 1e18)],
+            [loss(1_000_000, 2.0, 1e18), loss(1_000_000, 4.0, 1e18), loss(1_000_000, 16.0, 1e18)],
+            [loss(3_000_000, 4.0, 1e17), loss(3_000_000, 4.0, 1e18), loss(3_000_000, 4.0, 1e20)],
+        ] {
+            let [worst, middle, best] = worse_and_better;
+            assert!(worst * 1.02 >= middle && middle * 1.02 >= best && worst > best, "{worse_and_better:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_cannot_beat_word_frequencies_is_told_so_with_the_units_that_it_takes() {
+        let few = advise(&records(2_000, 0.5), Compute::Flops(1e14), None).unwrap();
+        assert!(!few.prediction.unwrap().beats_frequencies());
+        let warning = few.warnings.join(" ");
+        assert!(
+            warning.contains("than their frequencies alone") && warning.contains("times the units"),
+            "{warning}"
+        );
+        let many = advise(&records(20_000_000, 1.0), Compute::Flops(1e19), None).unwrap();
+        assert!(many.prediction.unwrap().beats_frequencies() && many.warnings.is_empty());
+        let mut classes = records(2_000, 0.5);
+        classes.training.objective = crate::Objective::SequenceClassification;
+        classes.training.labels = Some(vec!["a".to_owned(), "b".to_owned()]);
+        classes.evaluation = None;
+        let advice = advise(&classes, Compute::Flops(1e14), None).unwrap();
+        assert!(advice.prediction.is_none() && advice.warnings.is_empty(), "{:?}", advice.warnings);
     }
 
     #[test]

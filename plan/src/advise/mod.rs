@@ -1,12 +1,16 @@
 //! Proposals and estimates: a plan for a budget, its cost in time and memory, and the quantity that meets a given ε.
 
 mod advice;
+mod candidates;
 mod cost;
+mod law;
 mod optimizer;
 mod size;
 mod solve;
 
-pub use advice::{Advice, Candidate, Compute, advise};
+pub use advice::{Advice, advise};
+pub use candidates::{Candidate, Compute};
 pub use cost::{Cost, MACHINES, Machine, RankCost, RankSpeed};
+pub use law::Prediction;
 pub use size::{SIZES, Size};
 pub use solve::Unknown;

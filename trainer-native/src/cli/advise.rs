@@ -107,6 +107,8 @@ struct Proposal {
     flops: f64,
     reasons: Vec<String>,
     warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prediction: Option<plan::Prediction>,
     candidates: Vec<Candidate>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<PathBuf>,
@@ -126,6 +128,7 @@ impl Proposal {
             flops: file.cost().flops,
             reasons: advice.reasons.clone(),
             warnings: advice.warnings.clone(),
+            prediction: advice.prediction.clone(),
             candidates: advice.candidates.clone(),
             plan,
         }

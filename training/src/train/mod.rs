@@ -24,7 +24,7 @@ use crate::dp::{
     BandedNoise, DpStep, Lot, PrivateGradient, StepError, Summation, plain_gradient, private_gradient,
 };
 use crate::infer::InferenceModel;
-use crate::optim::{Optimizer, OptimizerGradient, learning_rate};
+use crate::optim::{Average, Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
 use network::Example;
 use network::device;
@@ -49,6 +49,8 @@ pub struct Trainer<B: Kernels> {
     model: Network,
     weights: Weights<B>,
     optimizer: Optimizer<B>,
+    /// The average of the weights, if the plan asks for one.
+    average: Option<Average<B>>,
     summation: Summation,
     /// The clip norm of the next step, if clipping is adaptive and a step was taken.
     adapted_clip_norm: Option<f64>,
@@ -110,6 +112,7 @@ impl<B: Kernels> Trainer<B> {
             model: network,
             weights,
             optimizer,
+            average: training.averaging.map(|plan| Average::new(plan, training.total_steps())),
             summation: Summation { clipping: training.clipping, arithmetic: plan::Arithmetic::Fast },
             adapted_clip_norm: None,
             block: None,
@@ -131,6 +134,18 @@ impl<B: Kernels> Trainer<B> {
         let shards = Shards::new(ranks.clone(), specs, self.optimizer.grain());
         let optimizer = self.optimizer.of_pieces(&shards, &self.device);
         Self { optimizer, shards: Some(shards), ..self }
+    }
+
+    /// Starts from weights that predict tokens by these log-probabilities, if there are any.
+    ///
+    /// # Shapes
+    /// - log_probabilities: `[tokens]`, in nats
+    #[must_use]
+    pub(crate) fn output_bias(mut self, log_probabilities: Option<&[f32]>) -> Self {
+        if let Some(values) = log_probabilities {
+            self.model.set_output_bias(&mut self.weights, values);
+        }
+        self
     }
 
     /// Sets whether the backward pass recomputes activations block by block. This saves memory and gives the same bits.
@@ -243,12 +258,32 @@ impl<B: Kernels> Trainer<B> {
     /// ranks.
     fn update(&mut self, gradient: OptimizerGradient<B>, learning_rate: f64) {
         let Some(shards) = &self.shards else {
-            return self.optimizer.step(&mut self.weights, gradient, learning_rate);
+            self.optimizer.step(&mut self.weights, gradient, learning_rate);
+            return self.average_weights();
         };
         let mut own = Weights::new(Arc::clone(shards.specs()), shards.own(self.weights.values()));
         self.optimizer.step(&mut own, gradient, learning_rate);
         let whole = shards.gather(own.take().into_iter().map(to_host).collect()).into_iter();
         self.weights.replace(whole.map(|values| flat(values, &self.device)).collect());
+        self.average_weights();
+    }
+
+    fn average_weights(&mut self) {
+        if let Some(average) = &mut self.average {
+            average.add(&self.weights, self.optimizer.steps());
+        }
+    }
+
+    /// The weights of the model: their average if the plan asks for one and it has begun, else those of the last step.
+    fn result(&self) -> Cow<'_, Weights<B>> {
+        match self.average.as_ref().map(Average::values) {
+            None | Some([]) => Cow::Borrowed(&self.weights),
+            Some(values) => {
+                let mut weights = self.weights.clone();
+                weights.replace(values.to_vec());
+                Cow::Owned(weights)
+            }
+        }
     }
 
     /// Takes one step of the baseline.
@@ -260,6 +295,7 @@ impl<B: Kernels> Trainer<B> {
         let lot = self.lot(examples)?;
         let gradient = plain_gradient(&self.model, &self.weights, &lot, step.expected_batch_size);
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
+        self.average_weights();
         Ok(device::check::<B>(&self.device)?)
     }
 
@@ -276,13 +312,14 @@ impl<B: Kernels> Trainer<B> {
         self.adapted_clip_norm
     }
 
-    /// The model's weights under Hugging Face names, adapters merged.
+    /// The model's weights under Hugging Face names, adapters merged, averaged if the plan asks for it.
     #[must_use]
     pub fn weights(&self) -> Vec<NamedTensor> {
+        let weights = self.result();
         let value = |(at, spec): (usize, &ParamSpec)| NamedTensor {
             name: spec.name.clone(),
             shape: spec.shape.clone(),
-            data: to_host(self.weights.model_value(ParamId(at))),
+            data: to_host(weights.model_value(ParamId(at))),
         };
         self.specs().iter().enumerate().map(value).collect()
     }
@@ -292,7 +329,8 @@ impl<B: Kernels> Trainer<B> {
     /// # Errors
     /// [`RunError::Storage`] if the file cannot be written.
     pub(crate) fn write_model(&self, path: &Path, mark: &PrivacyMark) -> Result<(), RunError> {
-        let weights = &self.weights;
+        let weights = self.result();
+        let weights = &*weights;
         let names = self.specs().iter().map(|spec| spec.name.as_str());
         let format = NumberFormat::F32;
         let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at), format });
@@ -308,13 +346,15 @@ impl<B: Kernels> Trainer<B> {
         format: NumberFormat,
         mark: &PrivacyMark,
     ) -> Result<Option<String>, RunError> {
+        let weights = self.result();
+        let weights = &*weights;
         let params = || (0..self.specs().len()).map(ParamId);
-        let holds = |param| to_host(self.weights.model_value(param)).into_iter().all(|v| format.holds(v));
+        let holds = |param| to_host(weights.model_value(param)).into_iter().all(|v| format.holds(v));
         if !params().all(holds) {
             return Ok(None);
         }
         let names = self.specs().iter().map(|spec| spec.name.as_str());
-        let tensors = params().map(|param| DeviceTensor { weights: &self.weights, param, format });
+        let tensors = params().map(|param| DeviceTensor { weights, param, format });
         let digest = model_sha256(names.zip(tensors).collect(), mark);
         digest.map(Some).map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))
     }
@@ -342,10 +382,10 @@ impl<B: Kernels> Trainer<B> {
         self.model.shape().decoder
     }
 
-    /// The model with its current weights, to measure it.
+    /// The model as it would be published now, to measure it.
     #[must_use]
     pub fn inference(&self) -> InferenceModel<B> {
-        let (network, weights) = (self.model.clone(), self.weights.clone());
+        let (network, weights) = (self.model.clone(), self.result().into_owned());
         InferenceModel::of_weights(network, weights, self.physical_batch, self.device.clone())
     }
 

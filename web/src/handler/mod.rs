@@ -123,6 +123,7 @@ fn advise(request: &AdviceRequest) -> Result<Answer, PlanError> {
         seconds: proposal.cost().seconds_on(&machine),
         reasons: advice.reasons,
         warnings: advice.warnings,
+        prediction: advice.prediction,
         candidates: advice.candidates,
     };
     Ok(Answer::Advised(proposal.text(), Box::new(figures(&advice.certified)), advised))

@@ -2,7 +2,7 @@
 
 use accountant::budget;
 use leptos::prelude::*;
-use plan::{MACHINES, PlanFile, PrivacyUnit, SIZES, Source};
+use plan::{MACHINES, PlanFile, Prediction, PrivacyUnit, SIZES, Source};
 
 use super::dom::{El, button, el, section};
 use super::field::plan_field::Number;
@@ -204,10 +204,14 @@ fn figures(state: PlannerState) -> Option<El> {
             ("Model", plan::Size::of(plan).map_or("custom".to_owned(), |size| size.name.to_owned())),
             ("Time", format!("about {}", approximate(advice.seconds, &TIMES))),
         ];
+        let predicted = advice.prediction.map(|predicted| {
+            let Prediction { loss, unigram, .. } = predicted;
+            ("Predicted loss", format!("{loss:.2} nats a token (frequencies alone: {unigram:.2})"))
+        });
         let item = |all: El, (name, value): (&'static str, String)| {
             all.child(el("div").child(el("dt").child(name)).child(el("dd").child(value)))
         };
-        Some(figures.into_iter().fold(el("dl").id("proposal-figures"), item))
+        Some(figures.into_iter().chain(predicted).fold(el("dl").id("proposal-figures"), item))
     })
 }
 

@@ -33,9 +33,9 @@ pub(in crate::cli) struct Train {
     /// What is counted as a word.
     #[arg(long, help_heading = "Vocabulary", value_enum, default_value = "by-class")]
     pub(super) words: WordsName,
-    /// Method that releases words.
-    #[arg(long, help_heading = "Privacy", value_enum, default_value = "pooled")]
-    pub(super) method: Method,
+    /// Method that releases words, as `tokenizer.train.release` names it in a plan.
+    #[arg(long, alias = "method", help_heading = "Privacy", value_enum, default_value = "pooled")]
+    pub(super) release: Method,
     /// Largest ε.
     #[arg(long, help_heading = "Privacy", value_name = "E")]
     pub(super) epsilon: Option<f64>,

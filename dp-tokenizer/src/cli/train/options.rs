@@ -12,7 +12,7 @@ use crate::cli::given::Given;
 
 /// Options that only a release has a use for.
 const OF_RELEASE: [&str; 8] =
-    ["epsilon", "delta", "unit", "units", "method", "as_published", "relation", "test_key"];
+    ["epsilon", "delta", "unit", "units", "release", "as_published", "relation", "test_key"];
 /// Options that only records have a use for.
 const OF_RECORDS: [&str; 4] = ["format", "text_field", "user_field", "invalid_utf8"];
 const OF_COUNTING: [&str; 3] = ["threads", "memory", "spill_folder"];

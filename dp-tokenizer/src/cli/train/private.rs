@@ -112,7 +112,7 @@ fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseCon
         let Promise { epsilon, delta, relation } = *promise;
         EpsilonTarget { epsilon, delta, relation }.noise_multiplier(event).map_err(refuse)
     };
-    let method: release::Method = match arguments.method {
+    let method: release::Method = match arguments.release {
         Method::Planned(method) => method.into(),
         Method::Paper(paper) => histogram(arguments, paper)?.into(),
         Method::Weighted => {
@@ -128,8 +128,8 @@ fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseCon
 
 /// The papers' own choice of noise: the classic Gaussian formula, ε = √(2·ln(c/δ))/noise multiplier.
 fn as_published(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
-    let Method::Paper(paper) = arguments.method else {
-        return Err(refuse("--as-published goes with --method hoory-2021 or ponomareva-2022"));
+    let Method::Paper(paper) = arguments.release else {
+        return Err(refuse("--as-published goes with --release hoory-2021 or ponomareva-2022"));
     };
     let delta = promise.delta.get();
     let c = match paper {
@@ -166,7 +166,7 @@ fn statement(
         "relation": promise.relation,
         "unit": arguments.unit.to_string(),
         "words": arguments.words(),
-        "method": arguments.method.name(),
+        "method": arguments.release.name(),
         "event": event,
         "first_threshold": first_threshold(config).map_err(refuse)?,
         "released_words": released.words.len(),

@@ -1,0 +1,187 @@
+//! Batches and steps that a budget pays for, with the noise that meets ε and the loss that the law predicts.
+
+use accountant::calibrate::EpsilonTarget;
+use serde::{Deserialize, Serialize};
+
+use super::law::relative_loss;
+use super::{SIZES, Size, optimizer};
+use crate::messages::refuse;
+use crate::{Machine, Plan, PlanError, PlanFile, TokenizerRelease};
+
+/// What training may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Compute {
+    /// So many seconds on a machine.
+    Time {
+        /// The machine.
+        machine: Machine,
+        /// Seconds.
+        seconds: f64,
+    },
+    /// So many training tokens.
+    Tokens(f64),
+    /// So many floating-point operations.
+    Flops(f64),
+}
+
+/// Fewest steps in which a model is trained, where the budget pays for them with one unit at a time. A rule of thumb.
+pub(super) const FEWEST_STEPS: u64 = 150;
+
+/// Most steps that are proposed: about twice those of the longest run that the law is fitted to.
+const MOST_STEPS: u64 = 200_000;
+
+/// A loss counts as the least if it is at most 1 % above it, as the paper has it where it says what compute saturates.
+const AS_GOOD: f64 = 1.01;
+
+/// A batch size at the budget, with the noise that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Expected batch size.
+    pub expected_batch_size: u64,
+    /// Steps that the budget pays for with this batch.
+    pub steps: u64,
+    /// Noise multiplier that meets ε.
+    pub noise_multiplier: f64,
+    /// σ/B: standard deviation of the noise on the average gradient, in clip norms.
+    pub noise_batch_ratio: f64,
+    /// Predicted loss as a multiple of the entropy of word frequencies. Above 1, the law expects a model worse than these.
+    pub relative_loss: f64,
+}
+
+/// A size of model, and the batches of the budget with it, in increasing order.
+pub(super) struct Trial {
+    /// The plan with this model; its batch and steps are not set.
+    pub file: PlanFile,
+    pub target: EpsilonTarget,
+    pub candidates: Vec<Candidate>,
+    plan: Plan,
+    release: Option<TokenizerRelease>,
+    parameters: f64,
+}
+
+impl Trial {
+    /// `None` if the budget pays for less than one step of one unit.
+    pub fn new(file: &PlanFile, compute: Compute, size: &Size) -> Result<Option<Self>, PlanError> {
+        let mut file = file.clone();
+        size.apply(&mut file);
+        optimizer::apply(&mut file);
+        let plan = Plan::try_from(file.clone())?;
+        let target = target(&plan)?;
+        let examples = examples(&file, compute);
+        if examples.is_nan() || examples < 1.0 {
+            return Ok(None);
+        }
+        let release = plan.release(plan.tokenizer_noise(&target)?);
+        let parameters = file.cost().parameters as f64;
+        let mut trial = Self { file, target, candidates: Vec::new(), plan, release, parameters };
+        trial.try_batches(examples as u64)?;
+        Ok(Some(trial))
+    }
+
+    /// All sizes that fit the machine's memory, from the smallest, until the predicted loss has clearly grown again. The smallest is tried
+    /// whether or not it fits.
+    pub fn of_sizes(file: &PlanFile, compute: Compute) -> Result<Vec<Self>, PlanError> {
+        let mut trials: Vec<Self> = Vec::new();
+        for (index, size) in SIZES.iter().enumerate() {
+            let mut sized = file.clone();
+            size.apply(&mut sized);
+            let fits = match compute {
+                Compute::Time { machine, .. } => sized.cost().fits(&machine),
+                Compute::Tokens(_) | Compute::Flops(_) => true,
+            };
+            if index > 0 && !fits {
+                break;
+            }
+            let Some(trial) = Self::new(file, compute, size)? else { break };
+            let worse = trials.iter().any(|before| trial.least() > before.least() * AS_GOOD);
+            trials.push(trial);
+            if worse {
+                break;
+            }
+        }
+        Ok(trials)
+    }
+
+    /// The least relative loss of all batches.
+    pub fn least(&self) -> f64 {
+        self.candidates.iter().map(|tried| tried.relative_loss).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The smallest batch whose predicted loss is as good as the least, with the number of its steps halved while that is as good.
+    pub fn chosen(&self) -> Result<Candidate, PlanError> {
+        let enough = |tried: &Candidate| tried.relative_loss <= self.least() * AS_GOOD;
+        let Some(mut chosen) = self.candidates.iter().copied().find(enough) else {
+            return Err(PlanError::Accountant(accountant::AccountantError::NotConverged {
+                what: "no batch size meets ε",
+            }));
+        };
+        let as_good = chosen.relative_loss * AS_GOOD;
+        while chosen.steps / 2 >= FEWEST_STEPS {
+            let shorter = self.candidate(chosen.expected_batch_size, chosen.steps / 2)?;
+            if shorter.relative_loss > as_good {
+                break;
+            }
+            chosen = shorter;
+        }
+        Ok(chosen)
+    }
+
+    /// The powers of two and N, each with the steps that `examples` units pay for, from the largest down, until the predicted loss has
+    /// clearly grown again.
+    fn try_batches(&mut self, examples: u64) -> Result<(), PlanError> {
+        let units = self.file.data.units;
+        let powers = core::iter::successors(Some(1_u64), |batch| batch.checked_mul(2));
+        let batches: Vec<u64> = powers.take_while(|batch| *batch < units).chain([units]).collect();
+        let fewest = FEWEST_STEPS.min(examples);
+        for batch in batches.into_iter().rev().filter(|batch| examples / batch >= fewest) {
+            let tried = self.candidate(batch, (examples / batch).min(MOST_STEPS))?;
+            self.candidates.insert(0, tried);
+            if tried.relative_loss > self.least() * AS_GOOD * AS_GOOD {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn candidate(&self, batch: u64, steps: u64) -> Result<Candidate, PlanError> {
+        let mut plan = self.plan.clone();
+        set_batch(&mut plan.file, batch, steps);
+        let noise = self.target.noise_multiplier(|noise| plan.pipeline_with(self.release.as_ref(), noise))?;
+        let noise_batch_ratio = noise / batch as f64;
+        Ok(Candidate {
+            expected_batch_size: batch,
+            steps,
+            noise_multiplier: noise,
+            noise_batch_ratio,
+            relative_loss: relative_loss(self.parameters, steps as f64, noise_batch_ratio),
+        })
+    }
+}
+
+fn target(plan: &Plan) -> Result<EpsilonTarget, PlanError> {
+    match plan.privacy().epsilon {
+        Some(epsilon) if !plan.is_public() => {
+            Ok(EpsilonTarget { epsilon, delta: plan.delta(), relation: plan.privacy().relation })
+        }
+        _ => {
+            let fix = "give the ε that the plan must not exceed";
+            refuse("privacy.epsilon", "missing", "a number > 0, and private text", fix)
+        }
+    }
+}
+
+pub(super) fn set_batch(file: &mut PlanFile, batch: u64, steps: u64) {
+    (file.training.expected_batch_size, file.training.steps) = (Some(batch), Some(steps));
+}
+
+/// Units that the budget pays for in all, expected batch times steps.
+pub(super) fn examples(file: &PlanFile, compute: Compute) -> f64 {
+    let mut one = file.clone();
+    set_batch(&mut one, 1, 1);
+    let cost = one.cost();
+    match compute {
+        Compute::Time { machine, seconds } => seconds / cost.seconds_on(&machine),
+        Compute::Tokens(tokens) => tokens / cost.tokens as f64,
+        Compute::Flops(flops) => flops / cost.flops,
+    }
+}
