@@ -1,6 +1,7 @@
 //! Walks an event and collects the factors of its dominating pair.
 
 use super::allocation::{BallsInBins, EpochCache};
+use super::cyclic_poisson::CyclicPoisson;
 use super::discrete_gaussian::DiscreteGaussian;
 use super::fixed_size::FixedSize;
 use super::gaussian::Gaussian;
@@ -60,6 +61,7 @@ pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
         DpEvent::SelfComposed { event, .. } => has_separate_bounds(event),
         DpEvent::Gaussian { .. }
         | DpEvent::PoissonSampledGaussian { .. }
+        | DpEvent::CyclicPoissonSampledGaussian { .. }
         | DpEvent::ThresholdedHistogram { .. } => false,
     }
 }
@@ -74,6 +76,9 @@ impl Builder<'_> {
             DpEvent::Gaussian { noise_multiplier } => Gaussian { noise_multiplier }.add_to(self, count),
             DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
                 Poisson { sampling_probability, noise_multiplier }.add_to(self, count)
+            }
+            DpEvent::CyclicPoissonSampledGaussian { sampling_probability, noise_multiplier } => {
+                CyclicPoisson { sampling_probability, noise_multiplier }.add_to(self, count)
             }
             DpEvent::TruncatedPoissonSampledGaussian {
                 sampling_probability,

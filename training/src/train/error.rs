@@ -29,6 +29,14 @@ pub enum TrainError {
         /// Logical step, from 0.
         step: u64,
     },
+    /// A step that does not continue its block of correlated noise.
+    #[error("step {step} does not follow the noise drawn so far; the next step is {expected}")]
+    Order {
+        /// Logical step, from 0.
+        step: u64,
+        /// The step that follows.
+        expected: u64,
+    },
     /// An example that does not fit the model.
     #[error(transparent)]
     Example(#[from] ExampleError),

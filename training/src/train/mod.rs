@@ -1,5 +1,7 @@
 //! A model in training: its weights, its optimizer, and the private step.
 
+#[cfg(test)]
+mod block_tests;
 mod error;
 #[cfg(test)]
 mod rank_tests;
@@ -10,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use mechanisms::{PrivacyRng, Stream};
+use mechanisms::{PrivacyRng, RandomnessSource, Stream};
 use plan::CertifiedPlan;
 use safetensors::tensor::{Dtype, View};
 
@@ -18,7 +20,9 @@ pub use error::TrainError;
 
 use crate::RunError;
 use crate::disclosure::Private;
-use crate::dp::{DpStep, Lot, Summation, plain_gradient, private_gradient};
+use crate::dp::{
+    BandedNoise, DpStep, Lot, PrivateGradient, StepError, Summation, plain_gradient, private_gradient,
+};
 use crate::infer::InferenceModel;
 use crate::optim::{Average, Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
@@ -50,6 +54,8 @@ pub struct Trainer<B: Kernels> {
     summation: Summation,
     /// The clip norm of the next step, if clipping is adaptive and a step was taken.
     adapted_clip_norm: Option<f64>,
+    /// The noise of the current block of steps, if it is correlated.
+    block: Option<BandedNoise>,
     /// Estimate of the last private step.
     gradient_to_noise: Option<f64>,
     physical_batch: usize,
@@ -109,6 +115,7 @@ impl<B: Kernels> Trainer<B> {
             average: training.averaging.map(|plan| Average::new(plan, training.total_steps())),
             summation: Summation { clipping: training.clipping, arithmetic: plan::Arithmetic::Fast },
             adapted_clip_norm: None,
+            block: None,
             gradient_to_noise: None,
             physical_batch,
             recompute: false,
@@ -180,7 +187,34 @@ impl<B: Kernels> Trainer<B> {
             return self.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
         }
         let (noise, l2_clip_norm) = (phase.mechanism.noise(), training.l2_clip_norm);
+        self.begin_block(plan, step, rng.source())?;
         self.dp_step(lot, DpStep { step, noise, l2_clip_norm, expected_batch_size, learning_rate }, rng)
+    }
+
+    /// Begins a block of correlated noise in the first step of a phase or of a process, and refuses other steps than the block's next
+    /// one. A private process begins with the first step that it takes: its key is new. A test key draws the noise of all
+    /// earlier steps of the phase again.
+    fn begin_block(
+        &mut self,
+        plan: &CertifiedPlan,
+        step: u64,
+        key: RandomnessSource,
+    ) -> Result<(), TrainError> {
+        let (Some(phase), Some(begin)) = (plan.phase(step), plan.first_step_of_phase(step)) else {
+            return Err(TrainError::Step { step });
+        };
+        match &self.block {
+            Some(block) if block.is_of_phase(begin) && block.next_step() == step => Ok(()),
+            Some(block) if block.is_of_phase(begin) => {
+                Err(TrainError::Order { step, expected: block.next_step() })
+            }
+            _ => {
+                let bands = phase.mechanism.bands().map_err(StepError::from)?;
+                let first = if key.is_private() { step } else { begin };
+                self.block = bands.map(|bands| BandedNoise::begin(bands, begin, first));
+                Ok(())
+            }
+        }
     }
 
     /// Takes one private step on a sampled lot. A step on an empty lot consists of noise alone.
@@ -196,14 +230,28 @@ impl<B: Kernels> Trainer<B> {
     ) -> Result<(), TrainError> {
         check_positive("l2_clip_norm", step.l2_clip_norm)?;
         check_positive("expected_batch_size", step.expected_batch_size)?;
-        let lot = self.lot(examples)?;
-        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
-        let (gradient, next) =
-            private_gradient(&self.model, &self.weights, &lot, &step, self.summation, rng)?;
+        // An error leaves the block as it is.
+        let mut block = self.block.take();
+        let released = self.release(examples, step, block.as_mut(), rng);
+        self.block = block;
+        let (gradient, next) = released?;
         self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());
         self.update(gradient.into(), step.learning_rate);
         Ok(device::check::<B>(&self.device)?)
+    }
+
+    /// The private gradient of a step, and the next clip norm where clipping is adaptive.
+    fn release(
+        &self,
+        examples: &[Example],
+        step: DpStep,
+        block: Option<&mut BandedNoise>,
+        rng: &impl PrivacyRng,
+    ) -> Result<(PrivateGradient<B>, Option<f64>), TrainError> {
+        let lot = self.lot(examples)?;
+        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
+        Ok(private_gradient(&self.model, &self.weights, &lot, &step, self.summation, block, rng)?)
     }
 
     /// Moves the weights. Each rank moves its own pieces, and then collects the pieces of all

@@ -5,6 +5,7 @@ use dp_tokenizer::release::most_units;
 use mechanisms::ReleaseMethod;
 use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, Source};
 
+use super::PhaseSummary;
 use super::wording::Wording;
 use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
@@ -352,4 +353,16 @@ fn copies(wording: &Wording, resumed: u64) -> String {
         0 => limit.to_owned(),
         times => format!("{limit} This run was resumed in a copy (--copied) {times} times."),
     }
+}
+
+/// How the noise of a phase is correlated.
+pub(super) fn correlation(phase: &PhaseSummary) -> String {
+    let diagonals: Vec<String> = phase.correlation.iter().map(f64::to_string).collect();
+    format!(
+        "The noise of the {} steps is correlated. It is C⁻¹z: C has the diagonals {}, and z is independent Gaussian noise of σ times the \
+         L2 norm of a column of C. Two steps that a unit joins are at least {} apart. A process that resumed the run began anew.",
+        phase.steps,
+        diagonals.join(", "),
+        diagonals.len()
+    )
 }
