@@ -1,10 +1,18 @@
 //! Logits of tokens: products with the token table or a table of its own.
 
-use super::Common;
 use crate::nn::{
     Activation, Kernels, LayerNorm, Linear, ParamId, Pass, Places, TableLogits, Var, gather_some, row, scale,
     soft_cap,
 };
+
+/// The parameter that can give all hidden states before a head a common component.
+#[derive(Clone, Copy, Debug)]
+pub enum Common {
+    /// The bias of the norm before the head, `[d]`.
+    NormBias(ParamId),
+    /// The token table, `[vocabulary, d]`, of a model with RMS norms.
+    TokenTable(ParamId),
+}
 
 /// Predicts tokens.
 #[derive(Clone, Copy, Debug)]

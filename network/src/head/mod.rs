@@ -2,13 +2,11 @@
 
 mod lm;
 mod loss;
-mod output_bias;
 mod sequence;
 mod token;
 
-pub use lm::{LmHead, Transform};
+pub use lm::{Common, LmHead, Transform};
 pub use loss::Loss;
-pub use output_bias::Common;
 pub use sequence::{MEAN_CLASSIFIER, Pooling, SequenceHead};
 pub use token::TokenHead;
 

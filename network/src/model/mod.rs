@@ -25,6 +25,7 @@ mod mistral;
 mod modernbert;
 mod network;
 mod opt;
+mod output_bias;
 mod phi;
 mod phi3;
 mod pre_norm;
