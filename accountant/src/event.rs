@@ -88,6 +88,17 @@ pub enum DpEvent {
         /// Epochs.
         epochs: u64,
     },
+    /// One round of banded matrix factorization under cyclic Poisson sampling: as many consecutive steps as the matrix C has bands. Every
+    /// unit belongs to one step of each round and is sampled there; the noise of a step is correlated with that of the steps before it.
+    ///
+    /// Groups of units are refused: their members move rows of C that overlap.
+    /// Reference: Choquette-Choo et al. 2023, Theorem 4, <https://arxiv.org/abs/2306.08153>.
+    CyclicPoissonSampledGaussian {
+        /// Probability with which each unit takes part in its step of the round.
+        sampling_probability: f64,
+        /// σ over the L2 norm by which one participation moves the rows of C, the largest column norm times the clip norm.
+        noise_multiplier: f64,
+    },
     /// Noisy counts or weights of items, of which only those above a threshold are released.
     ThresholdedHistogram {
         /// σ over the L2 norm of one unit's contribution to the histogram.

@@ -124,6 +124,29 @@ fn every_sampling_has_its_own_figure_and_only_poisson_gets_poissons() {
     assert!(ask("shuffle") > 10.0 && of("--sampling none") > 500.0);
 }
 
+/// Oracle: `jax_privacy` 2.0.0, as in `correlated.rs`.
+#[test]
+fn cyclic_poisson_sampling_is_charged_by_rounds_and_refused_where_parts_are_too_small() {
+    let run = "--noise-multiplier 1.3 --steps 60 --delta 1e-6 --sampling cyclic-poisson --dataset-size 6000 --batch-size 256";
+    let found = json(&format!("epsilon {run} --bands 4"))["epsilon"]["upper"].as_f64().unwrap();
+    assert!((found / 3.792_335_96 - 1.0).abs() < 1e-3, "{found}");
+    for (flags, says) in [("", "give --bands"), ("--bands 0", "give --bands"), ("--bands 24", "at most")] {
+        let words: Vec<&str> =
+            ["epsilon"].into_iter().chain(run.split(' ')).chain(flags.split_whitespace()).collect();
+        let output = refusal(&words);
+        assert!(output.contains(says), "{flags}: {output}");
+    }
+    let poisson = "epsilon --noise-multiplier 1 --steps 9 --delta 1e-6 --sampling-probability 0.1 --bands 2";
+    assert!(refusal(&poisson.split(' ').collect::<Vec<_>>()).contains("requires --sampling cyclic-poisson"));
+}
+
+/// The message of a refusal.
+fn refusal(words: &[&str]) -> String {
+    let output = run(words, "");
+    assert_eq!(output.status.code(), Some(2), "{words:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 #[test]
 fn a_group_of_a_gaussian_is_a_gaussian_with_less_noise() {
     for question in ["delta --epsilon 1", "tradeoff", "epsilon --delta 1e-5"] {

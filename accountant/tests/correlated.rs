@@ -129,6 +129,29 @@ fn cyclic_poisson_sampling_costs_as_much_as_its_rounds() {
     assert!((found.upper / one.upper - 1.0).abs() < 1e-9, "{found:?} {one:?}");
 }
 
+/// Oracle: `jax_privacy` 2.0.0, `experimental.accounting.amplified_bandmf_event`, with the `PLDAccountant` of `dp_accounting` 0.6.0 at
+/// an interval of 1e-4, which rounds up.
+#[test]
+fn rounds_of_cyclic_poisson_sampling_cost_what_jax_privacy_charges_and_groups_are_refused() {
+    let delta = Delta::new(1e-6).unwrap();
+    for (steps, bands, oracle) in [
+        (150_u64, 1_u64, 2.505_800_198_544),
+        (150, 2, 3.775_518_356_316),
+        (150, 8, 7.887_391_587_298),
+        (1000, 8, 21.459_392_491_533),
+        (60, 4, 3.792_335_959_503),
+    ] {
+        let sampling_probability = bands as f64 * 256.0 / 6000.0;
+        let round = DpEvent::CyclicPoissonSampledGaussian { sampling_probability, noise_multiplier: 1.3 };
+        let event = DpEvent::SelfComposed { event: Box::new(round), count: steps.div_ceil(bands) };
+        let found = epsilon(&event, delta, RELATION).unwrap();
+        assert!(found.lower <= oracle && found.upper >= oracle * (1.0 - 1e-3), "{bands}: {found:?}");
+        assert!(found.upper <= oracle * (1.0 + 1e-3), "{bands}: {found:?}");
+        let group = accountant::group_epsilon(&event, 2, delta, RELATION).unwrap_err();
+        assert!(group.to_string().contains("groups of several units"), "{group}");
+    }
+}
+
 #[test]
 fn correlation_pays_at_a_large_epsilon_and_amplification_at_a_small_one() {
     let run = TrainingRun { units: 6000, expected_batch_size: 256, steps: 150 };

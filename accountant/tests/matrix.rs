@@ -21,6 +21,9 @@ fn events() -> Vec<(&'static str, EventOf)> {
     vec![
         ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
         ("poisson", |noise_multiplier| steps(poisson(noise_multiplier), 200)),
+        ("cyclic Poisson", |noise_multiplier| {
+            steps(DpEvent::CyclicPoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier }, 40)
+        }),
         ("truncated", |noise_multiplier| {
             let (sampling_probability, units, largest_batch) = (0.02, 2000, 80);
             let step = DpEvent::TruncatedPoissonSampledGaussian {
@@ -156,7 +159,7 @@ fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> 
     let plain = matches!(event, "gaussian" | "shuffled" | "fixed trials" | "nothing");
     let fails = matches!(event, "histogram" | "pipeline" | "balls in bins" | "discrete gaussian")
         || event == "fixed size" && relation != AddOrRemoveOne;
-    let alone = matches!(event, "truncated" | "fixed size" | "balls in bins");
+    let alone = matches!(event, "truncated" | "cyclic Poisson" | "fixed size" | "balls in bins");
     truncated
         || match question {
             "zCDP" => !plain,

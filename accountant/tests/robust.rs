@@ -28,6 +28,7 @@ fn leaf() -> impl Strategy<Value = Value> {
             "truncated_poisson_sampled_gaussian",
             vec!["sampling_probability", "noise_multiplier", "units", "largest_batch"],
         ),
+        ("cyclic_poisson_sampled_gaussian", vec!["sampling_probability", "noise_multiplier"]),
         ("fixed_size_sampled_gaussian", vec!["sample_size", "population", "noise_multiplier"]),
         ("shuffled_gaussian", vec!["noise_multiplier", "batches", "epochs"]),
         ("balls_in_bins_gaussian", vec!["noise_multiplier", "batches", "epochs"]),

@@ -4,7 +4,8 @@
 //!   marks a run as not private). The address of a random number is (key, purpose, step, index, position).
 //! * [`TrainingMechanism`]: how a training step draws its batch, the noise on the batch's sum, and the event of both.
 //!   [`PoissonSampledGaussian`], [`TruncatedPoissonSampledGaussian`], [`FixedSizeSampledGaussian`],
-//!   [`BallsInBinsGaussian`], [`ShuffledGaussian`].
+//!   [`BallsInBinsGaussian`], [`ShuffledGaussian`], [`CyclicPoissonGaussian`].
+//! * [`Bands`]: noise that is correlated over steps.
 //! * [`Grid`], [`RoundedGaussian`]: exact Gaussian noise for sums, which lie on a grid.
 //! * [`DiscreteGaussian`]: exact noise for counts.
 //! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
@@ -13,6 +14,7 @@
 //!   format of a file, the unit, the words, the method that releases words, and the fields of a record.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
+mod bands;
 mod bernoulli;
 mod discrete_gaussian;
 mod field_name;
@@ -29,6 +31,7 @@ mod trials;
 mod unit;
 mod words;
 
+pub use bands::{Bands, InverseColumn};
 pub use discrete_gaussian::DiscreteGaussian;
 pub use field_name::is_field_name;
 pub use format::Format;
@@ -39,8 +42,8 @@ pub use rng::{OsRng, PrivacyRng, Purpose, RandomnessSource, Stream, TestRng, ran
 pub use rounded_gaussian::RoundedGaussian;
 pub use sensitivity::{Bounded, GaussianMechanism, L2Sensitivity};
 pub use training::{
-    BallsInBinsGaussian, DrawnPass, FixedSizeSampledGaussian, Pass, PoissonSampledGaussian, ShuffledGaussian,
-    TrainingMechanism, TruncatedPoissonSampledGaussian,
+    BallsInBinsGaussian, CyclicPoissonGaussian, DrawnPass, FixedSizeSampledGaussian, Pass,
+    PoissonSampledGaussian, ShuffledGaussian, TrainingMechanism, TruncatedPoissonSampledGaussian,
 };
 pub use trials::draw_trials;
 pub use unit::{PrivacyUnit, UnknownUnit};

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use thiserror::Error;
 
 /// An example for an objective, made from one window of one privacy unit: everything that the loss
@@ -5,7 +7,7 @@ use thiserror::Error;
 ///
 /// The loss is the mean over the example's own targets, plus that of the sentence pair if there is
 /// one. Nothing in it depends on other examples.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Example {
     /// Input of the network, or of its encoder.
     pub input: Vec<u32>,
@@ -25,6 +27,8 @@ pub struct Example {
     pub sentence: Option<u32>,
     /// Seed of its dropout, if it has any.
     pub dropout_seed: u64,
+    /// What the head for labels reads of `input`, if it was computed before: then the layers below the head do not run.
+    pub features: Option<Arc<[f32]>>,
 }
 
 impl Example {

@@ -35,12 +35,12 @@ pub use advise::{
 pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting, TokenizerRelease};
 pub use file::schema::{self, reference};
 pub use file::{
-    Adafactor, AdamW, Adaptive, AllTrials, Arithmetic, Automatic, BatchPhase, Chat, Clipping, Data, Decay,
-    Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family, Initial, LabelHistogram, Lamb, Learn,
-    LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer, Performance, Plan, PlanFile,
-    Precision, Privacy, PublicTokenizer, Sampling, Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer,
-    TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary,
-    VaryField, Visibility,
+    Adafactor, AdamW, Adaptive, AllTrials, Arithmetic, Automatic, Averaging, BatchPhase, Chat, Clipping,
+    CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family, Initial,
+    LabelHistogram, Lamb, Learn, LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer,
+    Performance, Plan, PlanFile, Pooling, Precision, Privacy, PublicTokenizer, Sampling, Sgd, Side, Source,
+    SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount,
+    TruncatedPoisson, VERSION, Vary, VaryField, Visibility,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

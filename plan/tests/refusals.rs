@@ -303,6 +303,32 @@ fn sampling_by_a_private_number_of_units_is_refused_with_the_relations_allowed()
 }
 
 #[test]
+fn correlated_noise_is_refused_where_its_guarantee_does_not_hold() {
+    let bands = |bands: u64| ("/privacy/sampling", json!({ "cyclic_poisson": { "bands": bands } }));
+    assert!(certify(&altered(&[bands(4)])).is_ok());
+    let adaptive = json!({ "adaptive": { "count_noise": 1.0 } });
+    for (changes, parts) in [
+        (vec![bands(0)], vec!["bands: 0", "≥ 1"]),
+        (vec![bands(1025)], vec!["bands: 1025", "≤ 1024"]),
+        (
+            vec![bands(4), ("/training/expected_batch_size", json!(2000))],
+            vec!["bands: 4 with batches of 2000", "= 3"],
+        ),
+        (
+            vec![bands(4), ("/training/steps", json!(100_001))],
+            vec!["training.steps: 100001 with cyclic_poisson", "at most 100000"],
+        ),
+        (vec![bands(4), ("/training/clipping", adaptive)], vec!["training.clipping", "a constant clip norm"]),
+        (
+            vec![("/privacy/sampling", json!("cyclic_poisson"))],
+            vec!["privacy.sampling", "write {\"cyclic_poisson\": {…}}"],
+        ),
+    ] {
+        assert_says(&refusal(&altered(&changes)), &parts);
+    }
+}
+
+#[test]
 fn text_that_is_not_json_is_refused_with_its_place() {
     let says = |text: &str, parts: &[&str]| assert_says(&read(text).unwrap_err().to_string(), parts);
     says("", &["line 1", "the file is empty"]);

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::slice::from_ref;
+
 use common::{altered, certify, refusal};
 use serde_json::{Value, json};
 
@@ -51,6 +53,69 @@ fn every_task_is_accepted_by_the_families_that_learn_it() {
     let width =
         [("/model/family", json!("t5_v1_1")), ("/model/d_head", json!(7)), ("/model/heads", json!(6))];
     certify(&task("text_to_text", &width)).unwrap();
+}
+
+/// A classifier of texts on a BERT from a checkpoint, with these fields of its model.
+fn on_checkpoint(objective: &str, model: &[(&str, Value)]) -> Value {
+    let public = json!({ "public": { "path": "a/tokenizer.json", "made_from": "public_text" } });
+    let mut plan = task(objective, &[("/model/family", json!("bert")), ("/tokenizer", public)]);
+    plan["model"]["initial"] = json!({ "checkpoint": "a" });
+    plan["model"]["checkpoint_made_from"] = json!("public_text");
+    for (field, value) in model {
+        plan["model"][field] = value.clone();
+    }
+    plan
+}
+
+#[test]
+fn a_head_is_trained_alone_where_there_is_one_and_reads_means_where_a_family_has_them() {
+    let (head, mean) = (("trainable", json!("head")), ("pooling", json!("mean")));
+    let text = "sequence_classification";
+    for model in [from_ref(&head), from_ref(&mean), &[head.clone(), mean.clone()]] {
+        certify(&on_checkpoint(text, model)).unwrap();
+        certify(&on_checkpoint("multi_label_classification", model)).unwrap();
+    }
+    certify(&on_checkpoint("token_classification", from_ref(&head))).unwrap();
+    let mut random = on_checkpoint(text, from_ref(&head));
+    random["model"]
+        .as_object_mut()
+        .unwrap()
+        .retain(|field, _| !["initial", "checkpoint_made_from"].contains(&&**field));
+    let refusals = [
+        (
+            on_checkpoint("masked_lm", from_ref(&head)),
+            "model.trainable: \"head\" with this training.objective",
+        ),
+        (on_checkpoint("token_classification", from_ref(&mean)), "model.pooling: given"),
+        (on_checkpoint(text, &[("family", json!("gpt2")), mean]), "\"bert\", \"roberta\" or \"distilbert\""),
+        (random, "start at random"),
+    ];
+    for (plan, part) in refusals {
+        let message = refusal(&plan);
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
+/// The average follows from what is released, so it changes no event.
+#[test]
+fn averages_of_weights_cost_nothing_and_have_a_range() {
+    let plain = certify(&task("sequence_classification", &[("/model/family", json!("bert"))])).unwrap();
+    let averaged = |averaging: Value| {
+        let mut plan = task("sequence_classification", &[("/model/family", json!("bert"))]);
+        plan["training"]["averaging"] = averaging;
+        plan
+    };
+    for averaging in [json!({ "tail": 1.0 }), json!({ "tail": 0.1 }), json!({ "exponential": 0.99 })] {
+        let certified = certify(&averaged(averaging)).unwrap();
+        assert_eq!(certified.event(), plain.event());
+        assert_eq!(certified.epsilon(), plain.epsilon());
+    }
+    for averaging in
+        [json!({ "tail": 0.0 }), json!({ "tail": 1.1 }), json!({ "exponential": 1.0 }), json!("tail")]
+    {
+        let message = refusal(&averaged(averaging.clone()));
+        assert!(message.contains("training.averaging"), "{averaging}: {message}");
+    }
 }
 
 #[test]

@@ -78,6 +78,28 @@ fn kills_in_the_middle_of_balls_in_bins_change_no_weight_and_lose_no_charge() {
     assert_kills_change_nothing(&plan, kills(5));
 }
 
+/// Correlated noise takes back noise that earlier processes drew. A known key draws it again.
+#[test]
+fn kills_in_the_middle_of_correlated_noise_change_no_weight_and_lose_no_charge() {
+    let mut plan = tiny_of_150_steps();
+    plan["privacy"]["sampling"] = json!({ "cyclic_poisson": { "bands": 4 } });
+    plan["privacy"]["spare_steps"] = json!(2000);
+    assert_kills_change_nothing(&plan, kills(5));
+}
+
+/// One band is DP-SGD with Poisson sampling: the same batches, noise and ε.
+#[test]
+fn one_band_trains_the_model_of_poisson_sampling() {
+    let mut plan = tiny();
+    let poisson = Bench::new(&plan);
+    plan["privacy"]["sampling"] = json!({ "cyclic_poisson": { "bands": 1 } });
+    let cyclic = Bench::new(&plan);
+    let key = ["--test-key", "5"];
+    assert_eq!(cyclic.model("run", &key), poisson.model("run", &key));
+    let epsilon = |bench: &Bench| verify_run(&bench.path("run")).unwrap().epsilon;
+    assert_eq!(epsilon(&cyclic), epsilon(&poisson));
+}
+
 fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
     let bench = Bench::new(plan);
     let whole = bench.model("whole", &["--test-key", "5"]);
@@ -120,8 +142,20 @@ fn assert_kills_change_nothing(plan: &serde_json::Value, kills: u32) {
 /// after an orderly stop, and the run ends early if no spare pass is left.
 #[test]
 fn a_pass_that_a_stop_interrupts_is_charged_again() {
+    assert_interrupted_passes_are_charged_again(json!("shuffle"), "shuffled_gaussian", 15);
+}
+
+/// A private process begins a new block of noise, in which each unit belongs to another part.
+#[test]
+fn a_stop_ends_a_block_of_correlated_noise_and_its_pass_is_charged_again() {
+    let cyclic = json!({ "cyclic_poisson": { "bands": 5 } });
+    assert_interrupted_passes_are_charged_again(cyclic, "cyclic_poisson_sampled_gaussian", 5);
+}
+
+/// `batches`: steps of a pass.
+fn assert_interrupted_passes_are_charged_again(sampling: Value, event: &str, batches: u64) {
     let mut plan = tiny();
-    plan["privacy"]["sampling"] = json!("shuffle");
+    plan["privacy"]["sampling"] = sampling;
     plan["privacy"]["relation"] = json!("zero_out");
     plan["privacy"]["spare_steps"] = json!(0);
     plan["training"]["steps"] = json!(150);
@@ -141,12 +175,12 @@ fn a_pass_that_a_stop_interrupts_is_charged_again() {
     let summary = verify_run(&run).unwrap();
     let passes = ledger(&run)
         .iter()
-        .filter(|entry| entry["kind"] == "step" && entry["event"]["type"] == "shuffled_gaussian")
-        .count();
-    // The plan pays for ten passes of fifteen batches in any case.
-    assert_eq!(passes, 10);
-    let whole_passes = stopped.is_multiple_of(15);
-    assert_eq!(summary.steps_done, if whole_passes { 150 } else { 135 });
+        .filter(|entry| entry["kind"] == "step" && entry["event"]["type"] == event)
+        .count() as u64;
+    // The plan pays for as many passes as 150 steps have in any case.
+    assert_eq!(passes, 150 / batches);
+    let whole_passes = stopped.is_multiple_of(batches);
+    assert_eq!(summary.steps_done, if whole_passes { 150 } else { 150 - batches });
     assert!(summary.epsilon.unwrap().upper <= 8.0);
 }
 

@@ -101,6 +101,7 @@ fn plans() -> Vec<Value> {
     adaptive["training"]["clipping"] = json!({ "adaptive": { "count_noise": 1.0 } });
     let mut exact = tiny_with_vocabulary();
     exact["privacy"]["arithmetic"] = json!("exact");
+    exact["privacy"]["sampling"] = json!({ "cyclic_poisson": { "bands": 3 } });
     exact["training"]["steps"] = json!(3);
     exact["training"]["learning_rate"] = json!({ "peak": 1e-2 });
     // The text stays in its file. A user's records lie apart.

@@ -5,9 +5,11 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use common::{Bench, on_public_text, stderr, tiny};
+use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use training::verify::verify_run;
 
@@ -337,4 +339,103 @@ fn a_checkpoint_is_tuned_for_labels_whole_or_with_adapters() {
     tuned["model"]["family"] = json!("llama");
     set(&tuned);
     refuses(&bench, "config.json has");
+}
+
+/// A classifier on means of the hidden states of a public BERT. Its head alone is trained, from features that are computed once.
+fn head_on_means() -> Bench {
+    let mut base = tiny();
+    base["model"] = plan("bert", "", "")["model"].clone();
+    base["training"]["objective"] = json!("masked_lm");
+    base["training"]["steps"] = json!(1);
+    base["training"]["learning_rate"] = json!({ "peak": 1e-3 });
+    let bench = Bench::new(&on_public_text(&base));
+    bench.model("base", &[]);
+    let mut tuned = plan("bert", "sequence_classification", "csv");
+    tuned["privacy"]["spare_steps"] = json!(20);
+    tuned["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
+    tuned["model"]["initial"] = json!({ "checkpoint": "base" });
+    tuned["model"]["checkpoint_made_from"] = json!("public_text");
+    tuned["model"]["pooling"] = json!("mean");
+    tuned["model"]["trainable"] = json!("head");
+    tuned["training"]["labels"] = json!(["first", "second", "third"]);
+    tuned["training"]["optimizer"] = json!({ "sgd": { "momentum": 0.0 } });
+    tuned["training"]["learning_rate"] = json!({ "peak": 4.0 });
+    tuned["training"]["averaging"] = json!({ "tail": 0.5 });
+    tuned["performance"]["checkpoint_every"] = json!(10);
+    std::fs::write(bench.path("plan.json"), tuned.to_string()).unwrap();
+    write(&bench, "csv", "text,label\n", |number| {
+        let (class, word) = class(number);
+        format!("{} {word} {word},{}\n", filler(number), ["first", "second", "third"][class])
+    });
+    bench
+}
+
+#[test]
+fn a_head_on_means_learns_alone_verifies_and_predicts_what_it_was_evaluated_with() {
+    let bench = head_on_means();
+    let model = bench.model("run", &[]);
+    let run = bench.path("run");
+    let figures = read_json(&run.join("evaluation.json"));
+    assert!(figures["accuracy"].as_f64().unwrap() > 0.6, "{figures}");
+    assert!(verify_run(&run).unwrap().private);
+    let base = std::fs::read(bench.path("base/model.safetensors")).unwrap();
+    let [base, model] = [&base, &model].map(|bytes| SafeTensors::deserialize(bytes).unwrap());
+    let mut heads = Vec::new();
+    for (name, tensor) in model.iter() {
+        match base.tensor(name) {
+            Ok(own) => assert!(own.data() == tensor.data(), "{name} moved"),
+            Err(_) => heads.push(name.to_owned()),
+        }
+    }
+    heads.sort_unstable();
+    assert_eq!(heads, ["mean_classifier.bias", "mean_classifier.weight"]);
+    // The head of sentence-transformers is the model's.
+    let dense = std::fs::read(run.join("2_Dense/model.safetensors")).unwrap();
+    let dense = SafeTensors::deserialize(&dense).unwrap();
+    for part in ["weight", "bias"] {
+        let own = model.tensor(&format!("mean_classifier.{part}")).unwrap();
+        assert!(dense.tensor(&format!("linear.{part}")).unwrap().data() == own.data(), "{part}");
+    }
+    assert_eq!(read_json(&run.join("modules.json")).as_array().unwrap().len(), 3);
+    assert_eq!(read_json(&run.join("config.json"))["architectures"], json!(["BertModel"]));
+    let evaluated = program(&["eval", "@0", "--text", "@1", "--json"], &[&run, &bench.path("test.csv")]);
+    let evaluated: Value = serde_json::from_slice(&evaluated.stdout).unwrap();
+    assert_eq!(evaluated["accuracy"], figures["accuracy"]);
+    let exported = program(&["export", "@0", "--out", "@1", "--dtype", "bf16"], &[&run, &bench.path("out")]);
+    assert!(exported.status.success(), "{}", stderr(&exported));
+    assert!(bench.path("out/2_Dense/config.json").is_file());
+    assert!(verify_run(&bench.path("out")).unwrap().private);
+}
+
+/// The average is in the checkpoint, and features are computed again as they were.
+#[test]
+fn an_averaged_head_goes_on_to_the_bit_after_a_stop_and_differs_from_the_last_step() {
+    for averaging in [json!({ "tail": 0.9 }), json!({ "exponential": 0.95 })] {
+        let bench = head_on_means();
+        let mut plan = read_json(&bench.path("plan.json"));
+        plan["training"]["averaging"] = averaging.clone();
+        std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+        let key = ["--test-key", "4"];
+        let whole = bench.model("whole", &key);
+        let mut running =
+            bench.command("cut", &key).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !bench.path("cut/checkpoint.safetensors").exists() && running.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        let checkpoint = bench.path("cut/checkpoint.safetensors");
+        let state = std::fs::read(&checkpoint).unwrap_or_default();
+        if let Ok(state) = SafeTensors::deserialize(&state) {
+            // Features of private records are in no file.
+            let known = ["mean_classifier.", "average.mean_classifier.", "optimizer."];
+            let is_known = |name: &&str| known.iter().any(|start| name.starts_with(start));
+            assert!(state.names().iter().all(is_known), "{:?}", state.names());
+        }
+        let resumed = bench.resumed("cut", &key);
+        assert!(bench.model("cut", &resumed) == whole, "{averaging}");
+        plan["training"].as_object_mut().unwrap().remove("averaging");
+        std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+        assert!(bench.model("last", &key) != whole);
+    }
 }

@@ -69,3 +69,25 @@ fn the_histograms_of_papers_are_released_charged_and_verified() {
         assert_eq!(events.len(), 1, "{method}: one round, and no counts: {events:?}");
     }
 }
+
+/// The proofs of two methods hold up to 2²⁴ units. A text with one more is refused before anything is charged.
+#[test]
+fn a_release_of_too_many_units_spends_nothing() {
+    let line = "a ".repeat(1 << 10) + "\n";
+    for method in ["mad2r", "policy"] {
+        let mut plan = plan("unigram");
+        plan["tokenizer"]["train"]["release"] = json!(method);
+        plan["privacy"]["unit"] = json!({ "words": 1 });
+        plan["data"] = json!({ "source": { "path": "many.txt" }, "units": 16_777_217 });
+        plan["privacy"]["delta"] = json!(1e-9);
+        plan.as_object_mut().unwrap().remove("evaluation");
+        let bench = Bench::new(&plan);
+        std::fs::write(bench.path("many.txt"), line.repeat(1 << 14) + "a\n").unwrap();
+        let output = bench.run("run", &[]);
+        let message = common::stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("more than 16777216 units"), "{message}");
+        let is_release = |entry: &Value| entry["kind"] == "release";
+        assert!(!common::ledger(&bench.path("run")).iter().any(is_release), "{method}: charged");
+    }
+}

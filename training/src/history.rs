@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use crate::progress::DIGITS;
 use crate::store::files;
-use crate::store::ledger::{LedgerState, Parent, spent_by};
+use crate::store::ledger::{Parent, spent_by};
+use crate::sweep::{self, PlannedRun};
 use crate::verify::Proof;
-use crate::{RunError, plan_file, sweep};
+use crate::{RunError, plan_file};
 
 /// The joint cost of several runs on the same units.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -104,10 +105,9 @@ pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<His
 /// A stage, in the latest known state.
 struct Known {
     stage: Parent,
-    /// The ledger of a run, which shows whether one state of the run continues another.
-    ledger: Option<LedgerState>,
-    /// The ledgers of a sweep's runs, by their folders, which tell the same of a sweep.
-    trials: BTreeMap<String, LedgerState>,
+    /// The runs of a sweep, by their folders; of a run, itself, under no name. Their ledgers show
+    /// whether one state of the stage continues another.
+    runs: BTreeMap<String, PlannedRun>,
     finished: bool,
     /// The folder that was named.
     folder: PathBuf,
@@ -115,36 +115,78 @@ struct Known {
 
 impl Known {
     fn of(proof: Proof, finished: bool, folder: &Path) -> Self {
-        let (stage, ledger) = (proof.stage, proof.ledger);
-        Self { stage, ledger, trials: BTreeMap::new(), finished, folder: folder.to_owned() }
+        let run = proof.ledger.zip(proof.training_event);
+        let run = run.map(|(ledger, training_event)| (String::new(), PlannedRun { ledger, training_event }));
+        Self { stage: proof.stage, runs: run.into_iter().collect(), finished, folder: folder.to_owned() }
     }
 
     /// Whether it is the same stage as `earlier`, in the same or a later state.
     fn continues(&self, earlier: &Self) -> bool {
-        if self.stage.identity() != earlier.stage.identity() {
-            return false;
-        }
-        match (&self.ledger, &earlier.ledger) {
-            (Some(own), Some(earlier)) => own.continues(&earlier.position()),
-            // A release is charged at once, so the statements before and after its tokenizer was
-            // written agree on it. The same holds for a sweep.
-            (None, None) => {
-                let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
-                let goes_on = |(name, earlier): (&String, &LedgerState)| {
-                    self.trials.get(name).is_some_and(|own| own.continues(&earlier.position()))
-                };
-                spent(&self.stage) == spent(&earlier.stage) && earlier.trials.iter().all(goes_on)
-            }
-            _ => false,
-        }
+        // A release is charged at once, so the statements before and after its tokenizer was
+        // written agree on it. The same holds for a sweep, and not for a run.
+        let spent = |stage: &Parent| (stage.charges.clone(), stage.unit, stage.relation);
+        let goes_on = |(name, earlier): (&String, &PlannedRun)| {
+            self.runs.get(name).is_some_and(|own| own.continues(earlier))
+        };
+        self.stage.identity() == earlier.stage.identity()
+            && (earlier.runs.contains_key("") || spent(&self.stage) == spent(&earlier.stage))
+            && earlier.runs.iter().all(goes_on)
+    }
+}
+
+impl PlannedRun {
+    fn continues(&self, earlier: &Self) -> bool {
+        self.ledger.continues(&earlier.ledger.position())
     }
 
-    /// Whether the two stages cannot both belong to a search that was carried out once.
-    fn excludes(&self, other: &Self) -> bool {
-        let is_trial = |known: &Self| known.ledger.as_ref().is_some_and(|ledger| ledger.reservations() > 0);
-        let of_one = self.stage.search.is_some() && self.stage.search == other.stage.search;
-        let is_same = self.stage.identity() == other.stage.identity();
-        is_same || (of_one && self.stage.publishes_one() && is_trial(self) && is_trial(other))
+    fn is_trial(&self) -> bool {
+        self.ledger.reservations() > 0
+    }
+
+    /// The digest of the vocabulary that its search released, or the id of the run in which that stopped.
+    fn vocabulary(&self) -> Option<&str> {
+        let header = self.ledger.header();
+        let given = header.search.as_ref().and_then(|search| search.vocabulary_sha256.as_deref());
+        let released = || self.ledger.release().map(|_| self.ledger.tokenizer().unwrap_or(&header.id));
+        given.or_else(released)
+    }
+}
+
+/// Stages among which each search was carried out and charged once.
+struct ChargedOnce<'a>(Vec<&'a Known>);
+
+impl ChargedOnce<'_> {
+    /// Whether no search among these and this stage has more than it was charged for: more trials than it publishes, two vocabularies,
+    /// or two states of a run that both went on.
+    fn has_room(&self, stage: &Known) -> bool {
+        if self.0.iter().any(|other| other.stage.identity() == stage.stage.identity()) {
+            return false;
+        }
+        let of_search =
+            |known: &&&Known| known.stage.search.is_some() && known.stage.search == stage.stage.search;
+        let mut runs: Vec<&PlannedRun> = Vec::new();
+        for run in
+            self.0.iter().filter(of_search).flat_map(|known| known.runs.values()).chain(stage.runs.values())
+        {
+            match runs.iter().position(|known| known.ledger.header().id == run.ledger.header().id) {
+                Some(place) if run.continues(runs[place]) => runs[place] = run,
+                Some(place) if runs[place].continues(run) => {}
+                Some(_) => return false,
+                None => runs.push(run),
+            }
+        }
+        let of_event = |event: &DpEvent| {
+            runs.iter().filter(|run| run.is_trial() && run.training_event == *event).count() as u64
+        };
+        let is_paid = |run: &&PlannedRun| {
+            let search = run.ledger.header().search.as_ref();
+            search.is_none_or(|search| {
+                of_event(&run.training_event) <= search.most_published(&run.training_event)
+            })
+        };
+        let mut vocabularies = runs.iter().filter_map(|run| run.vocabulary());
+        let first = vocabularies.next();
+        runs.iter().all(is_paid) && vocabularies.all(|other| Some(other) == first)
     }
 }
 
@@ -166,9 +208,8 @@ fn insert(stages: &mut Vec<Known>, found: Known) {
 fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     if sweep::is_sweep(folder) {
         // All of it was charged before the first trial began.
-        if let Some(sweep::Spent { stage, finished, ledgers }) = sweep::spent(folder)? {
-            let found = Known { stage, ledger: None, trials: ledgers, finished, folder: folder.to_owned() };
-            insert(stages, found);
+        if let Some(sweep::Spent { stage, finished, runs }) = sweep::spent(folder)? {
+            insert(stages, Known { stage, runs, finished, folder: folder.to_owned() });
         }
         return Ok(());
     }
@@ -215,18 +256,17 @@ fn found_in(folder: &Path) -> Result<Found, RunError> {
     Ok((proof, earlier))
 }
 
-/// Returns the events that stages spent together. Trials of one search were charged together. If a
-/// copy of a trial went on separately, or a search that publishes one trial has a second one, that
-/// trial belongs to a copy of the search, which costs the same.
+/// Returns the events that stages spent together. Trials of one search were charged together. What
+/// one charge does not pay for belongs to a copy of the search, which costs the same.
 fn spent(stages: &[Known]) -> Vec<DpEvent> {
-    let mut copies: Vec<Vec<&Known>> = Vec::new();
+    let mut copies: Vec<ChargedOnce<'_>> = Vec::new();
     for stage in stages {
-        match copies.iter_mut().find(|copy| !copy.iter().any(|other| stage.excludes(other))) {
-            Some(copy) => copy.push(stage),
-            None => copies.push(vec![stage]),
+        match copies.iter_mut().find(|copy| copy.has_room(stage)) {
+            Some(copy) => copy.0.push(stage),
+            None => copies.push(ChargedOnce(vec![stage])),
         }
     }
-    copies.into_iter().flat_map(|copy| spent_by(copy.into_iter().map(|known| &known.stage))).collect()
+    copies.into_iter().flat_map(|copy| spent_by(copy.0.into_iter().map(|known| &known.stage))).collect()
 }
 
 impl Proof {

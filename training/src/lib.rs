@@ -27,6 +27,7 @@ pub mod stop;
 pub mod store;
 pub mod summary;
 pub mod sweep;
+mod token_frequencies;
 pub mod train;
 pub mod verify;
 pub mod vocabulary;

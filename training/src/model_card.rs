@@ -12,7 +12,11 @@ pub const NAME: &str = "README.md";
 pub fn render(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation>) -> String {
     let title = c.name.replace(['\n', '\r'], " ");
     let tags = if c.private { "\n- differential-privacy" } else { "" };
-    let library = if plan.model().family.is_in_transformers() { "library_name: transformers\n" } else { "" };
+    let library = match plan.model().pooling {
+        Some(plan::Pooling::Mean) => "library_name: sentence-transformers\n",
+        None if plan.model().family.is_in_transformers() => "library_name: transformers\n",
+        None => "",
+    };
     let task = match plan.training().objective {
         Objective::CausalLm | Objective::Chat => "text-generation",
         Objective::SpanCorruption | Objective::PrefixLm | Objective::TextToText => "text2text-generation",

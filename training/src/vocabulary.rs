@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
-use dp_tokenizer::release::{ReleaseConfig, public_corpus_counts, release_items};
+use dp_tokenizer::release::{ReleaseConfig, check_units, public_corpus_counts, release_items};
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
     extend, unigram, wordpiece,
@@ -22,6 +22,7 @@ use crate::disclosure::Private;
 use crate::objective::{Objective, special_tokens};
 use crate::progress::{note, reading};
 use crate::store::{RunStore, files};
+use crate::token_frequencies::WordCounts;
 
 /// Character that stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
@@ -171,7 +172,7 @@ fn make(
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
             let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
-            Ok(marked(extended(settings, &public, &words)?, plan, store).to_json())
+            marked(extended(settings, &public, &words)?, &words, plan, base, store)
         }
         plan::Tokenizer::Train(settings) => {
             let words = words(plan, base, store, rng, 0)?;
@@ -180,17 +181,29 @@ fn make(
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
             }
-            Ok(marked(trained.tokenizer.with_special_tokens(&special), plan, store).to_json())
+            marked(trained.tokenizer.with_special_tokens(&special), &words, plan, base, store)
         }
     }
 }
 
-/// Marks the tokenizer as the run's, if it holds words of private text.
-fn marked(tokenizer: Tokenizer, plan: &CertifiedPlan, store: &RunStore<'_>) -> Tokenizer {
-    match plan.tokenizer_release() {
-        Some(_) => tokenizer.with_mark(StageMark::new("trainer-native", &store.ledger().header().id)),
-        None => tokenizer,
+/// Marks the tokenizer as the run's, if it holds words of private text. The mark has the log-probabilities of the tokens that the
+/// model will predict, by the released counts.
+fn marked(
+    tokenizer: Tokenizer,
+    words: &[(String, f64)],
+    plan: &CertifiedPlan,
+    base: &Path,
+    store: &RunStore<'_>,
+) -> Result<String, RunError> {
+    let Some(release) = plan.tokenizer_release() else { return Ok(tokenizer.to_json()) };
+    let mut mark = StageMark::new("trainer-native", &store.ledger().header().id);
+    let plan = plan.plan();
+    if !plan.training().objective.has_labels() {
+        let objective = Objective::new(plan, &tokenizer, chat::of_plan(plan, base)?.as_ref())?;
+        let counts = WordCounts::new(words, plan.data().units, release.method.count_share() > 0.0);
+        mark = mark.with_log_probabilities(&counts.log_probabilities(&tokenizer, &objective));
     }
+    Ok(tokenizer.with_mark(mark).to_json())
 }
 
 /// Returns the words of the training text, released privately if the text is private. The
@@ -227,8 +240,7 @@ fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(
 /// Releases the words of private units.
 ///
 /// The text is counted before the release is charged, and the noise is drawn last. Therefore text
-/// that cannot be counted costs nothing. A text of more units than the method takes is refused
-/// after the charge.
+/// that cannot be counted, or has units that the method does not take, costs nothing.
 fn release_words(
     plan: &CertifiedPlan,
     planned: &plan::TokenizerRelease,
@@ -250,6 +262,7 @@ fn release_words(
     let counting = reading("counting the words of the training text", &source);
     let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
     drop(counting);
+    check_units(items.for_mechanism(), &config).map_err(|error| unreadable(&error))?;
     store.charge_release(config.event(), rng.source(), space + space_for(plan.tokenizer()))?;
     let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
     if released.words.is_empty() {

@@ -79,6 +79,10 @@ fn sampling(sampling: Sampling) -> &'static str {
         }
         Sampling::FixedSize => "Each training step draws a batch of fixed size without replacement.",
         Sampling::BallsInBins => "In each pass over the data, every unit falls into one random batch.",
+        Sampling::CyclicPoisson(_) => {
+            "Every unit belongs to one random part. The training steps draw from one part after another, each unit \
+             independently with the same probability, and their noise is correlated."
+        }
         Sampling::Shuffle => {
             "Each pass cuts the shuffled units into batches. No privacy amplification is assumed for it."
         }

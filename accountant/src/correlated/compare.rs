@@ -103,36 +103,13 @@ pub struct Compared {
 /// # Errors
 /// A run that is out of range; as [`EpsilonTarget::noise_multiplier`].
 pub fn compare(run: TrainingRun, target: &EpsilonTarget) -> Result<Vec<Compared>> {
-    let TrainingRun { units, expected_batch_size: batch, steps } = run;
+    let steps = run.steps;
     let independent = Strategy::independent(steps)?;
-    if !(1..=units).contains(&batch) {
-        let allowed = "a whole number from 1 to the number of units";
-        return Err(AccountantError::out_of_range("expected_batch_size", batch as f64, allowed));
-    }
-    // Number of steps of an epoch. In a fixed order, a unit takes part in one step of each epoch.
-    let separation = (units / batch).min(steps);
-    let alone = independent.mean_squared_error();
-    let measure = |family, bands, strategy: &Strategy, participation| -> Result<Compared> {
-        let noise = strategy.noise_multiplier(participation, target)?;
-        let squared = strategy.mean_squared_error();
-        Ok(Compared {
-            family,
-            bands,
-            noise_multiplier: noise,
-            root_mean_squared_error: noise * libm::sqrt(squared),
-            equivalent_noise_multiplier: noise * libm::sqrt(squared / alone),
-            epsilon: strategy.epsilon(participation, noise, target.delta, target.relation)?,
-        })
-    };
-    let poisson = |bands: u64| {
-        let probability = (bands as f64 * batch as f64 / units as f64).min(1.0);
-        Participation::CyclicPoisson { sampling_probability: probability }
-    };
+    let separation = run.separation()?;
     let fixed = Participation::Separated { separation, participations: steps.div_ceil(separation) };
-    let banded = |bands| measure(Family::Banded, bands, &Strategy::banded(steps, bands)?, poisson(bands));
     let inverse = |bands| {
         let strategy = Strategy::inverse_square_root(steps, bands)?;
-        measure(Family::InverseSquareRoot, bands, &strategy, fixed)
+        measure(target, Family::InverseSquareRoot, bands, &strategy, fixed)
     };
     // The Gaussian's noise is proportional to the norm, so that one calibration serves every λ.
     let least = (0..64).map(|part| -> Result<(f64, Strategy)> {
@@ -147,17 +124,80 @@ pub fn compare(run: TrainingRun, target: &EpsilonTarget) -> Result<Vec<Compared>
             best = Some(tried);
         }
     }
-    let mut rows = vec![measure(Family::Independent, 1, &independent, poisson(1))?];
-    rows.push(best_of(bands_up_to(separation), banded)?);
+    let mut rows = vec![measure(target, Family::Independent, 1, &independent, run.poisson(1))?];
+    rows.push(best_banded(run, target)?);
     rows.push(best_of(bands_up_to(steps), inverse)?);
     if let Some((_, strategy)) = best {
-        rows.push(measure(Family::OneStep, 2, &strategy, fixed)?);
+        rows.push(measure(target, Family::OneStep, 2, &strategy, fixed)?);
     }
     Ok(rows)
 }
 
+/// The number of bands with which banded matrix factorization under cyclic Poisson sampling has the least error in prefix sums at
+/// `target`. Numbers of bands are tried in a geometric series.
+///
+/// ```
+/// use accountant::calibrate::EpsilonTarget;
+/// use accountant::correlated::{TrainingRun, best_banded};
+/// use accountant::{Delta, NeighboringRelation::AddOrRemoveOne};
+/// let target = EpsilonTarget { epsilon: 8.0, delta: Delta::new(1e-6)?, relation: AddOrRemoveOne };
+/// let best = best_banded(TrainingRun { units: 6000, expected_batch_size: 256, steps: 150 }, &target)?;
+/// assert_eq!(best.bands, 8);
+/// # Ok::<(), accountant::AccountantError>(())
+/// ```
+///
+/// # Errors
+/// As [`compare`].
+pub fn best_banded(run: TrainingRun, target: &EpsilonTarget) -> Result<Compared> {
+    let banded = |bands| {
+        let strategy = Strategy::banded(run.steps, bands)?;
+        measure(target, Family::Banded, bands, &strategy, run.poisson(bands))
+    };
+    best_of(bands_up_to(run.separation()?), banded)
+}
+
+impl TrainingRun {
+    /// Number of steps of an epoch. In a fixed order, a unit takes part in one step of each epoch.
+    fn separation(self) -> Result<u64> {
+        let batch = self.expected_batch_size;
+        if (1..=self.units).contains(&batch) {
+            Ok((self.units / batch).min(self.steps))
+        } else {
+            let allowed = "a whole number from 1 to the number of units";
+            Err(AccountantError::out_of_range("expected_batch_size", batch as f64, allowed))
+        }
+    }
+
+    /// Sampling from one of as many parts as there are bands.
+    fn poisson(self, bands: u64) -> Participation {
+        let probability = (bands as f64 * self.expected_batch_size as f64 / self.units as f64).min(1.0);
+        Participation::CyclicPoisson { sampling_probability: probability }
+    }
+}
+
+/// The mechanism of a strategy at `target`, and the number of bands that names it.
+fn measure(
+    target: &EpsilonTarget,
+    family: Family,
+    bands: u64,
+    strategy: &Strategy,
+    participation: Participation,
+) -> Result<Compared> {
+    let noise = strategy.noise_multiplier(participation, target)?;
+    let squared = strategy.mean_squared_error();
+    let alone = Strategy::independent(strategy.steps)?.mean_squared_error();
+    Ok(Compared {
+        family,
+        bands,
+        noise_multiplier: noise,
+        root_mean_squared_error: noise * libm::sqrt(squared),
+        equivalent_noise_multiplier: noise * libm::sqrt(squared / alone),
+        epsilon: strategy.epsilon(participation, noise, target.delta, target.relation)?,
+    })
+}
+
 /// The most bands that are tried: a trainer keeps or draws again as many vectors of the model's size.
-const MAX_BANDS: u64 = 1024;
+pub const MAX_BANDS: u64 = 1024;
 
 /// 1, 2, 3, 4, 6, 8, 12, … up to `most`, and `most`.
 fn bands_up_to(most: u64) -> Vec<u64> {

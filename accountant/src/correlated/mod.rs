@@ -13,7 +13,7 @@
 mod banded;
 mod compare;
 
-pub use compare::{Compared, Family, TrainingRun, compare};
+pub use compare::{Compared, Family, MAX_BANDS, TrainingRun, best_banded, compare};
 
 use crate::calibrate::EpsilonTarget;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result, epsilon};
@@ -161,6 +161,19 @@ impl Strategy {
     #[must_use]
     pub fn bands(&self) -> u64 {
         self.coefficients.len() as u64
+    }
+
+    /// The diagonals c₀, c₁, … of C.
+    ///
+    /// ```
+    /// use accountant::correlated::Strategy;
+    /// let coefficients = Strategy::banded(100, 5)?.coefficients().to_vec();
+    /// assert!((coefficients.iter().map(|c| c * c).sum::<f64>() - 1.0).abs() < 1e-12);
+    /// # Ok::<(), accountant::AccountantError>(())
+    /// ```
+    #[must_use]
+    pub fn coefficients(&self) -> &[f64] {
+        &self.coefficients
     }
 
     /// Mean over the prefix sums of their noise's variance, at σ = 1.

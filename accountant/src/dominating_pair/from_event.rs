@@ -1,6 +1,7 @@
 //! Walks an event and collects the factors of its dominating pair.
 
 use super::allocation::{BallsInBins, EpochCache};
+use super::cyclic_poisson::CyclicPoisson;
 use super::discrete_gaussian::DiscreteGaussian;
 use super::fixed_size::FixedSize;
 use super::gaussian::Gaussian;
@@ -60,6 +61,7 @@ pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
         DpEvent::SelfComposed { event, .. } => has_separate_bounds(event),
         DpEvent::Gaussian { .. }
         | DpEvent::PoissonSampledGaussian { .. }
+        | DpEvent::CyclicPoissonSampledGaussian { .. }
         | DpEvent::ThresholdedHistogram { .. } => false,
     }
 }
@@ -74,6 +76,9 @@ impl Builder<'_> {
             DpEvent::Gaussian { noise_multiplier } => Gaussian { noise_multiplier }.add_to(self, count),
             DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
                 Poisson { sampling_probability, noise_multiplier }.add_to(self, count)
+            }
+            DpEvent::CyclicPoissonSampledGaussian { sampling_probability, noise_multiplier } => {
+                CyclicPoisson { sampling_probability, noise_multiplier }.add_to(self, count)
             }
             DpEvent::TruncatedPoissonSampledGaussian {
                 sampling_probability,
@@ -167,6 +172,51 @@ fn times(count: u64, more: u64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With one pair for both bounds, the lower bound of such an event would not be one.
+    #[test]
+    fn events_whose_pair_from_below_is_another_one_are_known() {
+        let (noise_multiplier, batches) = (1.5, 4);
+        let gaussian = DpEvent::Gaussian { noise_multiplier };
+        let laplace = DpEvent::Laplace { noise_multiplier };
+        let boxed = |event: &DpEvent| Box::new(event.clone());
+        let events = [
+            gaussian.clone(),
+            DpEvent::PoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier },
+            DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta: 1e-9 },
+            DpEvent::SelfComposed { event: boxed(&gaussian), count: 3 },
+            DpEvent::Composed { events: vec![gaussian.clone()] },
+            DpEvent::TruncatedPoissonSampledGaussian {
+                sampling_probability: 0.1,
+                noise_multiplier,
+                units: 40,
+                largest_batch: 6,
+            },
+            DpEvent::ShuffledGaussian { noise_multiplier, batches, epochs: 1 },
+            DpEvent::FixedSizeSampledGaussian { sample_size: 4, population: 40, noise_multiplier },
+            DpEvent::BallsInBinsGaussian { noise_multiplier, batches, epochs: 1 },
+            laplace.clone(),
+            DpEvent::DiscreteGaussian { standard_deviation: 2.0, sensitivity: 1 },
+            DpEvent::PrivateSelection { event: boxed(&gaussian), trials: Trials::Poisson { mean: 3.0 } },
+            DpEvent::SelfComposed { event: boxed(&laplace), count: 3 },
+            DpEvent::Composed { events: vec![gaussian, laplace] },
+        ];
+        let relations = [
+            NeighboringRelation::AddOrRemoveOne,
+            NeighboringRelation::ReplaceOne,
+            NeighboringRelation::ZeroOut,
+        ];
+        for (place, event) in events.iter().enumerate() {
+            let differs = |relation: &NeighboringRelation| {
+                let request = PairRequest::new(*relation);
+                let from_above = dominating_pairs(event, request).ok()?;
+                Some(from_above != dominating_pairs(event, request.for_lower_bound()).ok()?)
+            };
+            let found: Vec<bool> = relations.iter().filter_map(differs).collect();
+            assert_eq!(found.contains(&true), place >= 5, "{event:?}: {found:?}");
+            assert_eq!(has_separate_bounds(event), place >= 5, "{event:?}");
+        }
+    }
 
     #[test]
     fn counts_whose_sum_is_too_large_are_both_kept() {

@@ -7,6 +7,7 @@
 
 mod allocation;
 pub(crate) mod chernoff;
+mod cyclic_poisson;
 mod discrete;
 mod discrete_gaussian;
 mod fixed_size;

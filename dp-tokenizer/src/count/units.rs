@@ -17,6 +17,10 @@ use tokenizer::BLANK;
 pub struct UnitItems {
     pub(super) names: Names,
     units: Units,
+    /// Number of units.
+    pub(crate) count: u64,
+    /// Whether two units have the same address.
+    pub(crate) shares_address: bool,
     pub(super) spill: SpillFile,
 }
 
@@ -110,13 +114,16 @@ impl UnitItems {
         if grouped {
             let runs = runs.into_iter().flatten().collect();
             let (mut list, mut entry) = (SpillBuffer::default(), Vec::new());
+            let (mut count, mut last, mut shares_address) = (0, None, false);
             group(runs, &numbers, address, &spill, room / 2, &mut |name, held| {
+                count += 1;
+                shares_address |= last.replace(address(name)) == Some(address(name));
                 entry.clear();
                 push_addressed(&mut entry, address(name), held);
                 list.push(&entry);
                 if list.held() > room / 8 { list.store(&spill) } else { Ok(()) }
             })?;
-            return Ok(Self { names, units: Units::Addressed(list), spill });
+            return Ok(Self { names, units: Units::Addressed(list), count, shares_address, spill });
         }
         let mut numbers = numbers.into_iter();
         let mut segment = |run: Run| Segment {
@@ -127,13 +134,13 @@ impl UnitItems {
         };
         let threads = runs.into_iter().map(|runs| runs.into_iter().map(&mut segment).collect()).collect();
         blocks.sort_unstable();
-        let mut units = 0;
-        let numbered = blocks.into_iter().map(|(block, count)| {
-            units += count;
-            (block, units - count)
+        let mut count = 0;
+        let numbered = blocks.into_iter().map(|(block, of_block)| {
+            count += of_block;
+            (block, count - of_block)
         });
         let units = Units::InBlocks { threads, first_units: numbered.collect() };
-        Ok(Self { names, units, spill })
+        Ok(Self { names, units, count, shares_address: false, spill })
     }
 
     /// Number of distinct items.

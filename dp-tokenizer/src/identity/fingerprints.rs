@@ -258,6 +258,10 @@ mod tests {
         let key = Key::public();
         assert_eq!(runs(&key, &[WORDS]).len(), 3);
         let cut = WORDS.split_at(20);
+        for [with, without] in [[" c3, ", " c3,"], [" — c3 (d4) ", "—c3(d4)"]] {
+            let marked = |marks: &str| WORDS.replacen(" c3 ", marks, 1);
+            assert_eq!(runs(&key, &[&marked(with)]), runs(&key, &[&marked(without)]));
+        }
         assert_eq!(runs(&key, &[WORDS]), runs(&key, &[cut.0, cut.1]));
         assert_eq!(runs(&key, &[WORDS]), runs(&key, &[&WORDS.to_uppercase().replace(' ', " - \n")]));
         assert_ne!(runs(&key, &[WORDS]), runs(&Key::new([1, 3]), &[WORDS]));

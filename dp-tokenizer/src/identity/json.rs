@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// The strings of a JSON value, but for the roles of messages, one a line: in the order of lists, and by the names of fields.
+/// The strings of a JSON value, one a line: in the order of lists, and by the names of fields. Of the rest, what may hold text counts
+/// too: the numbers of a message's content, and names of fields and roles that have blanks.
 ///
 /// ```
 /// use dp_tokenizer::identity::strings_of_json;
@@ -13,23 +14,35 @@ use serde_json::Value;
 pub fn strings_of_json(json: &str) -> String {
     let mut out = String::new();
     match serde_json::from_str(json) {
-        Ok(value) => collect(&value, &mut out),
+        Ok(value) => collect(&value, false, &mut out),
         Err(_) => out.push_str(json),
     }
     out
 }
 
-fn collect(value: &Value, out: &mut String) {
+fn collect(value: &Value, is_content: bool, out: &mut String) {
     match value {
         Value::String(text) => {
             out.push_str(text);
             out.push('\n');
         }
-        Value::Array(values) => values.iter().for_each(|value| collect(value, out)),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, is_content, out)),
         Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().filter(|(name, _)| *name != "role").collect();
+            let is_word = |text: &str| !text.trim().contains(char::is_whitespace);
+            let is_role = |name: &str, value: &Value| name == "role" && value.as_str().is_some_and(is_word);
+            let mut fields: Vec<_> = fields.iter().filter(|(name, value)| !is_role(name, value)).collect();
             fields.sort_unstable_by_key(|(name, _)| *name);
-            fields.into_iter().for_each(|(_, value)| collect(value, out));
+            for (name, value) in fields {
+                if !is_word(name) {
+                    out.push_str(name);
+                    out.push('\n');
+                }
+                collect(value, is_content || name == "content", out);
+            }
+        }
+        Value::Number(number) if is_content => {
+            out.push_str(&number.to_string());
+            out.push('\n');
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -38,6 +51,19 @@ fn collect(value: &Value, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_counts_wherever_it_stands() {
+        for json in [
+            r#"[{"role": "user", "content": "was seen on 7"}]"#,
+            r#"[{"role": "was seen on 7", "content": null}]"#,
+            r#"{"was seen on": "7"}"#,
+            r#"[["was", {"content": ["seen on", {"b": 7}], "turn": 3}]]"#,
+        ] {
+            let words = strings_of_json(json).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words, "was seen on 7", "{json}");
+        }
+    }
 
     #[test]
     fn fields_count_whatever_their_order_and_roles_do_not() {

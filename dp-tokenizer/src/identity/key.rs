@@ -2,6 +2,7 @@
 
 use mechanisms::{MechanismError, OsRng, PrivacyRng, Purpose};
 
+use super::letters::ends_word;
 use super::{RUN_WORDS, WORD_LETTERS};
 
 /// Most letters of a run.
@@ -43,7 +44,7 @@ impl Key {
             let c = char::from(byte);
             if c.is_ascii_alphanumeric() {
                 key.ascii[usize::from(byte)] = key.value(c.to_ascii_lowercase());
-            } else if c.is_whitespace() {
+            } else if ends_word(c) {
                 key.ascii[usize::from(byte)] = BLANK;
             }
         }

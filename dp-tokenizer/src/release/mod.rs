@@ -20,7 +20,7 @@ pub use paper::{Paper, PaperHistogram};
 pub(crate) use threshold::threshold_in_sensitivities;
 
 use accountant::DpEvent;
-use mechanisms::{PrivacyRng, RandomnessSource, Words};
+use mechanisms::{PrivacyRng, RandomnessSource, ReleaseMethod, Words};
 
 use crate::corpus::Source;
 use crate::count::{CountOptions, UnitItems};
@@ -63,8 +63,7 @@ pub struct Released {
 /// ```
 ///
 /// # Errors
-/// [`ReleaseError::Units`] where the units cannot be read; [`ReleaseError::TooManyUnits`] beyond the method's
-/// largest number of units. The configuration excludes the other errors.
+/// [`ReleaseError::Units`] where the units cannot be read; as [`check_units`]. The configuration excludes the other errors.
 pub fn release(
     units: impl IntoIterator<Item = Result<Piece, UnitError>>,
     words: Words,
@@ -83,6 +82,7 @@ pub fn release_items(
     config: &ReleaseConfig,
     rng: &impl PrivacyRng,
 ) -> Result<Released, ReleaseError> {
+    check_units(items, config)?;
     let selection = rounds::run(items, config, rng)?;
     let mut words = match config.count_noise_multiplier() {
         Some(noise_multiplier) => noisy_counts::count(items, &selection, noise_multiplier, rng)?,
@@ -91,6 +91,27 @@ pub fn release_items(
     // The numbering follows the data's order; the list must not.
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Ok(Released { words, event: config.event(), randomness: rng.source() })
+}
+
+/// Refuses units that the proof of the method does not cover. After it, nothing about the units stops [`release_items`], so that a
+/// release can be charged.
+///
+/// # Errors
+/// [`ReleaseError::TooManyUnits`] beyond the method's largest number of units; [`ReleaseError::NotInOrder`] for users whom the method
+/// cannot put in order.
+pub fn check_units(items: &UnitItems, config: &ReleaseConfig) -> Result<(), ReleaseError> {
+    let Method::Planned(method) = config.method() else { return Ok(()) };
+    match most_units(method) {
+        Some(most) if items.count > most => Err(ReleaseError::TooManyUnits { most }),
+        _ if method == ReleaseMethod::Policy && items.shares_address => Err(ReleaseError::NotInOrder),
+        _ => Ok(()),
+    }
+}
+
+/// The number of units up to which the proof of a method holds, where it has one.
+#[must_use]
+pub fn most_units(method: ReleaseMethod) -> Option<u64> {
+    matches!(method, ReleaseMethod::Policy | ReleaseMethod::Mad2r).then_some(fixed_point::MAX_UNITS)
 }
 
 /// The least noisy count that the first round releases, in the counts of the method. For DP-SIPS it is in contributions of
@@ -138,7 +159,9 @@ pub fn public_item_counts(items: &UnitItems) -> Result<Vec<(String, f64)>, Relea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mechanisms::{ReleaseMethod, TestRng};
+    use crate::corpus::Files;
+    use crate::unit::PrivacyUnit;
+    use mechanisms::TestRng;
 
     #[test]
     fn released_weights_carry_the_noise_of_the_round_and_a_wrong_sigma_is_rejected() {
@@ -231,6 +254,47 @@ mod tests {
             assert!(passed <= delta + tolerance, "{method:?}: {passed}");
             // The bounds give each item more weight than nine can share, so the test rejects only much lower thresholds.
             assert!(rate(&config(0.95)) > delta + tolerance, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn units_that_the_proof_of_a_method_does_not_cover_are_refused() {
+        let units = (0..20).map(|unit| Ok(Piece { unit, text: "fever".into() }));
+        let mut items = UnitItems::from_pieces(units, Words::ByClass).unwrap();
+        assert_eq!((items.count, items.shares_address), (20, false));
+        for (count, shares_address) in [(1 << 24, false), ((1 << 24) + 1, false), (20, true)] {
+            (items.count, items.shares_address) = (count, shares_address);
+            for method in ReleaseMethod::GENERAL {
+                let config = ReleaseConfig::new(method, 3.0, 1e-9).unwrap();
+                let is_ordered = method == ReleaseMethod::Policy;
+                let is_covered = match method {
+                    ReleaseMethod::Policy | ReleaseMethod::Mad2r => count <= 1 << 24,
+                    _ => true,
+                };
+                let expected = is_covered && !(is_ordered && shares_address);
+                assert_eq!(check_units(&items, &config).is_ok(), expected, "{method:?} {count}");
+                let released = release_items(&items, &config, &TestRng::from_seed(1));
+                assert_eq!(released.is_ok(), expected, "{method:?} {count}");
+            }
+        }
+    }
+
+    /// Two users with one place in the order could each take the other's turn. These ids have one hash of 64 bits.
+    #[test]
+    fn users_whose_ids_have_one_hash_are_refused_where_order_matters() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = |method| ReleaseConfig::new(method, 3.0, 1e-9).unwrap();
+        for (other, is_accepted) in [("14eyqagt}~P!e9#A", false), ("14eyqagt}~P!e9#B", true)] {
+            let path = folder.path().join("notes.jsonl");
+            let record = |user| format!("{{\"text\": \"fever\", \"user\": \"{user}\"}}\n");
+            std::fs::write(&path, record("user-001account1") + &record(other)).unwrap();
+            let files = Files { user_field: Some("user".to_owned()), ..Files::of([path]) };
+            let options = CountOptions::default();
+            let source = Source::Files(files);
+            let items = UnitItems::read(&source, PrivacyUnit::User, Words::ByClass, &options).unwrap();
+            assert_eq!(items.count, 2);
+            assert_eq!(check_units(&items, &config(ReleaseMethod::Policy)).is_ok(), is_accepted, "{other}");
+            assert!(check_units(&items, &config(ReleaseMethod::Mad2r)).is_ok());
         }
     }
 

@@ -44,6 +44,9 @@ pub struct RoundedGaussian {
     std: u64,
 }
 
+/// Fraction bits of the numbers that [`RoundedGaussian::subtract`] takes.
+pub const FRACTION_BITS: u32 = 16;
+
 /// Elements drawn at once: small enough for the first-level cache.
 const BLOCK: usize = 1024;
 
@@ -72,11 +75,38 @@ impl RoundedGaussian {
     ///
     /// An element's noise depends on the stream's key and its index alone.
     pub fn add_to(self, stream: &mut Stream, first: u64, values: &mut [i64]) {
+        self.draw::<false>(stream, first, values, self.tolerance());
+    }
+
+    /// Replaces each a in `values`, counted in units of 2⁻¹⁶, by the integer round(z − a). Here z is the element's N(0, `std`²) number
+    /// of which [`Self::add_to`] adds round(z).
+    ///
+    /// # Guarantee
+    /// The integer is exact: with a = A + f, A an integer and −½ ≤ f < ½, it is round(z − f) − A, and round(z − f) is found as round(z)
+    /// is, with the edges between integers moved by f. |a| must be below 2⁴⁶.
+    ///
+    /// ```
+    /// use mechanisms::{PrivacyRng, Purpose, RoundedGaussian, TestRng};
+    /// let noise = RoundedGaussian::new(1 << 28)?;
+    /// let stream = || TestRng::from_seed(1).stream(Purpose::GradientNoise, 0, 0);
+    /// let (mut rounded, mut shifted) = ([0_i64], [3 << 16]);
+    /// noise.add_to(&mut stream(), 0, &mut rounded);
+    /// noise.subtract(&mut stream(), 0, &mut shifted);
+    /// assert_eq!(shifted[0], rounded[0] - 3);
+    /// # Ok::<(), mechanisms::MechanismError>(())
+    /// ```
+    pub fn subtract(self, stream: &mut Stream, first: u64, values: &mut [i64]) {
+        // The difference of numbers below 2³³ is rounded once more.
+        let tolerance = self.tolerance() + 1.0 / (1_u64 << 20) as f64;
+        self.draw::<true>(stream, first, values, tolerance);
+    }
+
+    fn draw<const SHIFTED: bool>(self, stream: &mut Stream, first: u64, values: &mut [i64], tolerance: f64) {
         // Whole blocks of the stream are drawn faster.
         let head = (first.wrapping_neg() % 8).min(values.len() as u64);
         let (unaligned, aligned) = values.split_at_mut(head as usize);
-        self.add_with_tolerance(stream, first, unaligned, self.tolerance());
-        self.add_with_tolerance(stream, first + head, aligned, self.tolerance());
+        self.draw_with_tolerance::<SHIFTED>(stream, first, unaligned, tolerance);
+        self.draw_with_tolerance::<SHIFTED>(stream, first + head, aligned, tolerance);
     }
 
     /// Bound on the error of `std`·Q(v): that of Q, and the rounding of a product below 2³³.
@@ -84,20 +114,31 @@ impl RoundedGaussian {
         self.std as f64 * quantile::ERROR + 1.0 / (1_u64 << 20) as f64
     }
 
-    fn add_with_tolerance(self, stream: &mut Stream, first: u64, values: &mut [i64], tolerance: f64) {
+    fn draw_with_tolerance<const SHIFTED: bool>(
+        self,
+        stream: &mut Stream,
+        first: u64,
+        values: &mut [i64],
+        tolerance: f64,
+    ) {
         let fast = Fast { table: Quantile::table(), std: self.std as f64, reach: 0.5 - tolerance };
         stream.seek(2 * first);
-        let (mut words, mut noise) = ([0_u64; BLOCK], [0_i64; BLOCK]);
+        let (mut words, mut noise, mut fractions) = ([0_u64; BLOCK], [0_i64; BLOCK], [0_i32; BLOCK]);
         for (at, values) in values.chunks_mut(BLOCK).enumerate() {
             let (words, noise) = (&mut words[..values.len()], &mut noise[..values.len()]);
+            let fractions = &mut fractions[..values.len()];
             stream.fill_u64(words);
+            if SHIFTED {
+                values.iter_mut().zip(&mut *fractions).for_each(|(value, fraction)| split(value, fraction));
+            }
             let mut certain = true;
-            vectorized(|| certain = fast.draw(words, noise));
+            vectorized(|| certain = fast.draw::<SHIFTED>(words, fractions, noise));
             if !certain {
                 for (offset, (&word, noise)) in words.iter().zip(noise.iter_mut()).enumerate() {
-                    if !fast.draw(&[word], std::slice::from_mut(noise)) {
+                    let fraction = fractions[offset];
+                    if !fast.draw::<SHIFTED>(&[word], &[fraction], std::slice::from_mut(noise)) {
                         let element = first + (at * BLOCK + offset) as u64;
-                        *noise = self.exact(&fast, word, stream.beyond(element));
+                        *noise = self.exact(&fast, word, fraction, stream.beyond(element));
                     }
                 }
             }
@@ -105,11 +146,13 @@ impl RoundedGaussian {
         }
     }
 
-    /// The noise of a word, from as many bits as it takes.
-    fn exact(self, fast: &Fast<'_>, word: u64, rest: Stream) -> i64 {
+    /// The noise of a word, from as many bits as it takes: round(z − f) for `fraction` = 2¹⁶·f.
+    fn exact(self, fast: &Fast<'_>, word: u64, fraction: i32, rest: Stream) -> i64 {
         let magnitude = word & MAGNITUDE;
         let mut uniform = Uniform { words: vec![magnitude], rest };
-        let guess = fast.table.at(magnitude) * fast.std;
+        // |z − f| is |z| − f or |z| + f, which is at least −½.
+        let outward = if word > MAGNITUDE { i64::from(fraction) } else { -i64::from(fraction) };
+        let guess = fast.table.at(magnitude) * fast.std + outward as f64 / ONE as f64;
         // The magnitude is at least `low` and below `high`.
         let (mut low, mut high) = match guess >= 0.0 {
             true => (guess as u64, guess as u64 + 2),
@@ -117,11 +160,23 @@ impl RoundedGaussian {
         };
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            // At least `middle` if v is below the tail from the edge middle − ½ on.
-            if uniform.is_below_tail(2 * middle - 1, 2 * self.std) { low = middle } else { high = middle }
+            // At least `middle` if v is below the tail from the edge middle − ½, less the outward shift, on.
+            let edge = ((2 * middle - 1) << (FRACTION_BITS - 1)).saturating_add_signed(-outward);
+            if uniform.is_below_tail(edge, self.std << FRACTION_BITS) { low = middle } else { high = middle }
         }
         if word > MAGNITUDE { -(low as i64) } else { low as i64 }
     }
+}
+
+/// 1, in units of a fraction.
+const ONE: i64 = 1 << FRACTION_BITS;
+
+/// Splits a = A + f with an integer A and −½ ≤ f < ½: replaces a by −A, and returns f in units of 2⁻¹⁶.
+#[inline(always)]
+fn split(value: &mut i64, fraction: &mut i32) {
+    let integer = (*value + ONE / 2) >> FRACTION_BITS;
+    *fraction = (*value - (integer << FRACTION_BITS)) as i32;
+    *value = -integer;
 }
 
 /// The bits of a word that give the magnitude; the first bit is the sign.
@@ -136,13 +191,17 @@ struct Fast<'a> {
 }
 
 impl Fast<'_> {
-    /// Draws the noise of each word. Returns whether all of it is certain.
+    /// Draws the noise of each word, `SHIFTED` by its fraction. Returns whether all of it is certain.
     #[inline(always)]
-    fn draw(&self, words: &[u64], noise: &mut [i64]) -> bool {
+    fn draw<const SHIFTED: bool>(&self, words: &[u64], fractions: &[i32], noise: &mut [i64]) -> bool {
         const TO_INTEGER: f64 = 6_755_399_441_055_744.0; // 1.5·2⁵²: a number added to it is rounded to an integer
         let mut uncertain = 0_u64;
-        for (&word, noise) in words.iter().zip(noise) {
-            let value = self.table.at(word & MAGNITUDE) * self.std;
+        for ((&word, &fraction), noise) in words.iter().zip(fractions).zip(noise) {
+            let mut value = self.table.at(word & MAGNITUDE) * self.std;
+            if SHIFTED {
+                let outward = if word > MAGNITUDE { fraction } else { -fraction };
+                value += f64::from(outward) / ONE as f64;
+            }
             let shifted = value + TO_INTEGER;
             let distance = (value - (shifted - TO_INTEGER)).abs();
             let is_certain = distance < self.reach; // false for NaN

@@ -85,7 +85,7 @@ fn the_fast_path_and_the_exact_path_draw_the_same_integers() {
         let noise = RoundedGaussian::new(std).unwrap();
         let (mut fast, mut exact) = (vec![0; 3000], vec![0; 3000]);
         noise.add_to(&mut stream(2), 77, &mut fast);
-        noise.add_with_tolerance(&mut stream(2), 77, &mut exact, 1.0);
+        noise.draw_with_tolerance::<false>(&mut stream(2), 77, &mut exact, 1.0);
         assert_eq!(fast, exact, "{std}");
     }
 }
@@ -104,8 +104,8 @@ fn tails_are_exact_to_nine_standard_deviations() {
         for at in 0..8_u64 {
             let word = (source.next_u64() >> 1 | 1 << 62) >> zeros;
             let mut drawn = [0];
-            if !fast.draw(&[word], &mut drawn) {
-                drawn[0] = noise.exact(&fast, word, source.beyond(at + 8 * zeros));
+            if !fast.draw::<false>(&[word], &[0], &mut drawn) {
+                drawn[0] = noise.exact(&fast, word, 0, source.beyond(at + 8 * zeros));
             }
             let k = drawn[0].unsigned_abs();
             let v = word as f64 * 2.0_f64.powi(-64);
@@ -163,5 +163,71 @@ const FROZEN: [i64; 6] = [-97_802_671, -225_825_107, 263_737_746, 544_479_935, -
 fn a_std_out_of_range_is_refused() {
     for bad in [0, RoundedGaussian::MAX_STD + 1, u64::MAX] {
         assert!(RoundedGaussian::new(bad).is_err());
+    }
+}
+
+/// Elements of round(z − a), for `a` in units of 2⁻¹⁶.
+fn shifted(std: u64, a: i64, index: u32, count: usize) -> Vec<i64> {
+    let mut values = vec![a; count];
+    RoundedGaussian::new(std).unwrap().subtract(&mut stream(index), 0, &mut values);
+    values
+}
+
+/// P(round(z − f) = k) for f = `fraction`·2⁻¹⁶, as a difference of two tails.
+fn shifted_mass(k: i64, fraction: i64, std: u64) -> f64 {
+    let tail = |edge: i64| match edge >= 0 {
+        true => tail_from(edge as u64, std << 17),
+        false => 1.0 - tail_from(edge.unsigned_abs(), std << 17),
+    };
+    let edge = |k: i64| (k << 17) - (1 << 16) + 2 * fraction;
+    tail(edge(k)) - tail(edge(k + 1))
+}
+
+/// Oracle: the exact probabilities of the cells after the shift. Cells of less than 20 expected draws are left out; with 8 to 60
+/// cells χ² exceeds its mean by more than 8.3 standard deviations with a probability below 1e-6.
+#[test]
+fn shifted_draws_follow_the_exact_cell_probabilities_and_a_wrong_shift_is_rejected() {
+    let count = 300_000;
+    let distance = |sample: &[i64], std: u64, fraction: i64| {
+        let cells = (-60..=60).map(|k| (k, count as f64 * shifted_mass(k, fraction, std)));
+        let cells: Vec<(i64, f64)> = cells.filter(|(_, expected)| *expected > 20.0).collect();
+        let deviation = |(k, expected): &(i64, f64)| {
+            let observed = sample.iter().filter(|z| *z == k).count() as f64;
+            (observed - expected).powi(2) / expected
+        };
+        let freedom = cells.len() as f64;
+        (cells.iter().map(deviation).sum::<f64>() - freedom) / (2.0 * freedom).sqrt()
+    };
+    for (std, fraction, index) in [(1, 21_111, 21), (3, -32_768, 22), (9, 30_000, 23)] {
+        let sample = shifted(std, fraction, index, count);
+        let right = distance(&sample, std, fraction);
+        assert!(right < 8.3, "{std}: {right}");
+        let wrong = distance(&sample, std, fraction + if fraction > 0 { -16_384 } else { 16_384 });
+        assert!(wrong > 8.3, "{std}: {wrong}");
+        let unshifted = distance(&sample, std, 0);
+        assert!(unshifted > 8.3, "{std}: {unshifted}");
+    }
+}
+
+#[test]
+fn a_whole_shift_moves_each_draw_by_as_much() {
+    for std in [1, 77, (1 << 28) + 1] {
+        for whole in [0, 5, -(1 << 33)] {
+            let want: Vec<i64> = draws(std, 24, 3000).into_iter().map(|z| z - whole).collect();
+            assert_eq!(shifted(std, whole << FRACTION_BITS, 24, 3000), want);
+        }
+    }
+}
+
+/// As for unshifted draws: with an interval as wide as a cell, every draw is decided in exact arithmetic.
+#[test]
+fn shifted_draws_are_the_same_on_the_fast_and_the_exact_path() {
+    for std in [1, 5, (1 << 28) + 1, RoundedGaussian::MAX_STD] {
+        let noise = RoundedGaussian::new(std).unwrap();
+        let shifts: Vec<i64> = (0..3000).map(|at| at * at * 7919 - (at << 35)).collect();
+        let (mut fast, mut exact) = (shifts.clone(), shifts);
+        noise.subtract(&mut stream(25), 77, &mut fast);
+        noise.draw_with_tolerance::<true>(&mut stream(25), 77, &mut exact, 1.0);
+        assert_eq!(fast, exact, "{std}");
     }
 }

@@ -6,22 +6,25 @@
 //! figures.
 
 mod balls_in_bins;
+mod cyclic_poisson;
 mod fixed_size;
 mod poisson;
 mod shuffled;
 mod truncated_poisson;
 
 use std::fmt;
+use std::sync::Arc;
 
 use accountant::DpEvent;
 
 pub use balls_in_bins::BallsInBinsGaussian;
+pub use cyclic_poisson::CyclicPoissonGaussian;
 pub use fixed_size::FixedSizeSampledGaussian;
 pub use poisson::PoissonSampledGaussian;
 pub use shuffled::ShuffledGaussian;
 pub use truncated_poisson::TruncatedPoissonSampledGaussian;
 
-use crate::{GaussianMechanism, MechanismError, PrivacyRng, out_of_range};
+use crate::{Bands, GaussianMechanism, MechanismError, PrivacyRng, out_of_range};
 
 /// The batches of a pass, or the reason why its mechanism draws none.
 pub type DrawnPass = Result<Box<dyn Pass>, MechanismError>;
@@ -34,8 +37,16 @@ pub trait TrainingMechanism: fmt::Debug + Send + Sync {
     /// Returns the event of one pass, however many of its steps are taken.
     fn event(&self) -> DpEvent;
 
-    /// The noise on a batch's sum.
+    /// The noise on a batch's sum. With [`Self::bands`], its sensitivity is a column norm of the matrix times that of the sum.
     fn noise(&self) -> GaussianMechanism;
+
+    /// The matrix that correlates the noise of the steps; `None` where each step's noise is independent.
+    ///
+    /// # Errors
+    /// [`MechanismError::OutOfRange`] if no matrix can be used.
+    fn bands(&self) -> Result<Option<Arc<Bands>>, MechanismError> {
+        Ok(None)
+    }
 
     /// Number of steps in a pass.
     fn steps_per_pass(&self) -> u64 {

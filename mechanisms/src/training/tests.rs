@@ -104,6 +104,65 @@ fn neither_kind_of_pass_can_be_mistaken_for_poisson_sampling() {
     assert!(both(&|trial| two(balls(12, 4, trial))).abs() > 4.9);
 }
 
+fn cyclic(bands: u64, probability: f64) -> CyclicPoissonGaussian {
+    CyclicPoissonGaussian::new(1000, bands, probability, 1.0).unwrap()
+}
+
+/// The sensitivity of Cx holds for participations that are at least as many steps apart as C has bands.
+#[test]
+fn participations_of_a_unit_are_as_many_steps_apart_as_there_are_bands() {
+    let (bands, population, passes) = (5, 200, 40);
+    let mechanism = cyclic(bands, 0.6);
+    let mut steps: Vec<Vec<u64>> = vec![Vec::new(); population as usize];
+    for pass in 0..passes {
+        let mut drawn = mechanism.sample(pass, population, &rng()).unwrap();
+        // In whatever order the batches are asked for.
+        let batches: Vec<Vec<u64>> = (0..bands).rev().map(|batch| drawn.batch(batch)).collect();
+        assert!(drawn.batch(bands).is_empty() && drawn.batch(0) == batches[bands as usize - 1]);
+        for (batch, units) in (0..bands).rev().zip(batches) {
+            units.into_iter().for_each(|unit| steps[unit as usize].push(pass * bands + batch));
+        }
+    }
+    for of_unit in &steps {
+        let apart = of_unit.windows(2).all(|pair| pair[1] - pair[0] >= bands);
+        assert!(apart && of_unit.iter().all(|step| step % bands == of_unit[0] % bands), "{of_unit:?}");
+    }
+    // Another key has other parts; a unit's part does not depend on the population.
+    let part = |mechanism: &CyclicPoissonGaussian, population, seed| -> Vec<Option<u64>> {
+        let mut drawn = mechanism.sample(0, population, &TestRng::from_seed(seed)).unwrap();
+        let batches: Vec<Vec<u64>> = (0..bands).map(|batch| drawn.batch(batch)).collect();
+        (0..100).map(|unit| (0..bands).find(|batch| batches[*batch as usize].contains(&unit))).collect()
+    };
+    let whole = cyclic(bands, 1.0);
+    assert_eq!(part(&whole, 100, 5), part(&whole, 200, 5));
+    assert_ne!(part(&whole, 100, 5), part(&whole, 100, 6));
+}
+
+/// χ² over the parts of three units, 26 degrees of freedom: above 74.1 with probability 1e-6 (Wilson and Hilferty); and each unit of a
+/// part is sampled by itself. One part is Poisson sampling.
+#[test]
+fn parts_are_uniform_and_independent_and_one_part_is_poisson_sampling() {
+    let (keys, whole) = (27_000, cyclic(3, 1.0));
+    let mut counts = [0.0_f64; 27];
+    for key in 0..keys {
+        let mut pass = whole.sample(0, 3, &TestRng::from_seed(key)).unwrap();
+        let mut code = 0;
+        for batch in 0..3 {
+            pass.batch(batch).into_iter().for_each(|unit| code += batch as usize * 3_usize.pow(unit as u32));
+        }
+        counts[code] += 1.0;
+    }
+    let want = keys as f64 / 27.0;
+    let statistic: f64 = counts.iter().map(|hits| (hits - want).powi(2) / want).sum();
+    assert!(statistic < 74.1, "{statistic}");
+    // 200,000 units, each in a given step with probability 0.3/3: 4.9 standard deviations are α = 1e-6.
+    let drawn = cyclic(3, 0.3).sample(7, 200_000, &rng()).unwrap().batch(1).len() as f64;
+    assert!((drawn - 20_000.0).abs() < 4.9 * (200_000.0_f64 * 0.09).sqrt(), "{drawn}");
+    let poisson = PoissonSampledGaussian::new(0.1, 1.0).unwrap();
+    let batch = |mechanism: &dyn TrainingMechanism| mechanism.sample(3, 500, &rng()).unwrap().batch(0);
+    assert_eq!(batch(&cyclic(1, 0.1)), batch(&poisson));
+}
+
 #[test]
 fn a_scheme_without_passes_has_one_batch() {
     let mut pass = FixedSizeSampledGaussian::new(3, 10, 1.0).unwrap().sample(0, 10, &rng()).unwrap();
@@ -117,7 +176,8 @@ fn batches_are_drawn_only_from_a_population_for_which_the_event_holds() {
         Box::new(FixedSizeSampledGaussian::new(10, 100, 1.0).unwrap()),
         Box::new(TruncatedPoissonSampledGaussian::new(0.1, 100, 20, 1.0).unwrap()),
     ];
-    let any: [Box<dyn TrainingMechanism>; 3] = [
+    let any: [Box<dyn TrainingMechanism>; 4] = [
+        Box::new(cyclic(4, 0.1)),
         Box::new(PoissonSampledGaussian::new(0.1, 1.0).unwrap()),
         Box::new(BallsInBinsGaussian::new(10, 1.0).unwrap()),
         Box::new(ShuffledGaussian::new(10, 1.0).unwrap()),
@@ -141,6 +201,8 @@ fn wrong_parameters_are_refused() {
         assert!(ShuffledGaussian::new(5, bad).is_err());
         assert!(FixedSizeSampledGaussian::new(5, 10, bad).is_err());
         assert!(BallsInBinsGaussian::new(5, bad).is_err());
+        assert!(CyclicPoissonGaussian::new(10, 2, 0.5, bad).is_err());
+        assert!(CyclicPoissonGaussian::new(10, 2, bad, 1.0).is_err());
     }
     assert!(TruncatedPoissonSampledGaussian::new(0.5, 0, 5, 1.0).is_err());
     assert!(TruncatedPoissonSampledGaussian::new(0.5, 10, 0, 1.0).is_err());
@@ -148,6 +210,11 @@ fn wrong_parameters_are_refused() {
     assert!(FixedSizeSampledGaussian::new(0, 5, 1.0).is_err());
     assert!(FixedSizeSampledGaussian::new(10, 0, 1.0).is_err());
     assert!(BallsInBinsGaussian::new(0, 1.0).is_err());
+    assert!(CyclicPoissonGaussian::new(2000, 1025, 0.5, 1.0).is_err());
+    assert!(CyclicPoissonGaussian::new(10, 0, 0.5, 1.0).is_err());
+    assert!(CyclicPoissonGaussian::new(0, 2, 0.5, 1.0).is_err());
+    assert_eq!(CyclicPoissonGaussian::new(3, 11, 0.5, 1.0).unwrap().bands().unwrap().unwrap().count(), 3);
+    assert!(CyclicPoissonGaussian::new(100_001, 2, 0.5, 1.0).is_err());
     let error = PoissonSampledGaussian::new(1.5, 1.0).unwrap_err().to_string();
     assert_eq!(error, "sampling probability = 1.5 is out of range; allowed: 0 < q <= 1");
 }
@@ -161,6 +228,7 @@ fn every_sampler_emits_its_own_event() {
         ShuffledGaussian::new(10, 1.0).unwrap().event(),
         FixedSizeSampledGaussian::new(10, 100, 1.0).unwrap().event(),
         BallsInBinsGaussian::new(10, 1.0).unwrap().event(),
+        cyclic(4, 0.1).event(),
     ];
     let (sampling_probability, noise_multiplier) = (0.1, 1.0);
     let own = [
@@ -174,6 +242,7 @@ fn every_sampler_emits_its_own_event() {
         DpEvent::ShuffledGaussian { noise_multiplier, batches: 10, epochs: 1 },
         DpEvent::FixedSizeSampledGaussian { sample_size: 10, population: 100, noise_multiplier },
         DpEvent::BallsInBinsGaussian { noise_multiplier, batches: 10, epochs: 1 },
+        DpEvent::CyclicPoissonSampledGaussian { sampling_probability, noise_multiplier },
     ];
     assert_eq!(events, own);
 }

@@ -1,5 +1,6 @@
 //! Logits of tokens: products with the token table or a table of its own.
 
+use super::Common;
 use crate::nn::{
     Activation, Kernels, LayerNorm, Linear, ParamId, Pass, Places, TableLogits, Var, gather_some, row, scale,
     soft_cap,
@@ -16,6 +17,8 @@ pub struct LmHead {
     pub logits: TableLogits,
     /// If c is given, each logit x becomes c·tanh(x / c).
     pub cap: Option<f64>,
+    /// What can stand in for a bias of the logits where there is none.
+    pub common: Option<Common>,
 }
 
 /// The transformation of BERT: a linear layer, GELU and a norm.
@@ -32,7 +35,25 @@ impl LmHead {
     /// table is tied if it is the token table.
     #[must_use]
     pub fn of_table(table: ParamId) -> Self {
-        Self { transform: None, scale: None, logits: TableLogits { table, bias: None }, cap: None }
+        Self {
+            transform: None,
+            scale: None,
+            logits: TableLogits { table, bias: None },
+            cap: None,
+            common: None,
+        }
+    }
+
+    /// This head after a norm with a bias.
+    #[must_use]
+    pub fn after(self, norm: LayerNorm) -> Self {
+        Self { common: norm.bias.map(Common::NormBias), ..self }
+    }
+
+    /// This head after an RMS norm, of a model that reads this table of tokens.
+    #[must_use]
+    pub fn of_tokens(self, table: ParamId) -> Self {
+        Self { common: Some(Common::TokenTable(table)), ..self }
     }
 
     /// Returns the logits at every position or at the given ones. In generation, returns those of

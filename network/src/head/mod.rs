@@ -2,12 +2,14 @@
 
 mod lm;
 mod loss;
+mod output_bias;
 mod sequence;
 mod token;
 
 pub use lm::{LmHead, Transform};
 pub use loss::Loss;
-pub use sequence::{Pooling, SequenceHead};
+pub use output_bias::Common;
+pub use sequence::{MEAN_CLASSIFIER, Pooling, SequenceHead};
 pub use token::TokenHead;
 
 /// Standard deviation of the weights of a new head for labels.

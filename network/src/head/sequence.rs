@@ -1,12 +1,14 @@
 //! Logits of classes of a whole sequence.
 
-use crate::nn::{Activation, Kernels, Linear, Pass, Var, dropout, gather, row};
+use crate::nn::{
+    Activation, Initial, Kernels, Linear, LinearSpec, ParamList, Pass, Var, dropout, gather, mean, row,
+};
 use crate::tensor::{Int, Tensor};
 
-/// Predicts the class of a sequence from the hidden state of one position.
+/// Predicts the class of a sequence from one vector.
 #[derive(Clone, Copy, Debug)]
 pub struct SequenceHead {
-    /// The position that represents the sequence.
+    /// The way in which the sequence becomes this vector.
     pub pooling: Pooling,
     /// Whether dropout follows, as in BERT's classifiers.
     pub drops_pooled: bool,
@@ -24,9 +26,22 @@ pub enum Pooling {
     FirstAlone,
     /// The last position that is not padding, which has seen all others, as in a decoder.
     Last,
+    /// The mean over the positions that are not padding.
+    Mean,
 }
 
+/// Name of the layer of a head that reads the mean. It is none of `transformers`, whose classifiers read other vectors, so they
+/// cannot take it for theirs.
+pub const MEAN_CLASSIFIER: &str = "mean_classifier";
+
 impl SequenceHead {
+    /// Creates a linear head for the mean over a text's positions, which starts at zero, and adds its parameters to `list`.
+    pub fn of_mean(list: &mut ParamList, d: usize, classes: usize) -> Self {
+        let zero = LinearSpec { initial: Initial::Constant(0.0), ..LinearSpec::normal(d, classes, 0.0) };
+        let classes = list.linear(MEAN_CLASSIFIER, zero.biased());
+        Self { pooling: Pooling::Mean, drops_pooled: true, classes }
+    }
+
     /// # Shapes
     /// - hidden: `[batch, seq, d]`, lengths: `[batch]`, at least 1
     /// - output: `[batch, 1, classes]`
@@ -36,15 +51,37 @@ impl SequenceHead {
         hidden: Var<B>,
         lengths: Tensor<B, 1, Int>,
     ) -> Var<B> {
-        let mut pooled = match self.pooling {
-            Pooling::First(linear, activation) => {
-                let first = row(pass, hidden, 0);
-                let first = linear.forward(pass, first);
-                activation.forward(pass, first)
-            }
-            Pooling::FirstAlone => row(pass, hidden, 0),
+        let features = self.features(pass, hidden, lengths);
+        self.classify(pass, features)
+    }
+
+    /// Returns what the head reads of the hidden states. No parameter of the head is used.
+    ///
+    /// # Shapes
+    /// - hidden: `[batch, seq, d]`, lengths: `[batch]`, at least 1
+    /// - output: `[batch, 1, d]`
+    pub fn features<B: Kernels>(
+        self,
+        pass: &mut Pass<'_, B>,
+        hidden: Var<B>,
+        lengths: Tensor<B, 1, Int>,
+    ) -> Var<B> {
+        match self.pooling {
+            Pooling::First(..) | Pooling::FirstAlone => row(pass, hidden, 0),
             Pooling::Last => gather(pass, hidden, lengths.sub_scalar(1).unsqueeze_dim(1)),
-        };
+            Pooling::Mean => mean(pass, hidden, lengths),
+        }
+    }
+
+    /// # Shapes
+    /// - features: `[batch, 1, d]`, as [`Self::features`] returns them
+    /// - output: `[batch, 1, classes]`
+    pub fn classify<B: Kernels>(self, pass: &mut Pass<'_, B>, features: Var<B>) -> Var<B> {
+        let mut pooled = features;
+        if let Pooling::First(linear, activation) = self.pooling {
+            pooled = linear.forward(pass, pooled);
+            pooled = activation.forward(pass, pooled);
+        }
         if self.drops_pooled {
             pooled = dropout(pass, pooled);
         }

@@ -111,7 +111,8 @@ pub(super) fn of_family(
         "architectures": [format!("{}ForConditionalGeneration", family.class)],
         "activation_function": "gelu",
     });
-    let description =
-        Description::new(list, LmHead::of_table(body.table()), sizes.shape(), hugging_face(sizes, own));
+    let head = LmHead::of_table(body.table());
+    let head = body.last_norm().map_or(head, |norm| head.after(norm));
+    let description = Description::new(list, head, sizes.shape(), hugging_face(sizes, own));
     Ok(Seq2SeqModel { description, body })
 }

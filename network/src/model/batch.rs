@@ -60,8 +60,16 @@ impl Shape {
         vocab_size: usize,
         classes: usize,
     ) -> Option<&'static str> {
-        let Example { input, segments, decoder_input, positions, targets, sentence, dropout_seed: _ } =
-            example;
+        let Example {
+            input,
+            segments,
+            decoder_input,
+            positions,
+            targets,
+            sentence,
+            dropout_seed: _,
+            features: _,
+        } = example;
         let predicted = match (self.predictions, self.decoder) {
             (Predictions::AtPlaces(_), _) => positions.len(),
             (Predictions::OfText(count), _) => count,
@@ -113,6 +121,8 @@ pub struct Batch<B: Backend> {
     pub sentence_weights: Tensor<B, 1>,
     /// Seed of each row's dropout.
     pub dropout_seeds: Arc<[u64]>,
+    /// What the head for labels reads of each row, if the examples have it. `[rows, 1, d]`
+    pub features: Option<Tensor<B, 3>>,
     /// Number of rows that hold an example; the others are padding.
     pub examples: usize,
 }
@@ -178,7 +188,24 @@ impl<B: Backend> Batch<B> {
             sentences: column(|example| example.sentence.unwrap_or(0) as i32, 0),
             sentence_weights: from_host(sentence_weights, [rows], dtype, device),
             dropout_seeds: (0..rows).map(|row| examples.get(row).map_or(0, |own| own.dropout_seed)).collect(),
+            features: features(examples, rows, dtype, device),
             examples: examples.len(),
         }
     }
+}
+
+/// The features of the examples in `rows` rows, padded with zeros; `None` if the examples have none.
+fn features<B: Backend>(
+    examples: &[Example],
+    rows: usize,
+    dtype: FloatDType,
+    device: &B::Device,
+) -> Option<Tensor<B, 3>> {
+    let width = examples.first()?.features.as_ref()?.len();
+    let mut values: Vec<f32> = examples
+        .iter()
+        .flat_map(|example| example.features.iter().flat_map(|own| own.iter().copied()))
+        .collect();
+    values.resize(rows * width, 0.0);
+    Some(from_host(values, [rows, 1, width], dtype, device))
 }

@@ -109,7 +109,7 @@ impl Gpt2 {
         let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
         let description = Description::new(
             list,
-            LmHead::of_table(tokens.table),
+            LmHead::of_table(tokens.table).after(norm),
             Shape::causal(sizes.context),
             hugging_face(sizes),
         );

@@ -123,7 +123,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, Mode
     let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.config));
     let description = Description::new(
         list,
-        LmHead::of_table(tokens.table),
+        LmHead::of_table(tokens.table).after(norm),
         Shape::causal(sizes.context),
         hugging_face(sizes),
     );

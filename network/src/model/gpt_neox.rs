@@ -113,7 +113,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<GptNeoX, ModelError>
     let head = if tied { tokens.table } else { list.add("embed_out.weight", &table, matrix) };
     let description = Description::new(
         list,
-        LmHead::of_table(head),
+        LmHead::of_table(head).after(norm),
         Shape::causal(sizes.context),
         hugging_face(sizes, tied),
     );

@@ -9,9 +9,9 @@ use super::{
     Backbone, Batch, ConfigValues, Description, HuggingFace, ModelError, PlannedNetwork, Predictions, Shape,
     Sizes,
 };
-use crate::head::{Head, Loss, TokenHead};
+use crate::head::{Head, LmHead, Loss, SequenceHead, TokenHead};
 use crate::nn::{
-    Cache, GradRecord, Kernels, Layout, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
+    Cache, GradRecord, Kernels, Layout, ParamList, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
 };
 use crate::tensor::Tensor;
 use crate::{Example, ExampleError};
@@ -66,7 +66,9 @@ impl Network {
         Ok(match training.objective {
             plan::Objective::SequenceClassification
             | plan::Objective::MultiLabelClassification
-            | plan::Objective::TokenClassification => network.predicting_labels(training, hugging_face),
+            | plan::Objective::TokenClassification => {
+                network.predicting_labels(model.pooling, training, hugging_face)
+            }
             // Of a decoder alone, the target follows the text that is read.
             plan::Objective::TextToText | plan::Objective::Chat if network.shape.decoder.is_none() => {
                 let predictions = Predictions::AtPlaces(network.shape.input);
@@ -101,8 +103,21 @@ impl Network {
 
     /// Replaces the head for tokens by one for the plan's labels. Its parameters follow those of
     /// the backbone.
-    fn predicting_labels(self, training: &plan::Training, hugging_face: &HuggingFace) -> Self {
+    fn predicting_labels(
+        self,
+        pooling: Option<plan::Pooling>,
+        training: &plan::Training,
+        hugging_face: &HuggingFace,
+    ) -> Self {
         let (labels, family) = (training.labels(), self.backbone.model());
+        let of_text = |list: &mut ParamList| match pooling {
+            Some(plan::Pooling::Mean) => {
+                SequenceHead::of_mean(list, family.description().width, labels.len())
+            }
+            None => family.classifier(list, labels.len()),
+        };
+        // No class of transformers has a head for the mean.
+        let of_text_class = if pooling.is_some() { "Model" } else { "ForSequenceClassification" };
         let loss = Loss::CrossEntropy { smoothing: training.label_smoothing };
         let mut hf_config = self.hf_config;
         let mut list = self.layout.body();
@@ -114,16 +129,14 @@ impl Network {
                 (head, Predictions::AtPlaces(self.shape.input), "ForTokenClassification", None)
             }
             plan::Objective::MultiLabelClassification => {
-                let head = family.classifier(&mut list, labels.len());
-                let head = Head::Sequence { head, loss: Loss::Binary };
+                let head = Head::Sequence { head: of_text(&mut list), loss: Loss::Binary };
                 let problem = Some("multi_label_classification");
-                (head, Predictions::OfText(labels.len()), "ForSequenceClassification", problem)
+                (head, Predictions::OfText(labels.len()), of_text_class, problem)
             }
             _ => {
-                let head = family.classifier(&mut list, labels.len());
-                let head = Head::Sequence { head, loss };
+                let head = Head::Sequence { head: of_text(&mut list), loss };
                 let problem = Some("single_label_classification");
-                (head, Predictions::OfText(1), "ForSequenceClassification", problem)
+                (head, Predictions::OfText(1), of_text_class, problem)
             }
         };
         hf_config["architectures"] = json!([format!("{}{task}", hugging_face.class)]);
@@ -183,6 +196,14 @@ impl Network {
         self.logits_in(pass, batch)
     }
 
+    /// The head for tokens, if the model predicts them.
+    pub(crate) fn token_head(&self) -> Option<LmHead> {
+        match self.head {
+            Head::Tokens { tokens, .. } => Some(tokens),
+            Head::Sequence { .. } | Head::Words { .. } => None,
+        }
+    }
+
     /// Returns the part below the head.
     pub fn backbone(&self) -> &Backbone {
         &self.backbone
@@ -229,9 +250,18 @@ impl Network {
             Head::Sequence { loss: Loss::Binary, .. } => 2,
             _ => self.outputs,
         };
+        let width = match self.head {
+            Head::Sequence { .. } => Some(self.backbone.model().description().width),
+            _ => None,
+        };
         for example in examples {
             if let Some(problem) = self.shape.problem(example, self.vocab_size(), targets) {
                 return Err(ExampleError { problem });
+            }
+            let features = example.features.as_ref().map(|features| features.len());
+            let has_them = examples[0].features.is_some();
+            if features.is_some() != has_them || features.is_some() && features != width {
+                return Err(ExampleError { problem: "has features that the head does not read" });
             }
         }
         Ok(())
@@ -289,15 +319,35 @@ impl Network {
         self.backbone.hidden(&mut Pass::measuring(weights), batch).into_value()
     }
 
+    /// Returns what the head for labels of texts reads of each row; `None` if the network has no such head.
+    ///
+    /// # Shapes
+    /// - output: `[rows, d]`
+    pub fn features<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
+        let Head::Sequence { head, .. } = self.head else { return None };
+        let mut pass = Pass::measuring(weights);
+        let hidden = self.backbone.hidden(&mut pass, &batch);
+        Some(flat(head.features(&mut pass, hidden, batch.lengths).into_value()))
+    }
+
     fn logits_in<B: Kernels>(&self, mut pass: Pass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
-        let hidden = self.backbone.hidden(&mut pass, batch);
+        let hidden = self.hidden_or_features(&mut pass, batch);
         flat(self.predict(&mut pass, hidden, batch).into_value())
+    }
+
+    /// What [`Self::predict`] starts from: the features of the batch if it has them, else the hidden states.
+    fn hidden_or_features<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        match &batch.features {
+            Some(features) => Var::constant(features.clone()),
+            None => self.backbone.hidden(pass, batch),
+        }
     }
 
     /// The logits of the head, without those of sentence pairs.
     fn predict<B: Kernels>(&self, pass: &mut Pass<'_, B>, hidden: Var<B>, batch: &Batch<B>) -> Var<B> {
         match self.head {
             Head::Tokens { tokens, .. } => tokens.forward(pass, hidden, batch.positions.clone()),
+            Head::Sequence { head, .. } if batch.features.is_some() => head.classify(pass, hidden),
             Head::Sequence { head, .. } => head.forward(pass, hidden, batch.lengths.clone()),
             Head::Words { head, .. } => head.forward(pass, hidden, batch.positions.clone()),
         }
@@ -335,7 +385,7 @@ impl Network {
         mut take: impl FnMut(Vec<GradRecord<B>>),
     ) {
         let mut pass = Pass::training(weights, recompute).with_dropout(self.dropout, &batch.dropout_seeds);
-        let hidden = self.backbone.hidden(&mut pass, &batch);
+        let hidden = self.hidden_or_features(&mut pass, &batch);
         if let Head::Tokens { sentence: Some(head), .. } = self.head {
             let logits = head.forward(&mut pass, hidden.clone(), batch.lengths.clone());
             let (classes, weights) = (batch.sentences.clone(), batch.sentence_weights.clone());

@@ -79,7 +79,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, Mode
     let norm = list.layer_norm("model.decoder.final_layer_norm", d, NORM_EPSILON);
     let description = Description::new(
         list,
-        LmHead::of_table(tokens.table),
+        LmHead::of_table(tokens.table).after(norm),
         Shape::causal(sizes.context),
         hugging_face(sizes),
     );

@@ -178,6 +178,12 @@ impl Seq2Seq {
         self.table.table
     }
 
+    /// The norm that makes the decoder's output.
+    pub fn last_norm(&self) -> Option<LayerNorm> {
+        let decoder = &self.decoder;
+        decoder.last_norm.or_else(|| decoder.blocks.last().map(|block| block.inner_norm))
+    }
+
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder
     pub fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {

@@ -166,9 +166,9 @@ impl T5 {
         let head = if config.v1_1 {
             // As the original code draws it: logits of order 1 whatever the width.
             let own = list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std: scale });
-            LmHead::of_table(own)
+            LmHead::of_table(own).of_tokens(table)
         } else {
-            LmHead { scale: Some(scale), ..LmHead::of_table(table) }
+            LmHead { scale: Some(scale), ..LmHead::of_table(table).of_tokens(table) }
         };
         let description = Description::new(
             list,

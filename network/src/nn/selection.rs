@@ -1,5 +1,5 @@
-//! Selects the parameters that are trained: all, the last blocks, or low-rank adapters beside
-//! frozen matrices.
+//! Selects the parameters that are trained: all, the last blocks, the head for labels, or low-rank
+//! adapters beside frozen matrices.
 
 use std::sync::Arc;
 
@@ -43,22 +43,23 @@ impl Selection {
         match trainable {
             plan::Trainable::All => Ok(None),
             plan::Trainable::LastLayers(count) => {
-                Ok(Some(Self::last(layout, layers.saturating_sub(*count as usize))))
+                let first = layers.saturating_sub(*count as usize);
+                Ok(Some(Self::parts(layout, |part| match part {
+                    Part::Input => false,
+                    Part::Block(block) => block >= first,
+                    Part::Output | Part::Head | Part::Labels => true,
+                })))
             }
+            plan::Trainable::Head => Ok(Some(Self::parts(layout, |part| part == Part::Labels))),
             plan::Trainable::Lora(lora) => Self::lora(lora, layout).map(Some),
         }
     }
 
-    /// Selects the parameters of block `first` and of all parts after it.
-    fn last(layout: &Layout, first: usize) -> Self {
+    /// Selects the parameters of the parts that `is_chosen` accepts.
+    fn parts(layout: &Layout, is_chosen: impl Fn(Part) -> bool) -> Self {
         let mut list = Vec::new();
         let role = |(spec, site): (&ParamSpec, Site)| {
-            let chosen = match site.part {
-                Part::Input => false,
-                Part::Block(block) => block >= first,
-                Part::Output | Part::Head | Part::Labels => true,
-            };
-            if !chosen {
+            if !is_chosen(site.part) {
                 return Role::Frozen;
             }
             list.push(spec.clone());

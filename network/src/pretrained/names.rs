@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::head::MEAN_CLASSIFIER;
 use crate::model::HuggingFace;
 use crate::nn::ParamSpec;
 use crate::tensor_file::{NamedTensor, StoredValues};
@@ -58,6 +59,11 @@ pub(super) fn assign(
     for (name, tensor) in left {
         let buffer = family.buffers.iter().any(|end| name.ends_with(end));
         let replaced = predicts_labels && begins(name, family.token_heads);
+        if begins(name, &[MEAN_CLASSIFIER]) {
+            return Err(format!(
+                "tensor {name} is of a head for means of hidden states; add \"pooling\": \"mean\" to the plan's model"
+            ));
+        }
         let copy = !replaced && family.copies.contains(&name.as_str());
         let zeros = family.zeros.contains(&name.as_str());
         if zeros && tensor.data.to_f32().iter().any(|value| *value != 0.0) {
@@ -71,7 +77,10 @@ pub(super) fn assign(
         if copy && !found.values().any(equals) {
             return Err(format!("tensor {name} differs from the table that the model ties it to"));
         }
-        if !buffer && !zeros && !copy && !replaced && !begins(name, family.unused) {
+        // A checkpoint of the body alone omits the prefix.
+        let unused =
+            begins(name, family.unused) || begins(&format!("{}{name}", family.prefix), family.unused);
+        if !buffer && !zeros && !copy && !replaced && !unused {
             return Err(format!("tensor {name} is not one of a {:?} model's", family.model_type));
         }
         ignored.push(name.clone());
@@ -81,7 +90,9 @@ pub(super) fn assign(
         let is_positions = family.position_table.is_some_and(|table| spec.name.ends_with(table));
         match found.get(spec.name.as_str()) {
             Some(tensor) => weights.push(fitted(tensor, spec, is_positions)?),
-            None if predicts_labels && begins(&spec.name, family.label_heads) => {
+            None if predicts_labels
+                && (begins(&spec.name, family.label_heads) || begins(&spec.name, &[MEAN_CLASSIFIER])) =>
+            {
                 drawn.push(spec.name.clone())
             }
             None => return Err(format!("tensor {} is missing", spec.name)),

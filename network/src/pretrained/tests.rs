@@ -377,3 +377,34 @@ fn files_that_are_no_checkpoint_of_floats_are_refused_with_what_to_do() {
         );
     }
 }
+
+/// Assigns tensors of one value to the parameters of a BERT that has a token table and a head for means.
+fn assigned_to_bert(tensors: &[&str]) -> Result<Assigned, String> {
+    let family = crate::model::Network::checkpoints().find(|family| family.model_type == "bert").unwrap();
+    let spec =
+        |name: &str| ParamSpec { name: name.to_owned(), shape: vec![1], initial: Initial::Constant(0.0) };
+    let tensor = |name: &&str| {
+        let data = vec![1.0].into();
+        ((*name).to_owned(), NamedTensor { name: (*name).to_owned(), shape: vec![1], data })
+    };
+    let tensors = tensors.iter().map(tensor).collect();
+    let specs = [spec("bert.embeddings.word_embeddings.weight"), spec("mean_classifier.weight")];
+    names::assign(family, &tensors, &specs, true).map(Assigned::in_f32)
+}
+
+#[test]
+fn a_head_for_means_is_drawn_or_read_and_the_pooler_has_no_use() {
+    for prefix in ["", "bert."] {
+        let [table, pooler] = ["embeddings.word_embeddings.weight", "pooler.dense.weight"]
+            .map(|name| format!("{prefix}{name}"));
+        let fresh = assigned_to_bert(&[&table, &pooler]).unwrap();
+        assert_eq!(
+            (fresh.drawn, fresh.ignored),
+            (vec!["mean_classifier.weight".to_owned()], vec![pooler.clone()])
+        );
+        let trained = assigned_to_bert(&[&table, &pooler, "mean_classifier.weight"]).unwrap();
+        assert!(trained.drawn.is_empty() && trained.weights.len() == 2);
+        let refused = assigned_to_bert(&[&table, "mean_classifier.bias"]).unwrap_err();
+        assert!(refused.contains("\"pooling\": \"mean\""), "{refused}");
+    }
+}

@@ -4,12 +4,13 @@
 //! loss by the law in [`super::law`]. What is a rule of thumb is called one and names its source.
 
 use accountant::calibrate::EpsilonTarget;
+use accountant::correlated::{Participation, Strategy, TrainingRun, best_banded};
 
 use super::candidates::{Candidate, Compute, FEWEST_STEPS, Trial, examples, set_batch};
 use super::law::{Prediction, times_the_units};
 use super::optimizer;
 use crate::messages::refuse;
-use crate::{CertifiedPlan, Plan, PlanError, PlanFile, Size};
+use crate::{CertifiedPlan, CyclicPoisson, Plan, PlanError, PlanFile, Sampling, Size};
 
 /// A proposed plan, and why.
 #[derive(Clone, Debug)]
@@ -44,6 +45,11 @@ pub struct Advice {
 pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<Advice, PlanError> {
     let mut file = file.clone();
     file.privacy.noise_multipliers = None;
+    // The batch is chosen for independent noise, and then the bands for the batch.
+    let is_correlated = matches!(file.privacy.sampling, Sampling::CyclicPoisson(_));
+    if is_correlated {
+        file.privacy.sampling = Sampling::Poisson;
+    }
     let training = &mut file.training;
     (training.batch_schedule, training.epochs) = (None, None);
     (training.steps, training.expected_batch_size) = (Some(1), Some(1));
@@ -61,7 +67,7 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
     let mut file = best.file.clone();
     set_batch(&mut file, chosen.expected_batch_size, chosen.steps);
     file.training.learning_rate.warmup_steps = (chosen.steps / 10).min(100);
-    let certified = Plan::try_from(file.clone())?.certify()?;
+    let bands = best_bands(&file, &best.target, chosen);
     let prediction = Prediction::of(&file, chosen.noise_batch_ratio);
     let mut reasons = vec![model_reason(&file, &trials), batch_reason(best, chosen)];
     reasons.extend(prediction.as_ref().map(Prediction::to_string));
@@ -73,9 +79,34 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
         ));
     }
     reasons.extend(noise_reasons(&file, &best.target, chosen)?);
+    if let Some((bands, change)) = bands {
+        reasons.push(format!(
+            "Correlated noise: {bands} bands (\"cyclic_poisson\") change the noise of sums over many steps by {:+.0} %.",
+            change * 100.0
+        ));
+        if is_correlated {
+            file.privacy.sampling = Sampling::CyclicPoisson(CyclicPoisson { bands });
+        }
+    }
     reasons.push(optimizer::reason(&file));
+    let certified = Plan::try_from(file.clone())?.certify()?;
     let warnings = warnings(&file, compute, chosen, prediction.as_ref());
     Ok(Advice { certified, warnings, reasons, candidates: best.candidates.clone(), prediction })
+}
+
+/// The number of bands with the least noise in prefix sums, and by which share it differs from that of independent noise, at the ε of
+/// the whole plan; `None` where the plan samples otherwise, or has too many steps.
+fn best_bands(file: &PlanFile, target: &EpsilonTarget, chosen: Candidate) -> Option<(u64, f64)> {
+    let Candidate { expected_batch_size, steps, .. } = chosen;
+    if file.privacy.sampling != Sampling::Poisson {
+        return None;
+    }
+    let units = file.data.units;
+    let sampling_probability = expected_batch_size as f64 / units as f64;
+    let poisson = Participation::CyclicPoisson { sampling_probability };
+    let alone = Strategy::independent(steps).ok()?.noise_multiplier(poisson, target).ok()?;
+    let best = best_banded(TrainingRun { units, expected_batch_size, steps }, target).ok()?;
+    Some((best.bands, best.equivalent_noise_multiplier / alone - 1.0))
 }
 
 /// Why the model has this size.
@@ -200,6 +231,31 @@ mod tests {
 
     fn quickstart() -> PlanFile {
         PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap()
+    }
+
+    /// Oracle: `accountant correlated`, which has the least noise at these bands.
+    #[test]
+    fn correlated_noise_gets_the_bands_with_the_least_noise() {
+        let mut file = quickstart();
+        file.tokenizer = crate::Tokenizer::Bytes;
+        file.privacy.sampling = Sampling::CyclicPoisson(CyclicPoisson { bands: 1 });
+        let compute = Compute::Tokens(6000.0 * 64.0 * 6.4);
+        let advice = advise(&file, compute, Some(&SIZES[0])).unwrap();
+        let plan = advice.certified.plan();
+        let phase = plan.training().phases()[0];
+        let (expected_batch_size, steps) = (phase.expected_batch_size, phase.steps);
+        let run = TrainingRun { units: 6000, expected_batch_size, steps };
+        let relation = plan.privacy().relation;
+        let target = EpsilonTarget { epsilon: 8.0, delta: plan.delta(), relation };
+        let rows = accountant::correlated::compare(run, &target).unwrap();
+        assert_eq!(plan.privacy().sampling, Sampling::CyclicPoisson(CyclicPoisson { bands: rows[1].bands }));
+        assert!(advice.certified.epsilon().upper <= 8.0);
+        let said = format!("{} bands", rows[1].bands);
+        assert!(advice.reasons.iter().any(|reason| reason.contains(&said)), "{:?}", advice.reasons);
+        file.privacy.sampling = Sampling::Poisson;
+        let independent = advise(&file, compute, Some(&SIZES[0])).unwrap();
+        assert_eq!(independent.certified.plan().privacy().sampling, Sampling::Poisson);
+        assert!(independent.reasons.iter().any(|reason| reason.contains(&said)));
     }
 
     /// Oracle: certification of each candidate as a plan of its own.

@@ -6,9 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::messages::refuse;
 use crate::{NoiseMultipliers, Plan, PlanError, PlanFile, Remedy, TokenizerRelease};
 
-/// Largest number of steps of a plan.
-const MAX_STEPS: u64 = 1_000_000_000;
-
 /// The quantity to find where ε and the noise are both given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,8 +76,8 @@ impl PlanFile {
         }
         set(&mut file, unknown, 1);
         let most = match unknown {
-            Unknown::Steps => MAX_STEPS,
-            Unknown::ExpectedBatchSize => file.data.units,
+            Unknown::Steps => file.privacy.sampling.max_steps(),
+            Unknown::ExpectedBatchSize => file.data.units / file.privacy.sampling.parts(),
         };
         let plan = Plan::try_from(file.clone())?;
         let release = plan.release(noise.tokenizer);

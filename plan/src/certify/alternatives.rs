@@ -40,8 +40,8 @@ impl CertifiedPlan {
         let units = self.plan.data().units;
         let release = self.tokenizer_release.iter().map(|release| Ok(release.event.clone()));
         let training = self.phases.iter().map(|phase| {
-            let (batch, noise) = (phase.expected_batch_size, phase.noise_multiplier());
-            let mechanism = Sampling::Shuffle.mechanism(units, batch, noise)?;
+            let (steps, batch, noise) = (phase.steps, phase.expected_batch_size, phase.noise_multiplier());
+            let mechanism = Sampling::Shuffle.mechanism(units, steps, batch, noise)?;
             Ok(Phase { mechanism, ..phase.clone() }.event_of(phase.steps))
         });
         let labels = self.label_histogram_event().map(Ok);

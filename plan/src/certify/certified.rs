@@ -109,6 +109,17 @@ impl CertifiedPlan {
         })
     }
 
+    /// The first step of the phase to which logical step `step` (from 0) belongs.
+    #[must_use]
+    pub fn first_step_of_phase(&self, step: u64) -> Option<u64> {
+        let mut end = 0;
+        let begins = self.phases.iter().map(|phase| {
+            end += phase.steps;
+            (end - phase.steps, end)
+        });
+        begins.into_iter().find(|(_, end)| step < *end).map(|(begin, _)| begin)
+    }
+
     /// The place of logical step `step` (from 0) in the passes over the data; `None` past the last step.
     #[must_use]
     pub fn pass(&self, step: u64) -> Option<PassPlace> {

@@ -37,6 +37,7 @@ impl Plan {
         let tokenizer_release = self.release(noise.tokenizer);
         let phases = self.phases(noise.training)?;
         self.check_count_noise(&phases)?;
+        phases.iter().try_for_each(|phase| phase.mechanism.bands().map(|_| ()))?;
         let event = self.pipeline(tokenizer_release.as_ref(), &phases);
         let epsilon = accountant::epsilon(&event, self.delta(), self.privacy().relation)?;
         self.check_epsilon(epsilon)?;
@@ -117,7 +118,12 @@ impl Plan {
                 steps,
                 expected_batch_size,
                 sampling_probability: batch / units as f64,
-                mechanism: sampling.mechanism(units, expected_batch_size, noise_multiplier * growth)?,
+                mechanism: sampling.mechanism(
+                    units,
+                    steps,
+                    expected_batch_size,
+                    noise_multiplier * growth,
+                )?,
                 is_public: self.is_public(),
             })
         };

@@ -205,6 +205,12 @@ impl Family {
         self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
+    /// Whether it reads `pooling`.
+    #[must_use]
+    pub fn can_pool(self) -> bool {
+        matches!(self, Self::Bert | Self::Roberta | Self::DistilBert)
+    }
+
     /// Whether Hugging Face's `transformers` has it.
     #[must_use]
     pub fn is_in_transformers(self) -> bool {

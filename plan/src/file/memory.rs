@@ -1,7 +1,7 @@
 //! A lower bound on the memory that a plan needs.
 
 use super::parameters::{Predicts, parameters};
-use crate::{Family, Initial, Model, Objective, PlanFile, Tokenizer, Trainable};
+use crate::{CyclicPoisson, Family, Initial, Model, Objective, PlanFile, Sampling, Tokenizer, Trainable};
 
 /// Largest number of windows at once where the plan leaves it out. More are not faster.
 const MAX_AT_ONCE: u32 = 32;
@@ -19,6 +19,8 @@ pub(crate) struct Network<'a> {
     pub predicts: Predicts,
     /// Number of tokens.
     pub vocabulary: u32,
+    /// Number of steps whose noise is kept.
+    pub kept_noise: u64,
 }
 
 impl<'a> Network<'a> {
@@ -30,7 +32,11 @@ impl<'a> Network<'a> {
     pub fn with_vocabulary(file: &'a PlanFile, vocabulary: u32) -> Self {
         let labels = file.training.labels().len() as f64;
         let predicts = Predicts { objective: file.training.objective, labels };
-        Self { model: &file.model, predicts, vocabulary }
+        let kept_noise = match file.privacy.sampling {
+            Sampling::CyclicPoisson(CyclicPoisson { bands }) => bands,
+            _ => 0,
+        };
+        Self { model: &file.model, predicts, vocabulary, kept_noise }
     }
 
     /// Number of trainable parameters.
@@ -44,12 +50,12 @@ impl<'a> Network<'a> {
         self.parameter_bytes() + u128::from(micro_batch) * self.least_window_bytes()
     }
 
-    /// Number of parameters that are trained. Adapters count as nothing.
+    /// Number of parameters that are trained. Adapters and heads for labels count as nothing.
     pub fn trained(self) -> u128 {
         let (parameters, layers) = (self.parameters(), u128::from(self.model.layers.max(1)));
         match self.model.trainable {
             Trainable::All => parameters,
-            Trainable::Lora(_) => 0,
+            Trainable::Lora(_) | Trainable::Head => 0,
             Trainable::LastLayers(last) => {
                 let table = u128::from(self.vocabulary) * u128::from(self.model.d_model);
                 parameters.saturating_sub(table) * u128::from(last).min(layers) / layers
@@ -57,13 +63,13 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum and two moments. Frozen weights of a
-    /// checkpoint may be in 16 bits. Adapters count as nothing.
+    /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum, two moments and correlated noise. Frozen weights
+    /// of a checkpoint may be in 16 bits. Adapters and heads for labels count as nothing.
     fn parameter_bytes(self) -> u128 {
         let parameters = self.parameters();
         let is_checkpoint = self.model.initial != Initial::Random;
         let frozen = if is_checkpoint && self.model.trainable != Trainable::All { 2 } else { 4 };
-        frozen * parameters + (16 - frozen) * self.trained()
+        frozen * parameters + (16 - frozen + 8 * u128::from(self.kept_noise)) * self.trained()
     }
 
     /// Number of windows, a power of two, that each of `workers` can compute at once within half of the `free` bytes; 1 if none
@@ -77,7 +83,7 @@ impl<'a> Network<'a> {
 
     /// A lower bound on the bytes of one window's activations.
     fn least_window_bytes(self) -> u128 {
-        let Self { model, predicts, vocabulary } = self;
+        let Self { model, predicts, vocabulary, .. } = self;
         let [d, layers, heads, context] =
             [model.d_model, model.layers, model.heads, model.context].map(u128::from);
         let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
@@ -122,7 +128,7 @@ mod tests {
     }
 
     fn of_bytes(model: &Model) -> Network<'_> {
-        Network { model, predicts: predicts(Objective::CausalLm), vocabulary: BYTE_VOCABULARY }
+        Network { model, predicts: predicts(Objective::CausalLm), vocabulary: BYTE_VOCABULARY, kept_noise: 0 }
     }
 
     /// Oracles: what `transformers` counts from config.json, without weights, of the checkpoints that are named.
@@ -221,7 +227,12 @@ mod tests {
             ),
         ];
         for (model, objective, vocab_size, want) in published {
-            let network = Network { model: &model, predicts: predicts(objective), vocabulary: vocab_size };
+            let network = Network {
+                model: &model,
+                predicts: predicts(objective),
+                vocabulary: vocab_size,
+                kept_noise: 0,
+            };
             assert_eq!(network.parameters(), want, "{model:?}");
         }
     }

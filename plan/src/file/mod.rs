@@ -24,14 +24,14 @@ pub use data::{Data, Evaluation, LabelHistogram, Source, Visibility};
 pub use family::Family;
 pub use made_from::MadeFrom;
 pub(crate) use memory::Network;
-pub use model::{Initial, Lora, Model, Trainable};
+pub use model::{Initial, Lora, Model, Pooling, Trainable};
 pub use performance::{Device, Performance, Precision};
 pub use plan::Plan;
 pub use plan_file::{PlanFile, VERSION};
-pub use privacy::{Arithmetic, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
+pub use privacy::{Arithmetic, CyclicPoisson, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
 pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
-    Adafactor, AdamW, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn, LearningRate, Objective,
-    Optimizer, Sgd, Side, Training,
+    Adafactor, AdamW, Averaging, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn, LearningRate,
+    Objective, Optimizer, Sgd, Side, Training,
 };

@@ -62,6 +62,10 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Initial::is_random")]
     #[schemars(extend("default" = "random"))]
     pub initial: Initial,
+    /// How a text becomes one vector for the head of a classification (bert, roberta and distilbert only). Defaults to what the
+    /// family's classifier in `transformers` does: the first position, through a layer of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooling: Option<Pooling>,
     /// What the checkpoint was made from. Required with a checkpoint. One that private text made is refused under another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_made_from: Option<MadeFrom>,
@@ -121,6 +125,14 @@ impl Initial {
     }
 }
 
+/// How a text becomes one vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pooling {
+    /// The mean of the hidden states of its tokens. The head is then one linear layer, which starts at zero.
+    Mean,
+}
+
 /// Which weights are trained.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -132,6 +144,8 @@ pub enum Trainable {
     Lora(Lora),
     /// The last blocks, this many of them, and the parts after them, except the token table.
     LastLayers(#[schemars(range(min = 1, max = 1_024))] u32),
+    /// The head of a classification alone.
+    Head,
 }
 
 impl Trainable {

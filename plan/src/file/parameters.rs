@@ -99,7 +99,7 @@ fn bert(model: &Model, predicts: Predicts, vocabulary: f64, block: f64) -> f64 {
         Family::Roberta => 3.0,
         _ => 0.0,
     };
-    let pooler = d * d + d;
+    let pooler = if model.pooling.is_some() { 0.0 } else { d * d + d };
     let head = match objective {
         Objective::TokenClassification => labels * d + labels,
         _ if labels > 0.0 => pooler + labels * d + labels,

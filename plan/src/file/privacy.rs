@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use accountant::NeighboringRelation;
 use mechanisms::{
-    BallsInBinsGaussian, FixedSizeSampledGaussian, MechanismError, PoissonSampledGaussian, PrivacyUnit,
-    ShuffledGaussian, TrainingMechanism, TruncatedPoissonSampledGaussian,
+    BallsInBinsGaussian, CyclicPoissonGaussian, FixedSizeSampledGaussian, MechanismError,
+    PoissonSampledGaussian, PrivacyUnit, ShuffledGaussian, TrainingMechanism,
+    TruncatedPoissonSampledGaussian,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,10 @@ pub enum Sampling {
     FixedSize,
     /// In each pass, every unit joins one batch, chosen independently at random. Charged per pass.
     BallsInBins,
+    /// Banded matrix factorization: each unit belongs to one of `bands` parts at random, and the steps draw Poisson samples from one part
+    /// after another. The noise of a step takes back parts of the noise of the `bands` − 1 steps before it. Charged per pass of `bands`
+    /// steps.
+    CyclicPoisson(CyclicPoisson),
 }
 
 impl Sampling {
@@ -99,15 +104,32 @@ impl Sampling {
     #[must_use]
     pub fn needs_exact_units(self) -> bool {
         match self {
-            Self::Poisson | Self::BallsInBins => false,
+            Self::Poisson | Self::BallsInBins | Self::CyclicPoisson(_) => false,
             Self::TruncatedPoisson(_) | Self::Shuffle | Self::FixedSize => true,
         }
     }
 
-    /// The mechanism that draws batches of `expected_batch_size` of `units` units in this way.
+    /// Number of parts into which the units are divided, each of which holds a batch.
+    pub(crate) fn parts(self) -> u64 {
+        match self {
+            Self::CyclicPoisson(CyclicPoisson { bands }) => bands.max(1),
+            _ => 1,
+        }
+    }
+
+    /// Largest number of steps of a phase.
+    pub(crate) fn max_steps(self) -> u64 {
+        match self {
+            Self::CyclicPoisson(_) => accountant::correlated::MAX_STEPS,
+            _ => 1_000_000_000,
+        }
+    }
+
+    /// The mechanism that draws batches of `expected_batch_size` of `units` units in this way, for `steps` steps.
     pub(crate) fn mechanism(
         self,
         units: u64,
+        steps: u64,
         expected_batch_size: u64,
         noise_multiplier: f64,
     ) -> Result<Arc<dyn TrainingMechanism>, MechanismError> {
@@ -123,6 +145,11 @@ impl Sampling {
                 Arc::new(FixedSizeSampledGaussian::new(expected_batch_size, units, noise_multiplier)?)
             }
             Self::BallsInBins => Arc::new(BallsInBinsGaussian::new(batches, noise_multiplier)?),
+            Self::CyclicPoisson(CyclicPoisson { bands }) => {
+                // Exact where a part is sampled whole.
+                let of_part = bands.saturating_mul(expected_batch_size) as f64 / units as f64;
+                Arc::new(CyclicPoissonGaussian::new(steps, bands, of_part, noise_multiplier)?)
+            }
         })
     }
 
@@ -135,6 +162,7 @@ impl Sampling {
             Self::Shuffle => "shuffle",
             Self::FixedSize => "fixed_size",
             Self::BallsInBins => "balls_in_bins",
+            Self::CyclicPoisson(_) => "cyclic_poisson",
         }
     }
 }
@@ -146,6 +174,16 @@ pub struct TruncatedPoisson {
     /// Maximum number of units in a batch. At least `expected_batch_size`; a few standard deviations more is best.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub largest_batch: u64,
+}
+
+/// The noise of cyclic Poisson sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CyclicPoisson {
+    /// Bands of the matrix by which the noise is correlated. 1 is DP-SGD. `bands` × `expected_batch_size` is at most
+    /// `data.units`, and a phase has at most 100,000 steps. Training keeps the noise of `bands` steps in memory, 8 bytes a trained parameter each.
+    #[schemars(range(min = 1, max = 1024))]
+    pub bands: u64,
 }
 
 /// Noise multipliers set by hand: standard deviation divided by sensitivity. Less than 0.02 protects nobody, and its ε takes

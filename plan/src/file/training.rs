@@ -56,6 +56,10 @@ pub struct Training {
     pub optimizer: Optimizer,
     /// The learning-rate schedule.
     pub learning_rate: LearningRate,
+    /// Which average of the weights after each step is the model. The average follows from weights that training releases anyway, so
+    /// it costs no ε. Without it, the model has the weights of the last step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub averaging: Option<Averaging>,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -90,6 +94,16 @@ impl Training {
     pub fn total_steps(&self) -> u64 {
         self.phases().iter().map(|phase| phase.steps).fold(0, u64::saturating_add)
     }
+}
+
+/// An average of the weights after each step (Polyak & Juditsky 1992; under privacy De et al. 2022, section 4, arXiv 2204.13650).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Averaging {
+    /// The mean over this share of the steps, the last ones.
+    Tail(#[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))] f64),
+    /// An exponential average: weights from one step earlier count this factor less. The factors are scaled to a sum of 1.
+    Exponential(#[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))] f64),
 }
 
 /// Steps that share a batch size.

@@ -17,6 +17,25 @@ impl StageMark {
         Self(json!({ "made_by": made_by, "id": id }))
     }
 
+    /// This mark with the log-probabilities of the tokens that the stage's released words tell, in nats, to three decimals.
+    ///
+    /// # Shapes
+    /// - values: `[vocab_size]`
+    #[must_use]
+    pub fn with_log_probabilities(mut self, values: &[f32]) -> Self {
+        let rounded = values.iter().map(|value| (f64::from(*value) * 1e3).round() / 1e3);
+        self.0["log_probabilities"] = rounded.collect::<Vec<f64>>().into();
+        self
+    }
+
+    /// The log-probabilities of the tokens, if the mark has one for each of `vocab_size` tokens.
+    #[must_use]
+    pub fn log_probabilities(&self, vocab_size: usize) -> Option<Vec<f32>> {
+        let values = self.0["log_probabilities"].as_array()?;
+        let values: Option<Vec<f32>> = values.iter().map(|value| Some(value.as_f64()? as f32)).collect();
+        values.filter(|values| values.len() == vocab_size && values.iter().all(|value| *value <= 0.0))
+    }
+
     /// The mark in a model's JSON. Whatever stands there is one: a mark that is not understood still says that there was a stage.
     pub(crate) fn read(model: &Value) -> Option<Self> {
         Some(model["privacy"].clone()).filter(|mark| !mark.is_null()).map(Self)

@@ -49,6 +49,12 @@ pub(super) struct InitArgs {
     /// Fine-tune the checkpoint of transformers in this folder instead of training a small model from random weights
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
+    /// Train a classifier with these labels on the checkpoint's hidden states; the labels become public
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', requires = "checkpoint")]
+    labels: Option<Vec<String>>,
+    /// The field or column with the label [default: label]
+    #[arg(long, value_name = "NAME", requires = "labels")]
+    label_field: Option<String>,
     /// PUBLIC text on which the model is evaluated
     #[arg(long, value_name = "FILE")]
     evaluation: Option<PathBuf>,
@@ -72,6 +78,9 @@ impl InitArgs {
         let fields = Fields::of(&self.data, self.columns.as_deref())?;
         let text_field = self.text_field(&fields)?;
         let user_field = self.user_field(&fields)?;
+        if let Some(name) = &self.label_field {
+            Self::known(name, &fields, "--label-field")?;
+        }
         let unit = self.unit(user_field.as_deref())?;
         let counts =
             count(&self.data, self.columns.as_deref(), text_field.as_deref(), user_field.as_deref())?;
@@ -99,6 +108,8 @@ impl InitArgs {
             epsilon,
             delta: self.delta,
             checkpoint: self.checkpoint,
+            labels: self.labels,
+            label_field: self.label_field,
             evaluation: self.evaluation,
             steps: self.steps,
             batch_size: self.batch_size,

@@ -1,5 +1,6 @@
 //! Proposes a plan for a text.
 
+mod classifier;
 mod look;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +40,9 @@ pub(crate) struct Choices {
     pub epsilon: f64,
     pub delta: Option<f64>,
     pub checkpoint: Option<PathBuf>,
+    /// The labels of texts, if a classifier is trained.
+    pub labels: Option<Vec<String>>,
+    pub label_field: Option<String>,
     pub evaluation: Option<PathBuf>,
     pub steps: Option<u64>,
     pub batch_size: Option<u64>,
@@ -61,8 +65,13 @@ pub(crate) fn propose(choices: &Choices, out: &Path) -> Result<String, RunError>
 
 fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     let units = choices.units;
-    let batch = choices.batch_size.unwrap_or_else(|| usual_batch(units));
-    let steps = choices.steps.unwrap_or_else(|| (EPOCHS * units).div_ceil(batch).clamp(100, 2000));
+    let start = Start::of(choices, out)?;
+    let classifies = choices.labels.is_some();
+    let usual = if classifies { classifier::usual_batch(units) } else { usual_batch(units) };
+    let batch = choices.batch_size.unwrap_or(usual);
+    let usual =
+        if classifies { classifier::STEPS } else { (EPOCHS * units).div_ceil(batch).clamp(100, 2000) };
+    let steps = choices.steps.unwrap_or(usual);
     let delta = choices.delta.unwrap_or_else(|| budget::default_delta(units));
     let paths: Vec<String> = choices.data.iter().map(|path| beside(out, path)).collect::<Result<_, _>>()?;
     let source = match paths.as_slice() {
@@ -70,7 +79,11 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
         several => json!({ "paths": several }),
     };
     let mut data = Map::from_iter([("source".to_owned(), source), ("units".to_owned(), units.into())]);
-    for (field, name) in [("text_field", &choices.text_field), ("user_field", &choices.user_field)] {
+    for (field, name) in [
+        ("text_field", &choices.text_field),
+        ("user_field", &choices.user_field),
+        ("label_field", &choices.label_field),
+    ] {
         if let Some(name) = name {
             data.insert(field.to_owned(), name.as_str().into());
         }
@@ -78,7 +91,6 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     if let Some(columns) = &choices.columns {
         data.insert("columns".to_owned(), json!(columns));
     }
-    let start = Start::of(choices, out)?;
     let mut plan = json!({
         "version": 1,
         "name": choices.name,
@@ -98,6 +110,9 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     });
     if let Some(path) = &choices.evaluation {
         plan["evaluation"] = json!({ "source": { "path": beside(out, path)? }, "every": (steps / 4).max(1) });
+    }
+    if let Some(labels) = &choices.labels {
+        classifier::apply(&mut plan, labels)?;
     }
     Ok(plan)
 }

@@ -16,6 +16,8 @@ fn choices(units: u64) -> Choices {
         epsilon: 4.0,
         delta: None,
         checkpoint: None,
+        labels: None,
+        label_field: None,
         evaluation: None,
         steps: None,
         batch_size: None,
@@ -51,6 +53,52 @@ fn a_checkpoint_gives_the_sizes_and_its_folder_is_named_from_the_plan() {
     assert_eq!(plan["model"]["layers"], config["n_layer"]);
     let data = plan["data"]["source"]["path"].as_str().unwrap();
     assert!(Path::new(data).is_absolute(), "{data}");
+}
+
+fn checkpoint_of(vector: &str) -> tempfile::TempDir {
+    let vectors = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../network/tests/vectors"));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(vectors.join(vector).join("config.json"), folder.path().join("config.json")).unwrap();
+    std::fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
+    folder
+}
+
+#[test]
+fn labels_give_a_head_on_means_that_certifies_for_every_number_of_units() {
+    let folder = checkpoint_of("bert_tiny");
+    let labels = Some(vec!["negative".to_owned(), "positive".to_owned()]);
+    for (units, batch) in [(3, 1), (40, 8), (6_920, 2_048), (1_000_000, 16_384)] {
+        let checkpoint = Some(folder.path().to_owned());
+        let evaluation = Some(PathBuf::from("test.jsonl"));
+        let label_field = Some("stars".to_owned());
+        let given = Choices {
+            checkpoint,
+            evaluation,
+            labels: labels.clone(),
+            label_field,
+            epsilon: 1.0,
+            ..choices(units)
+        };
+        let text = propose(&given, Path::new("plan.json")).unwrap();
+        let plan = Plan::try_from(PlanFile::parse(&text).unwrap()).unwrap();
+        assert_eq!(plan.data().label_field(), "stars");
+        assert_eq!(plan.training().labels(), labels.as_deref().unwrap());
+        assert_eq!(plan.model().trainable, plan::Trainable::Head);
+        assert_eq!(plan.model().pooling, Some(plan::Pooling::Mean));
+        assert_eq!(plan.training().expected_batch_size, Some(batch), "{units}");
+        assert_eq!(plan.evaluation().map(|text| Some(text.every)), Some(plan.training().steps));
+    }
+}
+
+#[test]
+fn labels_without_a_checkpoint_of_an_encoder_are_refused_with_the_families() {
+    let labels = Some(vec!["a".to_owned(), "b".to_owned()]);
+    let decoder = checkpoint_of("gpt2_tiny");
+    for checkpoint in [None, Some(decoder.path().to_owned())] {
+        let given = Choices { checkpoint, labels: labels.clone(), ..choices(6000) };
+        let refused = propose(&given, Path::new("plan.json")).unwrap_err().to_string();
+        assert!(refused.contains("--labels") && refused.contains("bert, roberta, distilbert"), "{refused}");
+    }
 }
 
 #[test]

@@ -280,6 +280,18 @@ fn the_weights_of_a_private_run_name_it_without_its_folder() {
     let file = fs::read(bench.path("adapted/adapter/adapter_model.safetensors")).unwrap();
     let id = &super::common::ledger(&bench.path("adapted"))[0]["id"];
     assert!(String::from_utf8_lossy(&file).contains(&format!("\"privacy_id\":{id}")));
+
+    // Adapters on a model with merged adapters, which is all that is copied of it.
+    let merged = bench.path("merged");
+    fs::create_dir(&merged).unwrap();
+    for file in ["model.safetensors", "config.json"] {
+        fs::copy(bench.path("adapted").join(file), merged.join(file)).unwrap();
+    }
+    let mut twice = adapted.clone();
+    twice["name"] = json!("twice");
+    twice["model"]["initial"] = json!({ "checkpoint": "merged" });
+    let message = refusal(&bench, &twice);
+    assert!(message.contains(&format!("names the run {}", id.as_str().unwrap())), "{message}");
 }
 
 /// TRUST B2: records written by the model of a private run are a stage, whatever a plan calls them.

@@ -104,6 +104,13 @@ fn a_text_in_another_form_is_the_same_text() {
         ("another order", "public.txt", all(&|n| note(299 - n) + "\n")),
         ("shorter lines", "public.txt", cut(7)),
         ("longer lines", "public.txt", cut(60)),
+        ("invisible letters", "public.txt", lines(0..300).replace('e', "e\u{3164}")),
+        ("hyphens for blanks, in other lines", "public.txt", cut(7).replace(' ', "-")),
+        ("digits of another script", "public.txt", {
+            let arabic = |c: char| c.to_digit(10).and_then(|n| char::from_u32(0x660 + n)).unwrap_or(c);
+            lines(0..300).chars().map(arabic).collect()
+        }),
+        ("a byte order mark", "public.txt", format!("\u{FEFF}{}", lines(0..300))),
         ("JSON", "public.jsonl", all(&|n| format!("{}\n", json!({ "n": n, "text": note(n) })))),
         ("a table", "public.csv", format!("n,text\n{}", all(&|n| format!("{n},\"{}\"\n", note(n))))),
         ("a few records among others", "public.txt", lines(1_000..1_900) + &lines(17..20)),

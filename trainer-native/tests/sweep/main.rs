@@ -275,45 +275,108 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A copied sweep that was finished twice released two results. Oracle: the accountant on the charge, twice.
+/// A sweep that was killed, and folders with: its result, the sweep as it was killed, a copy of the result, and a result that went
+/// on from a copy on another computer.
+fn went_on_twice(bench: &Bench) -> [PathBuf; 4] {
+    let [out, begun, finished, other] = ["out", "begun", "finished", "other"].map(|name| bench.path(name));
+    let mut process = command(bench, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !out.join("charge.json").exists() && process.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    copy(&out, &begun);
+    finish(bench, &["--resume"]);
+    copy(&out, &finished);
+    copy(&begun, &other);
+    // The notes of this computer are not read there.
+    let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+    elsewhere.arg("sweep").arg("--sweep").arg(bench.path("sweep.json")).arg("--out").arg(&other);
+    let resumed = elsewhere.arg("--resume").env("XDG_STATE_HOME", bench.path("elsewhere")).output().unwrap();
+    assert!(resumed.status.success(), "{}", stderr(&resumed));
+    [out, begun, finished, other]
+}
+
+/// ε of a sweep that was carried out once, and of one that was carried out twice. Oracle: the accountant on the charge.
+fn once_and_twice(sweep: &Path) -> [f64; 2] {
+    let event: DpEvent = serde_json::from_value(read(sweep.join("charge.json"))["event"].clone()).unwrap();
+    [epsilon(&event), epsilon(&DpEvent::Composed { events: vec![event.clone(), event] })]
+}
+
+fn together<P: AsRef<Path>>(folders: &[P]) -> f64 {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+    command.arg("history").args(folders.iter().map(AsRef::as_ref));
+    let output = command.args(["--delta", "1e-4", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    found["epsilon"]["upper"].as_f64().unwrap()
+}
+
+/// A copied sweep that was finished twice released two results.
 #[test]
 fn both_sweeps_that_went_on_from_a_copy_count_in_the_history_and_a_copy_of_one_does_not() {
     for sweep in [all(), best(4.0)] {
         let bench = bench(&sweep);
-        let [out, begun, other] = ["out", "begun", "other"].map(|name| bench.path(name));
-        let mut process = command(&bench, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        while !out.join("charge.json").exists() && process.try_wait().unwrap().is_none() {
-            sleep(Duration::from_millis(1));
+        let [out, begun, finished, other] = &went_on_twice(&bench);
+        let [once, twice] = once_and_twice(out);
+        for folders in [[out, begun], [begun, out], [out, finished], [begun, other]] {
+            assert_eq!(together(&folders), once, "{folders:?}");
         }
-        process.kill().unwrap();
-        process.wait().unwrap();
-        copy(&out, &begun);
-        finish(&bench, &["--resume"]);
-        let finished = bench.path("finished");
-        copy(&out, &finished);
-        // The copy goes on where the notes of this computer are not read, as on another computer.
-        copy(&begun, &other);
-        let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
-        elsewhere.arg("sweep").arg("--sweep").arg(bench.path("sweep.json")).arg("--out").arg(&other);
-        let resumed =
-            elsewhere.arg("--resume").env("XDG_STATE_HOME", bench.path("elsewhere")).output().unwrap();
-        assert!(resumed.status.success(), "{}", stderr(&resumed));
-        let event: DpEvent = serde_json::from_value(read(out.join("charge.json"))["event"].clone()).unwrap();
-        let (once, twice) =
-            (epsilon(&event), epsilon(&DpEvent::Composed { events: vec![event.clone(), event] }));
-        let together = |folders: &[&Path]| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
-            let output =
-                command.arg("history").args(folders).args(["--delta", "1e-4", "--json"]).output().unwrap();
-            assert!(output.status.success(), "{}", stderr(&output));
-            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-            found["epsilon"]["upper"].as_f64().unwrap()
-        };
-        for folders in [[&out, &begun], [&begun, &out], [&out, &finished], [&begun, &other]] {
-            assert_eq!(together(&folders.map(PathBuf::as_path)), once, "{folders:?}");
+        for folders in [[out, other, begun], [begun, other, out], [other, begun, finished]] {
+            assert_eq!(together(&folders), twice, "{folders:?}");
         }
-        for folders in [[&out, &other, &begun], [&begun, &other, &out], [&other, &begun, &finished]] {
-            assert_eq!(together(&folders.map(PathBuf::as_path)), twice, "{folders:?}");
-        }
+    }
+}
+
+/// One charge pays for as many trials as the sweep publishes, and for one vocabulary.
+#[test]
+fn trials_of_two_copies_of_a_sweep_count_as_two_sweeps_once_one_charge_does_not_pay_for_them() {
+    let bench = bench(&all());
+    let [out, begun, finished, other] = &went_on_twice(&bench);
+    let [once, twice] = once_and_twice(out);
+    let trials = |sweep: &Path| ["1-1", "1-2", "2-1", "2-2"].map(|name| sweep.join("trials").join(name));
+    let (own, copied, others) = (trials(out), trials(finished), trials(other));
+    let one = std::slice::from_ref;
+    for folders in [
+        own.to_vec(),
+        [&own[..], &copied].concat(),
+        [&own[..3], &others[3..]].concat(),
+        [one(begun), &own].concat(),
+        [&own[1..], one(out), &copied].concat(),
+    ] {
+        assert_eq!(together(&folders), once, "{folders:?}");
+    }
+    for folders in [
+        [&own[..], &others].concat(),
+        [&others[..], &own[..1]].concat(),
+        [one(out), &others[3..]].concat(),
+        [&others[3..], one(out)].concat(),
+    ] {
+        assert_eq!(together(&folders), twice, "{folders:?}");
+    }
+}
+
+#[test]
+fn two_copies_of_a_sweep_that_released_a_vocabulary_each_count_twice() {
+    let bench = bench(&all());
+    let mut plan = tiny_with_vocabulary();
+    plan["privacy"]["spare_steps"] = json!(100);
+    fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    let [out, _, finished, other] = &went_on_twice(&bench);
+    let [once, twice] = once_and_twice(out);
+    let [vocabulary, trial] = ["vocabulary", "trials/1-1"];
+    for folders in [
+        [out.join(vocabulary), out.join(trial)],
+        [out.join(vocabulary), finished.join(vocabulary)],
+        [out.join("trials/2-1"), finished.join(trial)],
+    ] {
+        assert_eq!(together(&folders), once, "{folders:?}");
+    }
+    for folders in [
+        [out.join(vocabulary), other.join(vocabulary)],
+        [out.join(vocabulary), other.join(trial)],
+        [out.join("trials/2-1"), other.join(trial)],
+    ] {
+        assert_eq!(together(&folders), twice, "{folders:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! Reads records with an answer to be predicted: labels, tags or another text.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use dp_tokenizer::corpus::{self, CorpusError, Files, LineFiles, Position, Record, Source};
 use dp_tokenizer::identity::{Passage, Reading};
@@ -330,6 +331,23 @@ impl LabelledSet {
                 files.read(&places[place], unit).map(|record| example(&record))
             }
         }
+    }
+
+    /// Gives each example in memory its features, which `compute` returns in the order of the examples. They stay in memory with the
+    /// examples and are as private. Examples that stay in their files get none.
+    ///
+    /// # Errors
+    /// Those of `compute`.
+    pub fn add_features(
+        &mut self,
+        compute: impl FnOnce(&[Example]) -> Result<Vec<Arc<[f32]>>, RunError>,
+    ) -> Result<(), RunError> {
+        let Examples::Kept(examples) = &mut self.examples else { return Ok(()) };
+        let features = compute(examples)?;
+        for (example, features) in examples.iter_mut().zip(features) {
+            example.features = Some(features);
+        }
+        Ok(())
     }
 
     /// Returns the number of units, which is private if the text is private.

@@ -4,6 +4,7 @@ use std::fs;
 
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::tokens::encode_corpus;
+use dp_tokenizer::train::{CharacterConfig, characters};
 use dp_tokenizer::unit::PrivacyUnit;
 use plan::{Plan, PlanFile};
 use serde_json::{Value, json};
@@ -59,7 +60,8 @@ impl Texts {
                 plan["data"]["source"] = json!({ "path": "private.tokens" });
                 plan["tokenizer"] =
                     json!({ "public": { "path": "tokenizer.json", "made_from": "public_text" } });
-                write_tokens(&folder);
+                let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap();
+                write_tokens(&folder, PrivacyUnit::Record, &tokenizer);
             }
             _ => {}
         }
@@ -97,14 +99,15 @@ fn file(extension: &str, is_pairs: bool, records: &[String]) -> String {
     header.to_owned() + &records.iter().map(line).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn write_tokens(folder: &TempDir) {
-    let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap();
+/// Replaces the token file of the private text.
+fn write_tokens(folder: &TempDir, unit: PrivacyUnit, tokenizer: &Tokenizer) {
+    fs::remove_file(folder.path().join("private.tokens")).ok();
     let json = tokenizer.to_json();
     fs::write(folder.path().join("tokenizer.json"), &json).unwrap();
     let source = Source::files([folder.path().join("private.txt")]);
     let digest = Sha256::digest(json.as_bytes()).into();
     let out = folder.path().join("private.tokens");
-    encode_corpus(&source, PrivacyUnit::Record, &tokenizer, digest, &out, 1).unwrap();
+    encode_corpus(&source, unit, tokenizer, digest, &out, 1).unwrap();
 }
 
 #[test]
@@ -236,4 +239,74 @@ fn the_ranks_sketch_a_text_together_and_have_the_sketch_of_one_process() {
         });
         assert!(refused[0].contains("text of first, which was declared public"), "{}", refused[0]);
     }
+}
+
+/// Too few records are common for the comparison of records, and one file is.
+#[test]
+fn a_training_file_among_public_ones_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [private, public] = ["private", "public"].map(|name| folder.path().join(name));
+    for (path, from) in [(&private, 0), (&public, 100)] {
+        fs::create_dir(path).unwrap();
+        (from..from + 20).for_each(|n| fs::write(path.join(format!("{n}.txt")), format!("no {n}")).unwrap());
+    }
+    let check = || {
+        let (training, public) = (Source::files([private.clone()]), Source::files([public.clone()]));
+        check_files(Some(&training), &public, EVALUATION, &Ranks::alone()).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(), Ok(()));
+    fs::hard_link(private.join("7.txt"), public.join("7.txt")).unwrap();
+    let refused = check().unwrap_err();
+    assert!(
+        refused.contains("public/7.txt is the training text") && refused.contains("private/7.txt"),
+        "{refused}"
+    );
+}
+
+/// The tokens of the private text have no "e". Public text is compared as it would be encoded.
+#[test]
+fn public_text_is_compared_with_what_a_tokenizer_kept_of_the_private_text() {
+    let private: Vec<String> = (0..RECORDS).map(note).collect();
+    let texts = Texts::new("tokens", &private, &private[..3]);
+    let words = private.iter().flat_map(|text| text.split(' ')).map(|word| (word.replace('e', ""), 1.0));
+    let settings = CharacterConfig { byte_fallback: false, ..CharacterConfig::default() };
+    let lossy = characters(&words.collect::<Vec<_>>(), &settings).unwrap().tokenizer;
+    assert!(!lossy.decode(&lossy.encode("seen")).contains('e'));
+    write_tokens(&texts.folder, PrivacyUnit::Record, &lossy);
+    let refused = texts.compared(1, false).remove(0).unwrap_err();
+    assert!(refused.contains("shares text"), "{refused}");
+}
+
+/// The pieces of a record are too short to tell anything by themselves.
+#[test]
+fn a_record_of_a_token_file_is_compared_as_a_whole() {
+    let record = |n: usize| format!("a{n} b{n} c{n} d{n} e{n} f{n} g{n} h{n} i{n}");
+    let private: Vec<String> = (0..RECORDS).map(record).collect();
+    let mut public: Vec<String> = (5_000..5_300).map(record).collect();
+    (0..3).for_each(|n| public.insert(n * 100, record(n * 7)));
+    let mut texts = Texts::new("tokens", &private, &public);
+    let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap();
+    write_tokens(&texts.folder, PrivacyUnit::Words(4), &tokenizer);
+    let mut plan = serde_json::from_str::<Value>(&texts.plan.file().text()).unwrap();
+    plan["privacy"]["unit"] = json!({ "words": 4 });
+    texts.plan = PlanFile::parse(&plan.to_string()).unwrap().try_into().unwrap();
+    let refused = texts.compared(1, false).remove(0).unwrap_err();
+    assert!(refused.contains("shares text"), "{refused}");
+}
+
+/// Each of several earlier stages is compared, not the first alone.
+#[test]
+fn text_of_any_earlier_stage_is_refused() {
+    let private: Vec<String> = (0..RECORDS).map(note).collect();
+    let texts = Texts::new("txt", &private, &private[..1]);
+    let other = Texts::new("txt", &(5_000..5_700).map(note).collect::<Vec<_>>(), &private[..1]);
+    let alone = Ranks::alone();
+    let read = |texts: &Texts| read_units(&texts.plan, texts.folder.path(), false, &alone).unwrap();
+    let [own, others] =
+        [&texts, &other].map(|texts| sketch(&texts.plan, texts.folder.path(), &read(texts), &alone).unwrap());
+    let (units, base) = (read(&texts), texts.folder.path());
+    let check = |earlier: &[(&str, &Sketch)]| check_earlier(&texts.plan, base, &units, earlier, &alone);
+    assert!(check(&[("first", &others)]).is_ok());
+    let refused = check(&[("first", &others), ("second", &own)]).unwrap_err().to_string();
+    assert!(refused.contains("text of second, which was declared public"), "{refused}");
 }

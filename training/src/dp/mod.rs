@@ -9,6 +9,7 @@
 //! "Differentially private optimization on large model at small cost", <https://arxiv.org/abs/2210.00038>.
 
 mod adaptive;
+mod banded;
 mod baseline;
 mod clip;
 mod error;
@@ -23,6 +24,7 @@ mod shared;
 mod step;
 mod sum;
 
+pub(crate) use banded::BandedNoise;
 pub(crate) use baseline::plain_gradient;
 pub(crate) use clip::ClippedSum;
 pub use error::StepError;

@@ -3,6 +3,7 @@
 use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose, RoundedGaussian, Stream};
 
 use super::ClippedSum;
+use super::banded::{BandedNoise, Place};
 use super::sum::GradSum;
 use network::nn::{Kernels, piece_length};
 use network::tensor::{FloatDType, Tensor, from_host};
@@ -74,30 +75,34 @@ pub(crate) struct NoisyAverage {
 
 impl NoisyAverage {
     /// Releases the average. Each integer and its noise are added exactly; rounding comes after the
-    /// release.
+    /// release. In a block of correlated noise, [`Self::noise`] is that of z.
     ///
     /// # Errors
     /// For noise whose standard deviation is out of range.
     pub fn of<B: Kernels>(
         &self,
+        block: Option<&mut BandedNoise>,
         sum: Bounded<ClippedSum>,
         rng: &impl PrivacyRng,
         device: &B::Device,
     ) -> Result<PrivateGradient<B>, MechanismError> {
-        let noise_std = self.noise.std(&sum) / self.divisor;
+        let mut noise_std = self.noise.std(&sum) / self.divisor;
         let (mut parts, mut squares, mut elements) = (Vec::new(), 0, 0);
         self.noise.privatize_with(sum, |sum, grid| {
             // On another grid, the noise would have another scale. NaN reveals the mistake and
             // releases nothing.
             let factor = if sum.grid_step == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
+            let places: Vec<Place> = (0..sum.parts.len()).map(|index| place(sum, index)).collect();
+            let drawn = block.map(|block| {
+                block.draw(self.step, &places, grid.noise(), rng);
+                noise_std *= block.std();
+                block.last()
+            });
             let scale = Scale { noise: grid.noise(), factor, noise_std };
-            for (index, integers) in sum.parts.iter_mut().enumerate() {
-                let (param, first) = match &sum.pieces {
-                    Some(pieces) => (pieces[index].param, pieces[index].range.start),
-                    None => (index, 0),
-                };
-                let stream = || rng.stream(Purpose::GradientNoise, self.step, param as u32);
-                let (part, square) = noisy(integers, first, scale, &stream);
+            for (index, (integers, place)) in sum.parts.iter_mut().zip(&places).enumerate() {
+                let stream = || rng.stream(Purpose::GradientNoise, self.step, place.param as u32);
+                let drawn = drawn.map(|parts| &*parts[index]);
+                let (part, square) = noisy(integers, place.first, scale, drawn, &stream);
                 squares += square;
                 elements += part.len();
                 parts.push(part);
@@ -120,12 +125,22 @@ struct Scale {
     noise_std: f64,
 }
 
+/// The elements of part `index` of a sum.
+fn place(sum: &ClippedSum, index: usize) -> Place {
+    let (param, first) = match &sum.pieces {
+        Some(pieces) => (pieces[index].param, pieces[index].range.start),
+        None => (index, 0),
+    };
+    Place { param, first, length: sum.parts[index].len() }
+}
+
 /// (integers + noise)·factor, on all cores, and the sum of the squares. The integers are those of a parameter from element `first`
-/// on.
+/// on. The noise is that which a block has drawn, or comes from the stream.
 fn noisy(
     integers: &mut [i64],
     first: usize,
     scale: Scale,
+    drawn: Option<&[i64]>,
     stream: &(impl Fn() -> Stream + Sync),
 ) -> (Vec<f32>, u128) {
     let mut out = vec![f32::NAN; integers.len()];
@@ -134,7 +149,11 @@ fn noisy(
         let (mut stream, mut squares) = (stream(), 0);
         let blocks = integers.chunks_mut(BLOCK).zip(out.chunks_mut(BLOCK)).enumerate();
         for (block, (integers, out)) in blocks {
-            scale.noise.add_to(&mut stream, (first + at * length + block * BLOCK) as u64, integers);
+            let begin = at * length + block * BLOCK;
+            match drawn {
+                Some(drawn) => add(integers, &drawn[begin..]),
+                None => scale.noise.add_to(&mut stream, (first + begin) as u64, integers),
+            }
             for (out, integer) in out.iter_mut().zip(integers) {
                 let value = *integer as f64 * scale.factor;
                 *out = value as f32;
@@ -154,4 +173,9 @@ fn noisy(
         others.into_iter().fold(own, |squares, other| squares + other.join().unwrap_or_default())
     });
     (out, squares)
+}
+
+/// Adds as [`RoundedGaussian::add_to`] does: a sum beyond the range of i64 wraps.
+fn add(integers: &mut [i64], noise: &[i64]) {
+    integers.iter_mut().zip(noise).for_each(|(integer, noise)| *integer = integer.wrapping_add(*noise));
 }

@@ -207,7 +207,7 @@ pub(crate) fn noise_alone<B: Kernels>(
 ) -> PrivateGradient<B> {
     let grid_step = release.noise.grid(L2Sensitivity::new(l2_clip_norm).unwrap()).unwrap().unit();
     let sum = GridSum::zero(specs, l2_clip_norm, grid_step).finish().unwrap();
-    release.of(sum.bounded().unwrap(), rng, device).unwrap()
+    release.of(None, sum.bounded().unwrap(), rng, device).unwrap()
 }
 
 /// L2 norm.

@@ -15,7 +15,7 @@ use super::exact::ExactClip;
 use super::gradients::plain_sum;
 use super::grid_sum::GridSum;
 use super::shared::sum_of_all;
-use super::{ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
+use super::{BandedNoise, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
 use crate::data::{Dataset, LabelledSet, Sampler};
 use crate::disclosure::Private;
@@ -120,7 +120,8 @@ pub(crate) fn clipped_sum<B: Kernels>(
     sum.finish()
 }
 
-/// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive.
+/// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive. `block` is that of the step, if its
+/// noise is correlated with that of others; clipping is then not adaptive.
 ///
 /// # Errors
 /// For a clip norm or an expected batch size that is not a finite number above 0; as [`clipped_sum`].
@@ -130,15 +131,17 @@ pub(crate) fn private_gradient<B: Kernels>(
     lot: &Lot<'_, B>,
     step: &DpStep,
     summation: Summation,
+    block: Option<&mut BandedNoise>,
     rng: &impl PrivacyRng,
 ) -> Result<(PrivateGradient<B>, Option<f64>), StepError> {
     let count = match summation.clipping {
         Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step.expected_batch_size)?),
         Clipping::Flat | Clipping::PerLayer | Clipping::Automatic(_) => None,
     };
-    let noise = match &count {
-        Some(count) => step.noise.beside(count.noise())?,
-        None => step.noise,
+    let noise = match (&count, &block) {
+        (Some(count), _) => step.noise.beside(count.noise())?,
+        (None, Some(block)) => block.bands().mechanism(step.noise)?,
+        (None, None) => step.noise,
     };
     let grid_step = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
     let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, grid_step);
@@ -148,7 +151,7 @@ pub(crate) fn private_gradient<B: Kernels>(
     };
     let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step.step, rng)).transpose()?;
     let release = NoisyAverage { noise, step: step.step, divisor: step.expected_batch_size };
-    let gradient = release.of(sum.bounded()?, rng, lot.device)?;
+    let gradient = release.of(block, sum.bounded()?, rng, lot.device)?;
     let gradient = match lot.shards {
         Some(shards) => gradient.with_all_squares(shards),
         None => gradient,

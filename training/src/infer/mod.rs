@@ -5,6 +5,7 @@ mod bert_score;
 mod entities;
 mod evaluate;
 mod evaluation;
+mod features;
 mod generate;
 mod labels;
 mod measure;

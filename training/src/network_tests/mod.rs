@@ -2,6 +2,7 @@
 
 mod models;
 mod operators;
+mod output_bias;
 mod recorded;
 mod rms_decoders;
 mod tasks;

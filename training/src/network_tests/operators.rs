@@ -298,6 +298,26 @@ fn chosen_positions() {
     Case { params: Vec::new(), input: [5, 2], forward }.check();
 }
 
+#[test]
+fn mean_of_positions() {
+    let forward = |pass: &mut Pass<'_, Flex>, input: Var<Flex>| {
+        let lengths = Tensor::<Flex, 1, Int>::from_ints([3], &FlexDevice).expand([input.dims()[0]]);
+        mean(pass, input, lengths)
+    };
+    Case { params: Vec::new(), input: [5, 2], forward }.check();
+}
+
+/// Oracle: by hand. Padding does not count.
+#[test]
+fn a_mean_of_positions_is_over_the_length_of_each_row() {
+    let weights = Weights::<Flex>::new(Vec::new().into(), Vec::new());
+    let input = double(vec![1.0, 10.0, 3.0, 20.0, 8.0, 30.0, 5.0, 50.0, 7.0, 0.0, 9.0, 0.0], [2, 3, 2]);
+    let lengths = Tensor::<Flex, 1, Int>::from_ints([3, 1], &FlexDevice);
+    let means = mean(&mut Pass::measuring(&weights), Var::constant(input), lengths).into_value();
+    assert_eq!(means.dims(), [2, 1, 2]);
+    assert_eq!(to_host_f64(means), [4.0, 20.0, 5.0, 50.0]);
+}
+
 /// A value used three times, once in a block: its gradient is the sum of three.
 #[test]
 fn a_value_that_is_used_several_times_gets_the_sum_of_its_gradients() {

@@ -1,17 +1,18 @@
 //! Tests of models for tasks: labels of texts and of words, and texts to be written.
 
+use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::{Adaptive, Automatic, Clipping, Objective};
 use serde_json::json;
 
 use super::testing;
-use crate::dp::clipped_sum;
 use crate::dp::reference::{
     clipped_sum_by_loop, flatten, lot, median_norm, moved_weights, norm, relative_distance, single_gradient,
 };
+use crate::dp::{clip, clipped_sum};
 use network::Example;
 use network::model::*;
-use network::nn::Weights;
-use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
+use network::nn::{Selection, Weights};
+use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 const VOCABULARY: usize = 23;
@@ -73,6 +74,7 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         json!({ "family": "decoder", "d_head": 6 }),
         json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }),
         json!({ "family": "bert" }),
+        json!({ "family": "bert", "pooling": "mean" }),
         json!({ "family": "roberta" }),
         json!({ "family": "distilbert" }),
         json!({ "family": "modernbert" }),
@@ -113,6 +115,49 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
                 let distance = relative_distance(&sum(&examples, 4, false, clipping), &each);
                 assert!(distance < 1e-4, "{fields} {task} {clipping:?}: {distance}");
             }
+        }
+    }
+}
+
+/// Records of the head from features, which were computed before, are those of the whole forward pass, to the bit.
+#[test]
+fn a_head_trained_alone_has_the_same_records_from_features() {
+    let heads = [
+        (json!({ "family": "bert", "pooling": "mean" }), 2),
+        (json!({ "family": "bert" }), 4),
+        (json!({ "family": "modernbert" }), 2),
+        (json!({ "family": "gpt2" }), 1),
+    ];
+    for (fields, count) in heads {
+        for task in ["sequence_classification", "multi_label_classification"] {
+            let network = testing::network(&fields, task, VOCABULARY);
+            let selection = Selection::new(&plan::Trainable::Head, network.layout(), 2).unwrap().unwrap();
+            assert_eq!(selection.specs().len(), count, "{fields}: {:?}", selection.specs());
+            let mut stream = TestRng::from_seed(5).stream(Purpose::Initialization, 0, 0);
+            let weights =
+                moved_weights::<Flex>(&network, 50, &DEVICE).restrict(selection, &mut stream, &DEVICE);
+            let mut examples = examples(task, false);
+            let batch = |examples: &[Example]| {
+                Batch::new(examples, examples.len() + 1, network.shape(), FloatDType::F32, &DEVICE)
+            };
+            let clipped = |examples: &[Example]| {
+                let records = network.records(&weights, batch(examples));
+                flatten(clip(records, examples.len(), 0.7, weights.specs()))
+            };
+            let whole = clipped(&examples);
+            let features = to_host(network.features(&weights, batch(&examples)).unwrap());
+            let width = features.len() / (examples.len() + 1);
+            for (example, features) in examples.iter_mut().zip(features.chunks_exact(width)) {
+                example.features = Some(features.into());
+                // What is below the head does not run any more.
+                example.input = vec![0];
+            }
+            network.check(&examples).unwrap();
+            assert!(norm(&whole) > 0.1 && clipped(&examples) == whole, "{fields} {task}");
+            examples[1].features = Some(vec![0.0; width + 1].into());
+            assert!(network.check(&examples).is_err(), "features of another width");
+            examples[1].features = None;
+            assert!(network.check(&examples).is_err(), "features of some examples alone");
         }
     }
 }

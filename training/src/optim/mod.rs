@@ -2,6 +2,7 @@
 
 mod adafactor;
 mod adamw;
+mod averaging;
 mod lamb;
 mod learning_rate;
 mod moments;
@@ -12,6 +13,7 @@ use std::ops::Range;
 
 pub use adafactor::Adafactor;
 pub use adamw::AdamW;
+pub(crate) use averaging::Average;
 pub use lamb::Lamb;
 pub use learning_rate::learning_rate;
 use moments::Moments;

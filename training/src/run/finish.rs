@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::prepare::Prepared;
 use super::request::Job;
+use super::sentence_transformers;
 use crate::RunError;
 use crate::infer::Evaluation;
 use crate::label_histogram::LabelCount;
@@ -83,6 +84,7 @@ pub(super) fn model<'a, B: Kernels>(
         let write = move |path: &Path| super::peft::write(&run.trainer, path, &mark);
         files.push(ModelFile { name: files::ADAPTER, write: Box::new(write) });
     }
+    files.extend(sentence_transformers::files(job.plan.plan(), &run.trainer, &mark)?);
     let write = move |path: &Path| run.trainer.write_model(path, &mark);
     files.push(ModelFile { name: files::MODEL, write: Box::new(write) });
     Ok(files)

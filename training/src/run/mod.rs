@@ -8,6 +8,7 @@ mod monitor;
 mod peft;
 mod prepare;
 mod request;
+mod sentence_transformers;
 mod start;
 
 use mechanisms::{OsRng, PrivacyRng, TestRng};
@@ -192,6 +193,7 @@ mod tests {
 
     use super::*;
     use crate::ranks::threads::on_ranks;
+    use network::tensor::{Flex, FlexDevice};
 
     /// With two keys, the ranks would draw different lots and add noise at different places.
     #[test]
@@ -200,5 +202,38 @@ mod tests {
         let [one, other] = [on_ranks(3, word), on_ranks(3, word)];
         assert!(one == [one[0]; 3] && other == [other[0]; 3]);
         assert_ne!(one[0], other[0]);
+    }
+
+    /// Otherwise the others would wait for its gradient without end.
+    #[test]
+    fn a_rank_that_can_no_longer_read_its_text_ends_all_ranks() {
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let mut plan: serde_json::Value =
+            serde_json::from_str(include_str!("../../../plan/tests/fixtures/tiny.json")).unwrap();
+        plan["data"]["source"] = serde_json::json!({ "path": "notes.txt" });
+        let text: String = (0..300).map(|n| format!("note {n}\n")).collect();
+        for folder in &folders {
+            std::fs::write(folder.path().join("notes.txt"), &text).unwrap();
+            std::fs::write(folder.path().join("plan.json"), plan.to_string()).unwrap();
+        }
+        let rng = TestRng::from_seed(1);
+        let found = on_ranks(2, |ranks| {
+            let base = folders[ranks.rank()].path();
+            let out = Some(base.join("run"));
+            let request = Request { out, test_key: Some(1), ..Request::new(base.join("plan.json")) };
+            let job = request.check(ranks).unwrap();
+            let inputs = Inputs::read::<Flex>(&job, &FlexDevice).unwrap();
+            let mut folder =
+                Folder::open(ranks, || RunStore::open(&job.open_run(&inputs.units, None))).unwrap();
+            let mut prepared = Prepared::<Flex>::new(&job, inputs, &mut folder, FlexDevice, &rng).unwrap();
+            prepared.step(&job, 0, &rng).unwrap();
+            if ranks.rank() == 1 {
+                std::fs::write(base.join("notes.txt"), "").unwrap();
+            }
+            prepared.step(&job, 1, &rng).unwrap_err()
+        });
+        let shown = found[0].to_string();
+        assert!(shown.contains("rank 1 of 2") && shown.contains("notes.txt"), "{shown}");
+        assert!(matches!(found[1], RunError::Elsewhere { .. }), "{}", found[1]);
     }
 }

@@ -13,14 +13,15 @@ use crate::train::Trainer;
 use network::nn::{Kernels, Stored};
 use network::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 
-/// Returns `adapter_config.json`; `None` if the run trains no adapters, or if its table of tokens
-/// grew, since the model is then more than a checkpoint with adapters.
+/// Returns `adapter_config.json`; `None` if the run trains no adapters, if its table of tokens
+/// grew, since the model is then more than a checkpoint with adapters, or if its head is of no class
+/// of `transformers`.
 pub(crate) fn config<B: Kernels>(plan: &plan::Plan, trainer: &Trainer<B>) -> Option<Value> {
     let (Trainable::Lora(lora), Initial::Checkpoint(base)) = (&plan.model().trainable, &plan.model().initial)
     else {
         return None;
     };
-    if let Tokenizer::Extend(_) = plan.tokenizer() {
+    if matches!(plan.tokenizer(), Tokenizer::Extend(_)) || plan.model().pooling.is_some() {
         return None;
     }
     let adapted = trainer.adapted();

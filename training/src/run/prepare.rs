@@ -2,6 +2,7 @@
 
 use dp_tokenizer::identity::Sketch;
 use mechanisms::{PrivacyRng, Purpose};
+use plan::Trainable;
 use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
 
@@ -18,7 +19,7 @@ use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::train::{TrainError, Trainer};
-use crate::{RunError, chat, label_histogram, memory, vocabulary};
+use crate::{RunError, chat, label_histogram, limits, memory, vocabulary};
 use network::device::check_precision;
 use network::model::Network;
 use network::nn::Kernels;
@@ -261,7 +262,7 @@ impl<B: Kernels> Prepared<B> {
         let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
         let objective =
             Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;
-        let set = training_set(job, units, &tokenizer, &objective, canaries)?;
+        let mut set = training_set(job, units, &tokenizer, &objective, canaries)?;
         let held_out = evaluation
             .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
             .transpose()?
@@ -277,6 +278,7 @@ impl<B: Kernels> Prepared<B> {
                 job.plan.total_steps()
             ));
         }
+        add_features(job.plan.plan(), &mut set, &trainer)?;
         job.check_interrupt()?;
         let data = TrainingData { sampler: Sampler::default(), set, objective };
         Ok(Self { tokenizer, data, trainer, held_out, progressed })
@@ -339,6 +341,36 @@ fn training_set(
     Ok(TrainingSet::Windows(Box::new(dataset)))
 }
 
+/// Computes what the head reads of each record once, if the head alone is trained: then it is the same in each step.
+///
+/// Features are private. They exist in the memory of this process only, beside the records themselves: no checkpoint, metric or
+/// other file has them, and a resumed run computes them again.
+fn add_features<B: Kernels>(
+    plan: &plan::Plan,
+    set: &mut TrainingSet,
+    trainer: &Trainer<B>,
+) -> Result<(), RunError> {
+    let of_texts = matches!(
+        plan.training().objective,
+        plan::Objective::SequenceClassification | plan::Objective::MultiLabelClassification
+    );
+    // Dropout below the head draws anew in each step.
+    let are_fixed = plan.model().trainable == Trainable::Head && plan.training().dropout == 0.0;
+    let TrainingSet::Records(records) = set else { return Ok(()) };
+    if !of_texts || !are_fixed {
+        return Ok(());
+    }
+    let bytes = size_of::<f32>() as u64 * u64::from(plan.model().d_model);
+    records.add_features(|examples| {
+        // Without them, each step computes its own.
+        if limits::free().is_some_and(|free| examples.len() as u64 * bytes > free / 2) {
+            return Ok(Vec::new());
+        }
+        let features = trainer.inference().features_each(examples);
+        features.map_err(|error| RunError::Failed(error.to_string()))
+    })
+}
+
 /// Notes that texts are cut to the model's context. The number of cut texts is private if the text
 /// is private.
 fn note_cut(plan: &plan::Plan, task: &Task, records: &LabelledRecords, tokenizer: &Tokenizer) {
@@ -378,8 +410,15 @@ fn build_trainer<B: Kernels>(
     let trainer =
         Trainer::starting_from(start, model, training, vocab_size, &mut init, physical_batch, device)
             .map_err(refused)?
+            .output_bias(output_bias(plan, tokenizer).as_deref())
             .recompute(plan.performance().recompute)
             .precision(plan.performance().precision)
             .arithmetic(plan.privacy().arithmetic);
     Ok(trainer.on_ranks(&job.ranks))
+}
+
+/// The log-probabilities of tokens from which a model without a checkpoint starts, if its vocabulary's release tells them.
+fn output_bias(plan: &plan::Plan, tokenizer: &Tokenizer) -> Option<Vec<f32>> {
+    let mark = tokenizer.mark().filter(|_| plan.model().initial == plan::Initial::Random)?;
+    mark.log_probabilities(tokenizer.vocab_size())
 }

@@ -31,6 +31,16 @@ pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
 pub(crate) const ADAPTER: &str = "adapter/adapter_model.safetensors";
 /// Configuration of the low-rank adapters.
 pub(crate) const ADAPTER_CONFIG: &str = "adapter/adapter_config.json";
+/// The parts of a classifier of means of hidden states, as `sentence-transformers` loads them.
+pub(crate) const MODULES: &str = "modules.json";
+/// The longest text of such a classifier, in tokens.
+pub(crate) const MODULES_LENGTH: &str = "sentence_bert_config.json";
+/// The mean of its hidden states.
+pub(crate) const MODULES_POOLING: &str = "1_Pooling/config.json";
+/// The shape of its head.
+pub(crate) const MODULES_HEAD_CONFIG: &str = "2_Dense/config.json";
+/// Its head.
+pub(crate) const MODULES_HEAD: &str = "2_Dense/model.safetensors";
 /// The released counts of labels.
 pub const LABELS: &str = "labels.json";
 /// Public figures of training, one line an evaluation.

@@ -29,7 +29,7 @@ use plan::{Device, SweepSetting, SweepTrials};
 pub use self::certificate::SweepSummary;
 pub use self::verify::promise;
 pub use self::verify::verify_sweep;
-pub(crate) use self::verify::{Spent, spent};
+pub(crate) use self::verify::{PlannedRun, Spent, spent};
 
 use self::certificate::SweepCertificate;
 use self::charge::OpenSweep;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use accountant::DpEvent;
 use plan::{CertifiedSweep, MadeFrom, SweepSetting, SweepTrials};
 
 use super::VOCABULARY;
@@ -68,8 +69,14 @@ pub fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
 pub(crate) struct Spent {
     pub stage: Parent,
     pub finished: bool,
-    /// The ledgers of its runs that are published or may be, by their folders.
-    pub ledgers: BTreeMap<String, LedgerState>,
+    /// Its runs that are published or may be, by their folders.
+    pub runs: BTreeMap<String, PlannedRun>,
+}
+
+/// The ledger of a run, and the event of its training as planned.
+pub(crate) struct PlannedRun {
+    pub ledger: LedgerState,
+    pub training_event: DpEvent,
 }
 
 /// What the sweep in a folder spent; `None` if its text is public.
@@ -77,7 +84,7 @@ pub(crate) struct Spent {
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the sweep wrote it.
 pub(crate) fn spent(folder: &Path) -> Result<Option<Spent>, RunError> {
-    let Promise { charge, input, .. } = Promise::read(folder)?;
+    let Promise { charge, input, certified } = Promise::read(folder)?;
     if input.base.is_public() {
         return Ok(None);
     }
@@ -95,24 +102,29 @@ pub(crate) fn spent(folder: &Path) -> Result<Option<Spent>, RunError> {
         search: Some(search.sweep_sha256),
     };
     let finished = folder.join(files::CERTIFICATE_JSON).exists();
-    Ok(Some(Spent { stage, finished, ledgers: ledgers(folder)? }))
+    Ok(Some(Spent { stage, finished, runs: runs(folder, &certified)? }))
 }
 
-/// The ledgers of a sweep's runs that are published or may be. A process that was killed may have left one without a whole line.
-fn ledgers(sweep: &Path) -> Result<BTreeMap<String, LedgerState>, RunError> {
+/// The runs of a sweep that are published or may be. A process that was killed may have left one without a whole line.
+fn runs(sweep: &Path, certified: &CertifiedSweep) -> Result<BTreeMap<String, PlannedRun>, RunError> {
     let mut names = vec![VOCABULARY.to_owned(), BEST.to_owned()];
     for trial in std::fs::read_dir(sweep.join(TRIALS)).into_iter().flatten().flatten() {
         names.push(format!("{TRIALS}/{}", trial.file_name().to_string_lossy()));
     }
-    let mut ledgers = BTreeMap::new();
+    let mut runs = BTreeMap::new();
     for name in names {
         let folder = sweep.join(&name);
         let path = folder.join(files::LEDGER);
         if path.exists() && durable::read(&path)?.contains(&b'\n') {
-            ledgers.insert(name, LedgerState::read_stopped(&folder)?.0);
+            let ledger = LedgerState::read_stopped(&folder)?.0;
+            let is_planned = |setting: &&SweepSetting| setting.plan.hash() == ledger.header().plan_sha256;
+            if let Some(setting) = certified.settings.iter().find(is_planned) {
+                let training_event = setting.plan.training_event();
+                runs.insert(name, PlannedRun { ledger, training_event });
+            }
         }
     }
-    Ok(ledgers)
+    Ok(runs)
 }
 
 /// A sweep and its charge, which follow from the files that it began with.

@@ -29,6 +29,14 @@ pub enum TrainError {
         /// Logical step, from 0.
         step: u64,
     },
+    /// A step that does not continue its block of correlated noise.
+    #[error("step {step} does not follow the noise drawn so far; the next step is {expected}")]
+    Order {
+        /// Logical step, from 0.
+        step: u64,
+        /// The step that follows.
+        expected: u64,
+    },
     /// An example that does not fit the model.
     #[error(transparent)]
     Example(#[from] ExampleError),
@@ -50,5 +58,36 @@ impl From<TrainError> for RunError {
     /// Converts errors during training. Errors while a model is built are [`RunError::Refused`].
     fn from(error: TrainError) -> Self {
         Self::Failed(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use network::Example;
+    use network::model::Network;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The place of an example tells which units are in a lot.
+    #[test]
+    fn an_example_that_does_not_fit_is_refused_without_its_place_and_its_tokens() {
+        let model =
+            json!({ "family": "gpt2", "d_model": 16, "layers": 1, "heads": 2, "d_ff": 32, "context": 10 });
+        let training = json!({
+            "objective": "causal_lm", "expected_batch_size": 6, "steps": 9, "l2_clip_norm": 1.0,
+            "optimizer": { "adamw": {} }, "learning_rate": { "peak": 1e-3 }
+        });
+        let [model, training] = [model, training].map(|part| part.to_string());
+        let (model, training) =
+            (serde_json::from_str(&model).unwrap(), serde_json::from_str(&training).unwrap());
+        let network = Network::new(&model, &training, 40).unwrap();
+        let message = |windows: &[[u32; 3]]| {
+            let lot: Vec<Example> = windows.iter().map(|window| Example::causal(window)).collect();
+            TrainError::from(network.check(&lot).unwrap_err()).to_string()
+        };
+        let alone = message(&[[1, 57, 3]]);
+        assert_eq!(alone, message(&[[1, 2, 3], [4, 5, 6], [1, 57, 3]]));
+        assert!(!alone.contains("57"), "{alone}");
     }
 }

@@ -1,5 +1,7 @@
 //! A model in training: its weights, its optimizer, and the private step.
 
+#[cfg(test)]
+mod block_tests;
 mod error;
 #[cfg(test)]
 mod rank_tests;
@@ -10,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use mechanisms::{PrivacyRng, Stream};
+use mechanisms::{PrivacyRng, RandomnessSource, Stream};
 use plan::CertifiedPlan;
 use safetensors::tensor::{Dtype, View};
 
@@ -18,9 +20,11 @@ pub use error::TrainError;
 
 use crate::RunError;
 use crate::disclosure::Private;
-use crate::dp::{DpStep, Lot, Summation, plain_gradient, private_gradient};
+use crate::dp::{
+    BandedNoise, DpStep, Lot, PrivateGradient, StepError, Summation, plain_gradient, private_gradient,
+};
 use crate::infer::InferenceModel;
-use crate::optim::{Optimizer, OptimizerGradient, learning_rate};
+use crate::optim::{Average, Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
 use network::Example;
 use network::device;
@@ -45,9 +49,13 @@ pub struct Trainer<B: Kernels> {
     model: Network,
     weights: Weights<B>,
     optimizer: Optimizer<B>,
+    /// The average of the weights, if the plan asks for one.
+    average: Option<Average<B>>,
     summation: Summation,
     /// The clip norm of the next step, if clipping is adaptive and a step was taken.
     adapted_clip_norm: Option<f64>,
+    /// The noise of the current block of steps, if it is correlated.
+    block: Option<BandedNoise>,
     /// Estimate of the last private step.
     gradient_to_noise: Option<f64>,
     physical_batch: usize,
@@ -104,8 +112,10 @@ impl<B: Kernels> Trainer<B> {
             model: network,
             weights,
             optimizer,
+            average: training.averaging.map(|plan| Average::new(plan, training.total_steps())),
             summation: Summation { clipping: training.clipping, arithmetic: plan::Arithmetic::Fast },
             adapted_clip_norm: None,
+            block: None,
             gradient_to_noise: None,
             physical_batch,
             recompute: false,
@@ -124,6 +134,18 @@ impl<B: Kernels> Trainer<B> {
         let shards = Shards::new(ranks.clone(), specs, self.optimizer.grain());
         let optimizer = self.optimizer.of_pieces(&shards, &self.device);
         Self { optimizer, shards: Some(shards), ..self }
+    }
+
+    /// Starts from weights that predict tokens by these log-probabilities, if there are any.
+    ///
+    /// # Shapes
+    /// - log_probabilities: `[tokens]`, in nats
+    #[must_use]
+    pub(crate) fn output_bias(mut self, log_probabilities: Option<&[f32]>) -> Self {
+        if let Some(values) = log_probabilities {
+            self.model.set_output_bias(&mut self.weights, values);
+        }
+        self
     }
 
     /// Sets whether the backward pass recomputes activations block by block. This saves memory and gives the same bits.
@@ -165,7 +187,34 @@ impl<B: Kernels> Trainer<B> {
             return self.plain_step(lot, PlainStep { expected_batch_size, learning_rate });
         }
         let (noise, l2_clip_norm) = (phase.mechanism.noise(), training.l2_clip_norm);
+        self.begin_block(plan, step, rng.source())?;
         self.dp_step(lot, DpStep { step, noise, l2_clip_norm, expected_batch_size, learning_rate }, rng)
+    }
+
+    /// Begins a block of correlated noise in the first step of a phase or of a process, and refuses other steps than the block's next
+    /// one. A private process begins with the first step that it takes: its key is new. A test key draws the noise of all
+    /// earlier steps of the phase again.
+    fn begin_block(
+        &mut self,
+        plan: &CertifiedPlan,
+        step: u64,
+        key: RandomnessSource,
+    ) -> Result<(), TrainError> {
+        let (Some(phase), Some(begin)) = (plan.phase(step), plan.first_step_of_phase(step)) else {
+            return Err(TrainError::Step { step });
+        };
+        match &self.block {
+            Some(block) if block.is_of_phase(begin) && block.next_step() == step => Ok(()),
+            Some(block) if block.is_of_phase(begin) => {
+                Err(TrainError::Order { step, expected: block.next_step() })
+            }
+            _ => {
+                let bands = phase.mechanism.bands().map_err(StepError::from)?;
+                let first = if key.is_private() { step } else { begin };
+                self.block = bands.map(|bands| BandedNoise::begin(bands, begin, first));
+                Ok(())
+            }
+        }
     }
 
     /// Takes one private step on a sampled lot. A step on an empty lot consists of noise alone.
@@ -181,26 +230,60 @@ impl<B: Kernels> Trainer<B> {
     ) -> Result<(), TrainError> {
         check_positive("l2_clip_norm", step.l2_clip_norm)?;
         check_positive("expected_batch_size", step.expected_batch_size)?;
-        let lot = self.lot(examples)?;
-        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
-        let (gradient, next) =
-            private_gradient(&self.model, &self.weights, &lot, &step, self.summation, rng)?;
+        // An error leaves the block as it is.
+        let mut block = self.block.take();
+        let released = self.release(examples, step, block.as_mut(), rng);
+        self.block = block;
+        let (gradient, next) = released?;
         self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());
         self.update(gradient.into(), step.learning_rate);
         Ok(device::check::<B>(&self.device)?)
     }
 
+    /// The private gradient of a step, and the next clip norm where clipping is adaptive.
+    fn release(
+        &self,
+        examples: &[Example],
+        step: DpStep,
+        block: Option<&mut BandedNoise>,
+        rng: &impl PrivacyRng,
+    ) -> Result<(PrivateGradient<B>, Option<f64>), TrainError> {
+        let lot = self.lot(examples)?;
+        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
+        Ok(private_gradient(&self.model, &self.weights, &lot, &step, self.summation, block, rng)?)
+    }
+
     /// Moves the weights. Each rank moves its own pieces, and then collects the pieces of all
     /// ranks.
     fn update(&mut self, gradient: OptimizerGradient<B>, learning_rate: f64) {
         let Some(shards) = &self.shards else {
-            return self.optimizer.step(&mut self.weights, gradient, learning_rate);
+            self.optimizer.step(&mut self.weights, gradient, learning_rate);
+            return self.average_weights();
         };
         let mut own = Weights::new(Arc::clone(shards.specs()), shards.own(self.weights.values()));
         self.optimizer.step(&mut own, gradient, learning_rate);
         let whole = shards.gather(own.take().into_iter().map(to_host).collect()).into_iter();
         self.weights.replace(whole.map(|values| flat(values, &self.device)).collect());
+        self.average_weights();
+    }
+
+    fn average_weights(&mut self) {
+        if let Some(average) = &mut self.average {
+            average.add(&self.weights, self.optimizer.steps());
+        }
+    }
+
+    /// The weights of the model: their average if the plan asks for one and it has begun, else those of the last step.
+    fn result(&self) -> Cow<'_, Weights<B>> {
+        match self.average.as_ref().map(Average::values) {
+            None | Some([]) => Cow::Borrowed(&self.weights),
+            Some(values) => {
+                let mut weights = self.weights.clone();
+                weights.replace(values.to_vec());
+                Cow::Owned(weights)
+            }
+        }
     }
 
     /// Takes one step of the baseline.
@@ -212,6 +295,7 @@ impl<B: Kernels> Trainer<B> {
         let lot = self.lot(examples)?;
         let gradient = plain_gradient(&self.model, &self.weights, &lot, step.expected_batch_size);
         self.optimizer.step(&mut self.weights, gradient, step.learning_rate);
+        self.average_weights();
         Ok(device::check::<B>(&self.device)?)
     }
 
@@ -228,13 +312,14 @@ impl<B: Kernels> Trainer<B> {
         self.adapted_clip_norm
     }
 
-    /// The model's weights under Hugging Face names, adapters merged.
+    /// The model's weights under Hugging Face names, adapters merged, averaged if the plan asks for it.
     #[must_use]
     pub fn weights(&self) -> Vec<NamedTensor> {
+        let weights = self.result();
         let value = |(at, spec): (usize, &ParamSpec)| NamedTensor {
             name: spec.name.clone(),
             shape: spec.shape.clone(),
-            data: to_host(self.weights.model_value(ParamId(at))),
+            data: to_host(weights.model_value(ParamId(at))),
         };
         self.specs().iter().enumerate().map(value).collect()
     }
@@ -244,7 +329,8 @@ impl<B: Kernels> Trainer<B> {
     /// # Errors
     /// [`RunError::Storage`] if the file cannot be written.
     pub(crate) fn write_model(&self, path: &Path, mark: &PrivacyMark) -> Result<(), RunError> {
-        let weights = &self.weights;
+        let weights = self.result();
+        let weights = &*weights;
         let names = self.specs().iter().map(|spec| spec.name.as_str());
         let format = NumberFormat::F32;
         let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at), format });
@@ -260,13 +346,15 @@ impl<B: Kernels> Trainer<B> {
         format: NumberFormat,
         mark: &PrivacyMark,
     ) -> Result<Option<String>, RunError> {
+        let weights = self.result();
+        let weights = &*weights;
         let params = || (0..self.specs().len()).map(ParamId);
-        let holds = |param| to_host(self.weights.model_value(param)).into_iter().all(|v| format.holds(v));
+        let holds = |param| to_host(weights.model_value(param)).into_iter().all(|v| format.holds(v));
         if !params().all(holds) {
             return Ok(None);
         }
         let names = self.specs().iter().map(|spec| spec.name.as_str());
-        let tensors = params().map(|param| DeviceTensor { weights: &self.weights, param, format });
+        let tensors = params().map(|param| DeviceTensor { weights, param, format });
         let digest = model_sha256(names.zip(tensors).collect(), mark);
         digest.map(Some).map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))
     }
@@ -294,10 +382,10 @@ impl<B: Kernels> Trainer<B> {
         self.model.shape().decoder
     }
 
-    /// The model with its current weights, to measure it.
+    /// The model as it would be published now, to measure it.
     #[must_use]
     pub fn inference(&self) -> InferenceModel<B> {
-        let (network, weights) = (self.model.clone(), self.weights.clone());
+        let (network, weights) = (self.model.clone(), self.result().into_owned());
         InferenceModel::of_weights(network, weights, self.physical_batch, self.device.clone())
     }
 

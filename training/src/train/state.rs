@@ -9,17 +9,23 @@ use network::tensor_file::{NamedTensor, TensorMap, named_tensors};
 /// Name of the optimizer's step counter: two halves of 20 bits, because f32 holds 24 bits exactly.
 const COUNTER: &str = "optimizer.steps";
 
+/// Start of the names of averaged weights.
+const AVERAGE: &str = "average.";
+
 /// Name of an adaptive clip norm; 0 before the first step.
 const CLIP_NORM: &str = "clipping.l2_clip_norm";
 
 impl<B: Kernels> Trainer<B> {
     /// Returns everything that a resumed run needs beside its initial weights: trained weights, the
-    /// optimizer's tensors and step counter, and the adaptive clip norm. The state does not depend
+    /// optimizer's tensors and step counter, averages, and the adaptive clip norm. The state does not depend
     /// on the number of ranks, and every rank gets all of it.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
-        let mut state = self.trained();
+        let mut state = named_tensors(self.weights.specs(), self.weights.values());
         state.extend(self.optimizer_state());
+        if let Some(average) = &self.average {
+            state.extend(named_tensors(&self.averaged_specs(), average.values()));
+        }
         if let plan::Clipping::Adaptive(_) = self.summation.clipping {
             let data = vec![self.adapted_clip_norm.unwrap_or_default() as f32];
             state.push(NamedTensor { name: CLIP_NORM.to_owned(), shape: vec![1], data });
@@ -41,6 +47,12 @@ impl<B: Kernels> Trainer<B> {
         let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
         let values = state.take_all::<B>(&specs, &self.device)?;
         let of_optimizer = self.take_optimizer_state(&mut state, &specs)?;
+        let averages = match &self.average {
+            Some(average) if average.has_begun(steps) => {
+                Some(state.take_all::<B>(&self.averaged_specs(), &self.device)?)
+            }
+            _ => None,
+        };
         let adapted = match self.summation.clipping {
             plan::Clipping::Adaptive(_) => Some(f64::from(state.take(CLIP_NORM, &[1])?[0])),
             _ => None,
@@ -48,18 +60,29 @@ impl<B: Kernels> Trainer<B> {
         state.finish()?;
         self.weights.replace(values);
         self.optimizer.restore(steps, of_optimizer);
+        if let (Some(average), Some(values)) = (&mut self.average, averages) {
+            average.restore(values);
+        }
         self.adapted_clip_norm = adapted.filter(|norm| *norm > 0.0);
         Ok(())
     }
 
-    /// Returns the trained weights: those of adapters, or those of the model if it is trained
-    /// itself.
-    #[must_use]
-    pub fn trained(&self) -> Vec<NamedTensor> {
-        named_tensors(self.weights.specs(), self.weights.values())
+    /// Names and shapes of averaged weights in a state.
+    fn averaged_specs(&self) -> Vec<ParamSpec> {
+        let named = |spec: &ParamSpec| ParamSpec { name: format!("{AVERAGE}{}", spec.name), ..spec.clone() };
+        self.weights.specs().iter().map(named).collect()
     }
 
-    /// Loads weights that [`Trainer::trained`] returned; the optimizer keeps its state.
+    /// Returns the trained weights of the model: those of adapters, or those of the model if it is
+    /// trained itself. They are averaged if the plan asks for it.
+    #[must_use]
+    pub fn trained(&self) -> Vec<NamedTensor> {
+        let weights = self.result();
+        named_tensors(weights.specs(), weights.values())
+    }
+
+    /// Loads weights that [`Trainer::trained`] returned. They are the model's from here on, without
+    /// an average; the optimizer keeps its state.
     ///
     /// # Errors
     /// As [`Trainer::load_state`].
@@ -68,6 +91,7 @@ impl<B: Kernels> Trainer<B> {
         let values = weights.take_all::<B>(self.weights.specs(), &self.device)?;
         weights.finish()?;
         self.weights.replace(values);
+        self.average = None;
         Ok(())
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Proof {
     written: Vec<FileDigest>,
     /// The ledger of a run.
     pub ledger: Option<LedgerState>,
+    /// The event of a run's training.
+    pub training_event: Option<DpEvent>,
 }
 
 /// Reads the files in a folder. Leaves out those that do not exist.
@@ -144,6 +146,7 @@ impl Proof {
             files: Vec::new(),
             written: ledger.files().to_vec(),
             ledger: Some(ledger),
+            training_event: Some(plan.training_event()),
         }
     }
 
@@ -220,6 +223,7 @@ impl Proof {
             files: vec![ProofFile { name: files::PRIVACY, bytes }],
             written: Vec::new(),
             ledger: None,
+            training_event: None,
         })
     }
 

@@ -20,6 +20,9 @@ pub(crate) struct SamplingArgs {
     /// Largest batch, for --sampling truncated; further units are left out.
     #[arg(long)]
     largest_batch: Option<u64>,
+    /// Bands of the matrix that correlates the noise, for --sampling cyclic-poisson.
+    #[arg(long)]
+    bands: Option<u64>,
     /// Which data sets are neighbours.
     #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
     pub(crate) relation: Relation,
@@ -32,6 +35,7 @@ pub(crate) struct Scheme {
     probability: f64,
     units: Option<u64>,
     largest_batch: u64,
+    bands: u64,
 }
 
 /// A whole number, given as a float.
@@ -113,13 +117,26 @@ impl SamplingArgs {
         if self.sampling != Sampling::Truncated && self.largest_batch.is_some() {
             return Err("--largest-batch requires --sampling truncated".to_owned());
         }
+        let bands = match (self.sampling, self.bands) {
+            (Sampling::CyclicPoisson, None | Some(0)) => return Err(needs("--bands, at least 1")),
+            (Sampling::CyclicPoisson, Some(bands)) if bands as f64 * probability > 1.0 => {
+                return Err(format!(
+                    "--bands is {bands}; allowed: at most 1 / sampling probability = {}, because every part of the units must hold a \
+                     whole batch",
+                    (1.0 / probability).floor()
+                ));
+            }
+            (Sampling::CyclicPoisson, Some(bands)) => bands,
+            (_, Some(_)) => return Err("--bands requires --sampling cyclic-poisson".to_owned()),
+            (_, None) => 1,
+        };
         if self.sampling == Sampling::Fixed
             && let Some(batch) = self.batch_size
         {
             whole("--batch-size of --sampling fixed", batch)?;
         }
         let largest_batch = self.largest_batch.unwrap_or(0);
-        Ok(Scheme { sampling: self.sampling, probability, units, largest_batch })
+        Ok(Scheme { sampling: self.sampling, probability, units, largest_batch, bands })
     }
 }
 
@@ -138,6 +155,12 @@ impl Scheme {
         let epochs = steps.div_ceil(batches);
         let step = match self.sampling {
             Sampling::Poisson => DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier },
+            Sampling::CyclicPoisson => {
+                // A batch larger than a part takes all of it.
+                let sampling_probability = (self.bands as f64 * sampling_probability).min(1.0);
+                let round = DpEvent::CyclicPoissonSampledGaussian { sampling_probability, noise_multiplier };
+                return DpEvent::SelfComposed { event: Box::new(round), count: steps.div_ceil(self.bands) };
+            }
             Sampling::Truncated => DpEvent::TruncatedPoissonSampledGaussian {
                 sampling_probability,
                 noise_multiplier,
@@ -163,6 +186,8 @@ impl Scheme {
 pub(crate) enum Sampling {
     /// Draw each unit independently.
     Poisson,
+    /// Draw each unit of one of --bands parts independently, from one part after another, with correlated noise.
+    CyclicPoisson,
     /// Draw each unit independently, then cut the batch to --largest-batch units.
     Truncated,
     /// Draw a fixed number of units without replacement.
@@ -181,6 +206,7 @@ impl Sampling {
     fn name(self) -> &'static str {
         match self {
             Self::Poisson => "poisson",
+            Self::CyclicPoisson => "cyclic-poisson",
             Self::Truncated => "truncated",
             Self::Fixed => "fixed",
             Self::Shuffle => "shuffle",

@@ -55,7 +55,7 @@ use mechanisms::Stream;
 use super::{Hidden, Round, RoundMethod};
 use crate::release::config::ReleaseConfig;
 use crate::release::error::ReleaseError;
-use crate::release::fixed_point::{MAX_UNITS, ONE, even_weight};
+use crate::release::fixed_point::{ONE, even_weight};
 use crate::release::selection::Selection;
 use crate::release::threshold::Threshold;
 
@@ -126,17 +126,12 @@ impl Mad2r {
     ) -> Result<Vec<u64>, ReleaseError> {
         let mut open: Vec<(u64, u64)> = Vec::new();
         let mut initial = vec![0_u64; items.distinct()];
-        let mut units = 0_u64;
         items.each_unit(|unit, held| {
-            units += 1;
             selection.chosen_items(held, &mut open, self.cap, || stream(unit));
             self.set_intended_weights(&mut open);
             let degree = open.len();
             open.iter().for_each(|&(item, weight)| initial[item as usize] += initial_weight(weight, degree));
         })?;
-        if units > MAX_UNITS {
-            return Err(ReleaseError::TooManyUnits { most: MAX_UNITS });
-        }
         // The share of each initial weight that an item beyond the limit returns.
         let returned_share = |weight: u64| match weight.checked_sub(self.limit) {
             Some(excess) if excess > 0 => excess as f64 / weight as f64,

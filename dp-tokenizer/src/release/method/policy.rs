@@ -18,7 +18,7 @@ use mechanisms::Stream;
 
 use super::{Hidden, Round, RoundMethod};
 use crate::release::error::ReleaseError;
-use crate::release::fixed_point::{MAX_UNITS, ONE};
+use crate::release::fixed_point::ONE;
 use crate::release::selection::{Selection, sample_items};
 
 /// Bits below ONE's unit.
@@ -49,24 +49,11 @@ impl Policy {
         let target = self.target.min(ONE << 23) << EXTRA_BITS;
         let mut histogram = vec![0_u64; items.distinct()];
         let mut open: Vec<(u64, u64)> = Vec::new();
-        let (mut units, mut last, mut in_order) = (0_u64, None, true);
         items.each_unit(|unit, held| {
-            units += 1;
-            in_order &= last.is_none_or(|last| last < unit);
-            last = Some(unit);
-            if units > MAX_UNITS || !in_order {
-                return;
-            }
             selection.open_items(held, &mut open);
             sample_items(&mut open, self.cap, || stream(unit));
             take_turn(&mut histogram, &open, target, STEP);
         })?;
-        if units > MAX_UNITS {
-            return Err(ReleaseError::TooManyUnits { most: MAX_UNITS });
-        }
-        if !in_order {
-            return Err(ReleaseError::NotInOrder);
-        }
         histogram.iter_mut().for_each(|weight| *weight >>= EXTRA_BITS);
         Ok(histogram)
     }

@@ -170,7 +170,7 @@ impl Decoder {
         let cap = config.number(&logit_cap("null"));
         let description = Description::new(
             list,
-            LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)) },
+            LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)).of_tokens(tokens.table) },
             Shape::causal(plan.model.context as usize),
             hugging_face(plan, sizes, style, &slides),
         );

@@ -1,4 +1,4 @@
-//! Selects positions of each example.
+//! Selects or averages positions of each example.
 
 use crate::nn::{Kernels, Pass, Var};
 use crate::tensor::{IndexingUpdateOp, Int, Tensor};
@@ -46,5 +46,23 @@ pub fn row<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, position: usize) -
         let parts = vec![zeros(position), grad.clone(), zeros(seq - position - 1)];
         let parts = parts.into_iter().filter(|part| part.dims()[1] > 0).collect();
         back.add(slot, Tensor::cat(parts, 1));
+    })
+}
+
+/// Averages the first `lengths` positions of each example.
+///
+/// # Shapes
+/// - input: `[batch, seq, d]`, lengths: `[batch]`, from 1 to seq
+/// - output: `[batch, 1, d]`
+pub fn mean<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, lengths: Tensor<B, 1, Int>) -> Var<B> {
+    let Var { value, slot } = input;
+    let [batch, seq, d] = value.dims();
+    let places = Tensor::<B, 1, Int>::arange(0..seq as i64, &value.device()).reshape([1, seq]);
+    let lengths = lengths.reshape([batch, 1]);
+    let inside = places.expand([batch, seq]).lower(lengths.clone().expand([batch, seq]));
+    let shares = inside.float().cast(value.dtype()) / lengths.float().cast(value.dtype());
+    let shares = shares.reshape([batch, seq, 1]);
+    pass.note((value * shares.clone()).sum_dim(1), slot.is_some(), move |grad, back| {
+        back.add(slot, grad.expand([batch, seq, d]) * shares);
     })
 }

@@ -28,7 +28,7 @@ pub use dropout::{dropout, residual};
 pub use embedding::{PositionEmbedding, SegmentEmbedding, TokenEmbedding};
 pub use feed_forward::{FeedForward, FusedGatedFeedForward, GatedFeedForward, MaybeGated};
 pub use gate::Gate;
-pub use gather::{Places, gather, gather_some, row};
+pub use gather::{Places, gather, gather_some, mean, row};
 pub use layer_norm::LayerNorm;
 pub use linear::{Linear, LinearSpec};
 pub use relative_bias::RelativeBias;

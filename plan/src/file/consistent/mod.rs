@@ -25,6 +25,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {
     training::check_dropout(file)?;
     task::check(file)?;
     model::check(&file.model, &file.tokenizer)?;
+    model::check_head(file)?;
     model::check_made_from(file)?;
     check_memory(file)?;
     data::check_evaluation(file)

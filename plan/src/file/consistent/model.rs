@@ -2,7 +2,8 @@
 
 use crate::messages::refuse;
 use crate::{
-    Evaluation, Family, Initial, MadeFrom, Model, PlanError, PlanFile, Tokenizer, Trainable, Visibility,
+    Evaluation, Family, Initial, MadeFrom, Model, Objective, PlanError, PlanFile, Tokenizer, Trainable,
+    Visibility,
 };
 
 /// Accepts a model whose sizes fit, without fields of other families.
@@ -22,11 +23,12 @@ pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanErro
 /// A field that the family does not read would be a promise nobody keeps.
 fn check_strangers(model: &Model) -> Result<(), PlanError> {
     type Reads = fn(Family) -> bool;
-    let fields: [(&str, bool, Reads); 6] = [
+    let fields: [(&str, bool, Reads); 7] = [
         ("model.kv_heads", model.kv_heads.is_some(), Family::has_grouped_heads),
         ("model.untied", model.untied, Family::can_untie),
         ("model.decoder_context", model.decoder_context.is_some(), Family::has_decoder_context),
         ("model.d_head", model.d_head.is_some(), Family::has_head_width),
+        ("model.pooling", model.pooling.is_some(), Family::can_pool),
         ("model.history", model.history.is_some(), |family| family == Family::FeedForward),
         ("model.hidden", model.hidden.is_some(), |family| family == Family::FeedForward),
     ];
@@ -158,6 +160,27 @@ pub(super) fn check_made_from(file: &PlanFile) -> Result<(), PlanError> {
                 "change one of the two",
             );
         }
+    }
+    Ok(())
+}
+
+/// A head for labels can be shaped and trained alone only where there is one.
+pub(super) fn check_head(file: &PlanFile) -> Result<(), PlanError> {
+    use Objective::{MultiLabelClassification, SequenceClassification};
+    let objective = file.training.objective;
+    let of_texts = matches!(objective, SequenceClassification | MultiLabelClassification);
+    if file.model.pooling.is_some() && !of_texts {
+        let allowed = "nothing: only classification of texts has a vector for a text";
+        return refuse("model.pooling", "given", allowed, "remove it, or choose that training.objective");
+    }
+    if file.model.trainable == Trainable::Head && !objective.has_labels() {
+        let allowed = "another part: only classification has a head of its own";
+        return refuse(
+            "model.trainable",
+            "\"head\" with this training.objective",
+            allowed,
+            "choose a classification, or name \"all\", \"lora\" or \"last_layers\"",
+        );
     }
     Ok(())
 }

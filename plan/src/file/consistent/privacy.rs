@@ -3,7 +3,7 @@
 use accountant::{Delta, NeighboringRelation};
 
 use crate::messages::refuse;
-use crate::{PlanError, PlanFile, Privacy, Sampling, TruncatedPoisson, Visibility};
+use crate::{Clipping, CyclicPoisson, PlanError, PlanFile, Privacy, Sampling, TruncatedPoisson, Visibility};
 
 /// Accepts a guarantee that the plan can keep, or none where the text is public.
 pub(super) fn check(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {
@@ -43,6 +43,9 @@ fn check_sampling(file: &PlanFile) -> Result<(), PlanError> {
                    which must then be public";
         return refuse("privacy.sampling", given, allowed, fix);
     }
+    if let Sampling::CyclicPoisson(CyclicPoisson { bands }) = sampling {
+        return check_bands(file, bands);
+    }
     let largest_expected = file.training.phases().iter().map(|phase| phase.expected_batch_size).max();
     match (sampling, largest_expected) {
         (Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch }), Some(expected))
@@ -59,6 +62,46 @@ fn check_sampling(file: &PlanFile) -> Result<(), PlanError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Correlated noise needs a part of the units for each band, and a norm that does not change between steps.
+fn check_bands(file: &PlanFile, bands: u64) -> Result<(), PlanError> {
+    let field = "privacy.sampling.cyclic_poisson.bands";
+    if let Clipping::Adaptive(_) = file.training.clipping {
+        return refuse(
+            "training.clipping",
+            "\"adaptive\" beside cyclic_poisson",
+            "a constant clip norm with correlated noise: \"flat\", \"per_layer\" or \"automatic\"",
+            "set \"flat\", or set privacy.sampling to \"poisson\": noise that is correlated over steps has one scale for all of them",
+        );
+    }
+    for phase in file.training.phases() {
+        let units = bands.saturating_mul(phase.expected_batch_size);
+        if units > file.data.units {
+            let given =
+                format!("{bands} with batches of {} of {} units", phase.expected_batch_size, file.data.units);
+            let most = file.data.units / phase.expected_batch_size.max(1);
+            let allowed = format!("at most data.units / expected_batch_size = {most}");
+            return refuse(
+                field,
+                given,
+                &allowed,
+                "use fewer bands or smaller batches: each part of the units needs a whole batch",
+            );
+        }
+        let most = file.privacy.sampling.max_steps();
+        if phase.steps > most {
+            let given = format!("{} with cyclic_poisson", phase.steps);
+            let allowed = format!("at most {most} in a phase with correlated noise");
+            return refuse(
+                "training.steps",
+                given,
+                &allowed,
+                "use fewer steps, or set privacy.sampling to \"poisson\"",
+            );
+        }
+    }
+    Ok(())
 }
 
 fn check_delta(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {

@@ -44,7 +44,8 @@ impl Candidates {
         sum.add_integers(&[self.integers(0)], 0);
         let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
         let sum = sum.finish().unwrap().bounded().unwrap();
-        let gradient: PrivateGradient<Flex> = release.of(sum, &TestRng::from_seed(22), &DEVICE).unwrap();
+        let gradient: PrivateGradient<Flex> =
+            release.of(None, sum, &TestRng::from_seed(22), &DEVICE).unwrap();
         network::tensor::to_host(gradient.into_parts().remove(0))
     }
 

@@ -119,6 +119,12 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         let plan = with(of_file(), "/data/visibility", json!("public"));
         plain(with(with(plan, "/privacy/epsilon", Value::Null), "/privacy/spare_steps", Value::Null))
     };
+    let released = |method: &str, unit: &str| {
+        let trained = json!({ "train": { "model": "unigram", "vocab_size": 420, "release": method } });
+        let plan = with(of_file(), "/tokenizer", trained);
+        let user = if unit == "user" { json!("user") } else { Value::Null };
+        with(with(plan, "/data/user_field", user), "/privacy/unit", json!(unit))
+    };
     let weights = Some(Entry::InitialWeights { sha256: "ab".repeat(32) });
     vec![
         ("at least one record", file(), embedded()),
@@ -127,6 +133,8 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ("its token file is whole", plain(encoded), file()),
         ("each record has a user, who is not blank", users(), file()),
         ("nobody has two ids", users(), file()),
+        ("at most 16777216 units", plain(released("mad2r", "record")), plain(released("sips", "record"))),
+        ("different hashes of 64 bits", plain(released("policy", "user")), plain(released("mad2r", "user"))),
         ("one of those that training.labels lists", task("multi_label_classification"), file()),
         (
             "one of those that data.label_histogram lists",

@@ -113,6 +113,9 @@ fn mechanisms(out: &mut String, c: &Certificate) -> fmt::Result {
         let (q, sigma) = (phase.sampling_probability, phase.noise_multiplier);
         writeln!(out, "| {} | {q} | {sigma} | {} |", phase.steps, phase.divisor)?;
     }
+    for phase in m.phases.iter().filter(|phase| !phase.correlation.is_empty()) {
+        writeln!(out, "\n{}", super::statements::correlation(phase))?;
+    }
     writeln!(out)
 }
 

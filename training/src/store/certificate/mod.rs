@@ -18,7 +18,7 @@ pub(crate) use statements::{
 pub(crate) use wording::{CURRENT, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
-use plan::{CertifiedPlan, PrivacyUnit};
+use plan::{CertifiedPlan, Phase, PrivacyUnit};
 use serde::Serialize;
 
 use super::accounting::{allowed, check_same_plan, spent};
@@ -125,8 +125,12 @@ pub struct PhaseSummary {
     pub steps: u64,
     /// q, the probability with which a unit joins a step.
     pub sampling_probability: f64,
-    /// σ, noise standard deviation in units of the clip norm.
+    /// σ, noise standard deviation in units of the clip norm; with correlated noise, in units of the clip norm times the L2 norm of
+    /// `correlation`.
     pub noise_multiplier: f64,
+    /// The diagonals c₀, c₁, … of the matrix that correlates the noise of steps; none where it is independent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub correlation: Vec<f64>,
     /// The constant by which each noisy sum was divided.
     pub divisor: u64,
 }
@@ -329,6 +333,7 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
                 steps: phase.steps,
                 sampling_probability: phase.sampling_probability,
                 noise_multiplier: phase.noise_multiplier(),
+                correlation: correlation(phase),
                 divisor: phase.expected_batch_size,
             })
             .collect(),
@@ -340,6 +345,13 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
         devices: ledger.devices(),
         placements: ledger.placements(),
     }
+}
+
+/// The diagonals of the matrix of a phase with correlated noise.
+fn correlation(phase: &Phase) -> Vec<f64> {
+    // A certified phase has its matrix.
+    let matrix = phase.mechanism.bands().ok().flatten().filter(|matrix| matrix.count() > 1);
+    matrix.map(|matrix| matrix.coefficients()).unwrap_or_default()
 }
 
 fn earlier_stages(plan: &CertifiedPlan, ledger: &LedgerState) -> Result<Vec<EarlierStage>, RunError> {

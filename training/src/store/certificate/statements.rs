@@ -1,8 +1,11 @@
 //! Chooses the sentences of a certificate and fills in their figures.
 
 use accountant::{Bounds, NeighboringRelation, Trials};
+use dp_tokenizer::release::most_units;
+use mechanisms::ReleaseMethod;
 use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, Source};
 
+use super::PhaseSummary;
 use super::wording::Wording;
 use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
@@ -268,6 +271,9 @@ pub(super) fn refusals(plan: &Plan) -> Vec<String> {
     if data.label_histogram.is_some() {
         conditions.push("each label is one of those that data.label_histogram lists".to_owned());
     }
+    if let Some((method, _)) = plan.tokenizer().release() {
+        conditions.extend(release_conditions(method, plan.privacy().unit));
+    }
     match objective {
         Objective::TokenClassification => conditions.push("each word has one tag".to_owned()),
         Objective::SequenceClassification => conditions.push("each record has one label".to_owned()),
@@ -277,6 +283,14 @@ pub(super) fn refusals(plan: &Plan) -> Vec<String> {
         _ => {}
     }
     conditions
+}
+
+/// What the release of a vocabulary is refused for.
+fn release_conditions(method: ReleaseMethod, unit: PrivacyUnit) -> Vec<String> {
+    let most = most_units(method).map(|most| format!("it has at most {most} units"));
+    let is_ordered = method == ReleaseMethod::Policy && unit == PrivacyUnit::User;
+    let order = is_ordered.then(|| "the ids of all users have different hashes of 64 bits".to_owned());
+    most.into_iter().chain(order).collect()
 }
 
 /// States what the plan declares about users, if they are the unit.
@@ -339,4 +353,16 @@ fn copies(wording: &Wording, resumed: u64) -> String {
         0 => limit.to_owned(),
         times => format!("{limit} This run was resumed in a copy (--copied) {times} times."),
     }
+}
+
+/// How the noise of a phase is correlated.
+pub(super) fn correlation(phase: &PhaseSummary) -> String {
+    let diagonals: Vec<String> = phase.correlation.iter().map(f64::to_string).collect();
+    format!(
+        "The noise of the {} steps is correlated. It is C⁻¹z: C has the diagonals {}, and z is independent Gaussian noise of σ times the \
+         L2 norm of a column of C. Two steps that a unit joins are at least {} apart. A process that resumed the run began anew.",
+        phase.steps,
+        diagonals.join(", "),
+        diagonals.len()
+    )
 }

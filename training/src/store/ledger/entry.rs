@@ -80,11 +80,13 @@ impl Search {
             (Some(_), _) => return false,
         };
         let event = plan.training_event();
-        trials.iter().any(|trials| match trials {
-            DpEvent::SelfComposed { event: trial, count } => *count > 0 && **trial == event,
-            DpEvent::PrivateSelection { event: trial, .. } => **trial == event,
-            _ => false,
-        })
+        trials.iter().any(|trials| published(trials, &event) > 0)
+    }
+
+    /// Returns the largest number of trials with this event that the search publishes.
+    pub(crate) fn most_published(&self, trial: &DpEvent) -> u64 {
+        let DpEvent::Composed { events } = &self.event else { return 0 };
+        events.iter().map(|trials| published(trials, trial)).sum()
     }
 
     /// The distribution of the number of trials, if only the best one is published.
@@ -104,6 +106,15 @@ impl Search {
             _ => 0,
         });
         counts.sum()
+    }
+}
+
+/// Returns the number of trials with this event that a part of a search publishes.
+fn published(trials: &DpEvent, trial: &DpEvent) -> u64 {
+    match trials {
+        DpEvent::SelfComposed { event, count } if **event == *trial => *count,
+        DpEvent::PrivateSelection { event, .. } if **event == *trial => 1,
+        _ => 0,
     }
 }
 

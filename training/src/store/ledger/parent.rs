@@ -39,15 +39,6 @@ impl Parent {
         self.id.as_deref().unwrap_or(&self.sha256)
     }
 
-    /// Whether the stage belongs to a search that publishes only the best trial.
-    pub(crate) fn publishes_one(&self) -> bool {
-        let is_selection = |event: &DpEvent| matches!(event, DpEvent::PrivateSelection { .. });
-        self.charges.iter().any(|charge| match &charge.event {
-            DpEvent::Composed { events } => events.iter().any(is_selection),
-            event => is_selection(event),
-        })
-    }
-
     /// Name of the folder of its proof, within `parents/`.
     pub fn folder(&self) -> String {
         self.sha256.chars().take(16).collect()

@@ -131,7 +131,7 @@ fn reserve_cost(state: PlannerState) -> Option<El> {
     let without = state.secondary_results.without_reserve.get()?;
     let (plan, certified) = state.secondary_results.plan.get()?;
     let passes = match plan.privacy.sampling {
-        Sampling::BallsInBins | Sampling::Shuffle => {
+        Sampling::BallsInBins | Sampling::Shuffle | Sampling::CyclicPoisson(_) => {
             " This sampling is charged by whole passes, so they pay for a pass."
         }
         _ => "",

@@ -71,6 +71,7 @@ fn training_mechanism(sampling: Sampling) -> &'static str {
         Sampling::TruncatedPoisson(_) => "Training steps: Gaussian with truncated Poisson sampling",
         Sampling::FixedSize => "Training steps: Gaussian with sampling without replacement",
         Sampling::BallsInBins => "Training steps: Gaussian with one random batch per pass",
+        Sampling::CyclicPoisson(_) => "Training steps: correlated Gaussian with cyclic Poisson sampling",
         Sampling::Shuffle => "Training steps: Gaussian with shuffled batches",
     }
 }

@@ -2,7 +2,7 @@
 
 use accountant::NeighboringRelation;
 use leptos::prelude::*;
-use plan::{PlanFile, PrivacyUnit, Sampling, Source, TruncatedPoisson};
+use plan::{BatchPhase, CyclicPoisson, PlanFile, PrivacyUnit, Sampling, Source, TruncatedPoisson};
 
 use crate::log_scale::LogScale;
 use crate::page::dom::{El, el};
@@ -172,6 +172,7 @@ const SAMPLING: Choice = Choice {
         ("truncated_poisson", "Truncated Poisson"),
         ("fixed_size", "Fixed-size batches"),
         ("balls_in_bins", "Balls in bins"),
+        ("cyclic_poisson", "Cyclic Poisson, correlated noise"),
         ("shuffle", "Shuffled passes"),
     ],
     read: |plan| plan.privacy.sampling.name(),
@@ -186,6 +187,13 @@ const SAMPLING: Choice = Choice {
             }
             "fixed_size" => Sampling::FixedSize,
             "balls_in_bins" => Sampling::BallsInBins,
+            "cyclic_poisson" => {
+                let largest = |phase: BatchPhase| {
+                    (plan.data.units / phase.expected_batch_size.max(1)).min(phase.steps).clamp(1, 8)
+                };
+                let bands = plan.training.phases().into_iter().map(largest).min().unwrap_or(1);
+                Sampling::CyclicPoisson(CyclicPoisson { bands })
+            }
             "shuffle" => Sampling::Shuffle,
             "poisson" => Sampling::Poisson,
             // The field offers no other name.
@@ -209,6 +217,11 @@ fn explain_sampling(sampling: Sampling) -> &'static str {
         }
         Sampling::BallsInBins => {
             "Balls in bins: in each pass, every unit joins one batch, independently of the others. Privacy is charged per pass."
+        }
+        Sampling::CyclicPoisson(_) => {
+            "Cyclic Poisson: every unit belongs to one of several random parts, and each step samples from the next part. The \
+             noise of a step takes back parts of the noise before it (banded matrix factorization). Privacy is charged per round \
+             of all parts."
         }
         Sampling::Shuffle => {
             "Shuffled passes: each pass shuffles the units and cuts them into equal batches. Every pass is charged in full, \

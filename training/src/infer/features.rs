@@ -1,0 +1,70 @@
+//! What a head for labels reads of a text.
+
+use std::sync::Arc;
+
+use super::{InferenceError, InferenceModel};
+use crate::dp::Reduce;
+use network::Example;
+use network::model::{Batch, Shape};
+use network::nn::{Kernels, Weights};
+use network::tensor::to_host;
+
+impl<B: Kernels> InferenceModel<B> {
+    /// The features of each example: what the head for labels reads of it, a vector of the model's width. Empty if the network has
+    /// no head for labels of texts.
+    ///
+    /// Each is computed from its example alone and without padding, so that not even its rounding depends on another example. The
+    /// features of private examples are as private as the examples: they may be used for gradients, which get noise, and must not
+    /// be written to a file.
+    ///
+    /// # Errors
+    /// [`InferenceError::Example`] for an example that does not fit the network.
+    pub(crate) fn features_each(&self, examples: &[Example]) -> Result<Vec<Arc<[f32]>>, InferenceError> {
+        self.network.check(examples)?;
+        let shape = self.network.shape();
+        let work = |weights: &Weights<B>, example: &Example| {
+            let shape = Shape { input: example.input.len().max(1), ..shape };
+            let batch = Batch::new(std::slice::from_ref(example), 1, shape, weights.dtype(), &self.device);
+            self.network.features(weights, batch).map(|features| to_host(features).into())
+        };
+        let join = |mut all: Vec<Arc<[f32]>>, own: Option<Arc<[f32]>>| {
+            all.extend(own);
+            all
+        };
+        Ok(Reduce::on_threads(B::workers()).fold(examples, &self.weights, work, Vec::new(), join))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+    use serde_json::json;
+
+    use super::*;
+    use crate::network_tests::testing::network;
+    use network::tensor::{Flex, FlexDevice};
+
+    /// PITFALLS 55. A unit that changes another unit's features, even by rounding, would change more than its own gradient.
+    #[test]
+    fn features_are_the_same_to_the_bit_whatever_the_other_examples_are() {
+        for fields in [json!({ "family": "bert", "pooling": "mean" }), json!({ "family": "gpt2" })] {
+            let network = network(&fields, "sequence_classification", 20);
+            let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+            let weights = Weights::<Flex>::initialize(network.specs(), &mut init, &FlexDevice);
+            let model = InferenceModel::of_weights(network, weights, 3, FlexDevice);
+            let example = |n: u32| Example {
+                input: (0..=n % 12).map(|at| (n * 7 + at * 3) % 20).collect(),
+                targets: vec![n % 3],
+                ..Example::default()
+            };
+            let examples: Vec<Example> = (0..17).map(example).collect();
+            let all = model.features_each(&examples).unwrap();
+            assert_eq!(all.len(), examples.len());
+            for (own, example) in all.iter().zip(&examples) {
+                assert_eq!(model.features_each(std::slice::from_ref(example)).unwrap(), [Arc::clone(own)]);
+            }
+            let reversed: Vec<Example> = examples.iter().rev().cloned().collect();
+            assert!(model.features_each(&reversed).unwrap().into_iter().rev().eq(all));
+        }
+    }
+}
