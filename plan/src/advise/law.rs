@@ -18,7 +18,7 @@ const PAPER_UNIGRAM: f64 = 7.08;
 struct Fit {
     /// A law of parameters, steps and σ/B for the loss as a multiple of the entropy of word frequencies.
     law: fn(f64, f64, f64) -> f64,
-    /// Largest relative error on what it was fitted to, rounded up to a percent.
+    /// Largest relative error on what it was fitted to, and on runs held out where there are such, rounded up to a percent.
     error: f64,
     source: &'static str,
     parameters: [f64; 2],
@@ -43,7 +43,7 @@ const PAPER: Fit = Fit {
 /// Runs on novels; `plan/README.md` lists them.
 const SMALL: Fit = Fit {
     law: small_relative_loss,
-    error: 0.04,
+    error: 0.05,
     source: "runs of this trainer",
     parameters: [9.3e4, 6.7e5],
     steps: [50.0, 900.0],
@@ -81,10 +81,10 @@ fn paper_relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f
 /// The law for our runs: the first steps of small models, whose gradients agree so well that noise matters far less than in the paper's
 /// law. A product of powers, fitted by least squares to logarithms. What more steps than in these runs gain is not counted.
 fn small_relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f64 {
-    0.989
-        * libm::pow(steps.min(SMALL.steps[1]) / 100.0, -0.0655)
-        * libm::pow(noise_batch_ratio / 1e-3, 0.0326)
-        * libm::pow(parameters / 1e5, 0.0061)
+    0.9887
+        * libm::pow(steps.min(SMALL.steps[1]) / 100.0, -0.067)
+        * libm::pow(noise_batch_ratio / 1e-3, 0.0339)
+        * libm::pow(parameters / 1e5, 0.004)
 }
 
 /// A loss that a law predicts, and how far the plan is from what it was fitted to.
@@ -277,7 +277,7 @@ mod tests {
 
     /// Parameters, steps, σ/B and loss, nats a token, on paragraphs of other novels, whose best unigram model has 5.884: runs of
     /// `trainer-native train` that `plan/README.md` describes.
-    const OUR_RUNS: [[f64; 4]; 23] = [
+    const OUR_RUNS: [[f64; 4]; 26] = [
         [9.3e+04, 50.0, 3.125e-04, 6.055],
         [9.3e+04, 100.0, 3.125e-04, 5.635],
         [9.3e+04, 150.0, 3.125e-04, 5.339],
@@ -301,6 +301,9 @@ mod tests {
         [6.7e+05, 100.0, 4.000e-03, 6.2],
         [6.7e+05, 150.0, 4.000e-03, 6.051],
         [6.7e+05, 200.0, 4.000e-03, 5.966],
+        [6.7e5, 50.0, 4.000e-4, 5.998],
+        [6.7e5, 100.0, 4.000e-4, 5.62],
+        [6.7e5, 150.0, 4.000e-4, 5.352],
     ];
 
     #[test]
