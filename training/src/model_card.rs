@@ -32,6 +32,9 @@ pub fn render(c: &Certificate, plan: &plan::Plan, evaluation: Option<&Evaluation
             "\nOn held-out public text: {}.\n",
             evaluation.to_string().replace('\n', "; ")
         ));
+        if let Some(warning) = evaluation.warning() {
+            card.push_str(&format!("\n**Warning: {warning}.**\n"));
+        }
     }
     card.push_str("\n## What is not protected\n\n");
     for item in &c.not_protected {

@@ -80,6 +80,9 @@ impl std::fmt::Display for Summary {
         }
         if let Some(evaluation) = &self.evaluation {
             writeln!(f, "held-out {evaluation}")?;
+            if let Some(warning) = evaluation.warning() {
+                writeln!(f, "warning: {warning}")?;
+            }
         }
         write!(f, "certificate: {}", run.join(files::CERTIFICATE_MARKDOWN).display())
     }

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn words_have_their_shares_beside_the_ends_of_texts() {
         let (tokenizer, shares) = shares("causal_lm", "gpt2", 100);
-        let share = |text: &str| match tokenizer.encode(text)[..] {
+        let share = |text: &str| match tokenizer.encode(&format!(" {text}"))[..] {
             [token] => shares[token as usize],
             ref others => panic!("{text}: {others:?}"),
         };

@@ -21,6 +21,9 @@ fn write_all(out: &mut String, evaluation: Option<&Evaluation>, findings: &[Find
     if let Some(evaluation) = evaluation {
         writeln!(out, "\n## Scores on held-out public text\n")?;
         evaluation.to_string().lines().try_for_each(|line| writeln!(out, "- {line}"))?;
+        if let Some(warning) = evaluation.warning() {
+            writeln!(out, "\n**Warning: {}.**", cell(warning))?;
+        }
     }
     for section in findings {
         writeln!(out, "\n## {}", section.title)?;

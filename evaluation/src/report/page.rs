@@ -146,6 +146,9 @@ fn guarantee(c: &Certificate, evaluation: Option<&Evaluation>) -> Vec<(String, S
     rows.push(("Neighbouring texts".to_owned(), c.relation_in_words().to_owned()));
     if let Some(evaluation) = evaluation {
         rows.push(("Held-out public text".to_owned(), evaluation.to_string().replace('\n', "; ")));
+        if let Some(warning) = evaluation.warning() {
+            rows.push(("Warning".to_owned(), warning.to_owned()));
+        }
     }
     rows
 }

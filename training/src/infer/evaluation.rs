@@ -30,6 +30,26 @@ impl Evaluation {
             Self::Entities(figures) => *figures.nll.get(),
         }
     }
+
+    /// What to tell whoever relies on the model, where a trivial guess predicts this text as well as the model does.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        match self {
+            Self::Tokens(figures) if *figures.perplexity.get() >= figures.best_unigram_perplexity => Some(
+                "word frequencies alone predict this text better than the model; give it more units, a larger ε or a public \
+                 checkpoint (`trainer-native advise` predicts what a budget buys)",
+            ),
+            Self::Labels(figures) if *figures.accuracy.get() <= figures.majority_accuracy => Some(
+                "always naming the most frequent label is as accurate as the model; give it more units, a larger ε or a public \
+                 checkpoint (`trainer-native init --checkpoint` proposes a plan)",
+            ),
+            Self::Entities(figures) if *figures.f1.get() == 0.0 => Some(
+                "the model finds no mention; give it more units, a larger ε or a public checkpoint (`trainer-native init \
+                 --checkpoint` proposes a plan)",
+            ),
+            Self::Tokens(_) | Self::Labels(_) | Self::Entities(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Evaluation {
@@ -231,5 +251,46 @@ impl fmt::Display for EntityEvaluation {
             100.0 * self.accuracy.get(),
             self.words
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(perplexity: f64) -> Evaluation {
+        Evaluation::Tokens(TokenEvaluation {
+            tokens: 10,
+            perplexity: Released::from_public_text(perplexity),
+            best_unigram_perplexity: 100.0,
+            accuracy: None,
+            words: None,
+            unknown: None,
+            sentences: None,
+            scores: None,
+        })
+    }
+
+    fn labels(accuracy: f64) -> Evaluation {
+        let [nll, accuracy, macro_f1, micro_f1] = [1.0, accuracy, 0.1, 0.1].map(Released::from_public_text);
+        let (texts, majority_accuracy, matthews, labels) = (10, 0.5, None, Vec::new());
+        Evaluation::Labels(LabelEvaluation {
+            texts,
+            nll,
+            accuracy,
+            majority_accuracy,
+            macro_f1,
+            micro_f1,
+            matthews,
+            labels,
+        })
+    }
+
+    #[test]
+    fn a_model_that_a_trivial_guess_equals_comes_with_a_warning() {
+        assert_eq!(tokens(99.9).warning(), None);
+        assert!(tokens(100.0).warning().is_some_and(|warning| warning.contains("word frequencies")));
+        assert_eq!(labels(0.51).warning(), None);
+        assert!(labels(0.5).warning().is_some_and(|warning| warning.contains("most frequent label")));
     }
 }
