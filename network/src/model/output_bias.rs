@@ -22,7 +22,7 @@ const GROWTH: f64 = 1.5;
 
 impl Network {
     /// Changes initial weights so that the model leans towards predicting token v with the probability exp(b(v)), whatever it reads:
-    /// the slope of the mean logits over b is 1 with a bias of the head, about 0.5 with that of a norm, and 0.3 to 0.7 with a
+    /// the slope of the mean logits over b is 1 with a bias of the head, 0.5 to 1.1 with that of a norm, and 0.3 to 0.9 with a
     /// common component of the token table (width 64, random tokens). Tokens beyond those given are as rare as the rarest. A model
     /// without a head for tokens stays as it is.
     ///
