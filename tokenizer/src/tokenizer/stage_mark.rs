@@ -28,12 +28,14 @@ impl StageMark {
         self
     }
 
-    /// The log-probabilities of the tokens, if the mark has one for each of `vocab_size` tokens.
+    /// The log-probabilities of the tokens, if the mark has one of at least −100 for each of `vocab_size` tokens.
     #[must_use]
     pub fn log_probabilities(&self, vocab_size: usize) -> Option<Vec<f32>> {
         let values = self.0["log_probabilities"].as_array()?;
         let values: Option<Vec<f32>> = values.iter().map(|value| Some(value.as_f64()? as f32)).collect();
-        values.filter(|values| values.len() == vocab_size && values.iter().all(|value| *value <= 0.0))
+        values.filter(|values| {
+            values.len() == vocab_size && values.iter().all(|value| (-100.0..=0.0).contains(value))
+        })
     }
 
     /// The mark in a model's JSON. Whatever stands there is one: a mark that is not understood still says that there was a stage.
@@ -73,5 +75,21 @@ impl Tokenizer {
     #[must_use]
     pub fn mark(&self) -> Option<&StageMark> {
         self.mark.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_probabilities_come_back_and_others_are_none() {
+        let mark = StageMark::new("a", "b").with_log_probabilities(&[-0.1234, -7.0]);
+        assert_eq!(mark.log_probabilities(2), Some(vec![-0.123, -7.0]));
+        assert_eq!((mark.id(), mark.log_probabilities(3)), (Some("b"), None));
+        for wrong in [json!([0.5, -1.0]), json!([-1e300, -1.0]), json!(["-1", -1.0]), json!({}), json!(null)]
+        {
+            assert_eq!(StageMark(json!({ "log_probabilities": wrong })).log_probabilities(2), None);
+        }
     }
 }
