@@ -360,7 +360,8 @@ pub(super) fn correlation(phase: &PhaseSummary) -> String {
     let diagonals: Vec<String> = phase.correlation.iter().map(f64::to_string).collect();
     format!(
         "The noise of the {} steps is correlated. It is C⁻¹z: C has the diagonals {}, and z is independent Gaussian noise of σ times the \
-         L2 norm of a column of C. Two steps that a unit joins are at least {} apart. A process that resumed the run began anew.",
+         L2 norm of a column of C. Two steps that a unit joins are at least {} apart. Each process that resumed the run started a new block \
+         of such noise.",
         phase.steps,
         diagonals.join(", "),
         diagonals.len()

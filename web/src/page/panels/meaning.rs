@@ -31,7 +31,7 @@ pub(crate) fn meaning(state: PlannerState) -> El {
         .child(correlated(state))
         .child(hint(
             "Noise: the noise multiplier at which DP-SGD would have the same mean squared error in sums of gradients. The trainer \
-             uses DP-SGD; the others are shown for comparison, at the ε of training alone.",
+             has DP-SGD and BandMF (sampling “cyclic_poisson”); the others are shown for comparison. All have the ε of training alone.",
         ));
     section("panel", "attack-title", "What it means").child(stack)
 }
