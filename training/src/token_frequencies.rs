@@ -167,7 +167,7 @@ mod tests {
         assert!((end - 1.0 / 11.0).abs() < 0.01, "{end}");
         // What no word has is as rare as the rarest token.
         let rarest = shares.iter().copied().fold(1.0, f64::min);
-        assert!(rarest > 0.0 && shares.iter().filter(|share| **share == rarest).count() > 200);
+        assert!(rarest > 0.05 && shares.iter().filter(|share| **share == rarest).count() > 200);
     }
 
     #[test]
