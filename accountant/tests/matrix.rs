@@ -24,6 +24,15 @@ fn events() -> Vec<(&'static str, EventOf)> {
         ("cyclic Poisson", |noise_multiplier| {
             steps(DpEvent::CyclicPoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier }, 40)
         }),
+        ("Poisson samples of examples", |noise_multiplier| {
+            let (sampling_probability, examples_per_unit) = (0.02, 3);
+            let step = DpEvent::PoissonSampledExamplesGaussian {
+                sampling_probability,
+                noise_multiplier,
+                examples_per_unit,
+            };
+            steps(step, 200)
+        }),
         ("truncated", |noise_multiplier| {
             let (sampling_probability, units, largest_batch) = (0.02, 2000, 80);
             let step = DpEvent::TruncatedPoissonSampledGaussian {

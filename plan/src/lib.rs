@@ -38,9 +38,9 @@ pub use file::{
     Adafactor, AdamW, Adaptive, AllTrials, Arithmetic, Automatic, Averaging, BatchPhase, Chat, Clipping,
     CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family, Initial,
     LabelHistogram, Lamb, Learn, LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer,
-    Performance, Plan, PlanFile, Pooling, Precision, Privacy, PublicTokenizer, Sampling, Sgd, Side, Source,
-    SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount,
-    TruncatedPoisson, VERSION, Vary, VaryField, Visibility,
+    Performance, Plan, PlanFile, PoissonOfExamples, Pooling, Precision, Privacy, PublicTokenizer, Sampling,
+    Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer,
+    Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField, Visibility,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

@@ -265,6 +265,31 @@ fn a_public_plan_that_promises_something_is_refused() {
     assert_eq!(certified.phases()[0].noise_multiplier(), 0.0);
 }
 
+#[test]
+fn several_views_of_what_has_only_one_are_refused_and_cost_no_epsilon() {
+    let labelled = [
+        ("/training/views_per_unit", json!(4)),
+        ("/training/objective", json!("sequence_classification")),
+        ("/training/labels", json!(["a", "b"])),
+        ("/data/source", json!({"path": "a.jsonl"})),
+        ("/evaluation", Value::Null),
+    ];
+    let of_records = refusal(&altered(&labelled));
+    assert_says(&of_records, &["training.views_per_unit: 4 with privacy.unit \"record\"", "\"user\""]);
+    let users = [("/privacy/unit", json!("user")), ("/data/user_field", json!("user"))];
+    assert!(certify(&altered(&[&labelled[..], &users].concat())).is_ok());
+    let long = [("/training/views_per_unit", json!(64)), ("/model/context", json!(4096))];
+    assert_says(
+        &refusal(&altered(&long)),
+        &["training.views_per_unit: 64 with model.context 4096", "at most 32"],
+    );
+    says("/training/views_per_unit", json!(0), &["training.views_per_unit", "whole number ≥ 1 and ≤ 64"]);
+    let [one, four] =
+        [1, 4].map(|views| certify(&altered(&[("/training/views_per_unit", json!(views))])).unwrap());
+    assert_eq!((one.event(), one.epsilon()), (four.event(), four.epsilon()));
+    assert!(!one.to_json().contains("views") && four.to_json().contains("\"views_per_unit\":4"));
+}
+
 /// Its loss would be published without noise.
 #[test]
 fn private_text_may_not_be_the_evaluation_text() {

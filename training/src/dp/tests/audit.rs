@@ -52,15 +52,18 @@ enum Fault {
     NoiseTakenBack,
     /// Micro-batches are filled with copies of the last example.
     PaddingRepeated,
+    /// Each view of a unit is clipped by itself, and their sum is not divided.
+    ViewsClippedAlone,
 }
 
-const FAULTS: [Fault; 6] = [
+const FAULTS: [Fault; 7] = [
     Fault::NoClipping,
     Fault::HalfTheNoise,
     Fault::ShuffledAsPoisson,
     Fault::NoiseReused,
     Fault::NoiseTakenBack,
     Fault::PaddingRepeated,
+    Fault::ViewsClippedAlone,
 ];
 
 /// A trainer under audit.
@@ -105,6 +108,7 @@ impl Target {
         let direction: Vec<f64> = of_member.iter().map(|value| value / length).collect();
         let cosine = dot(&direction, &of_other) / of_others;
         assert!((cosine + 1.0).abs() < 1e-5, "{cosine}");
+        let member = Example::of_views(vec![member; 3]);
         Self { model, weights, member, other, direction, l2_clip_norm: length.min(of_others) / 4.0 }
     }
 }
@@ -203,6 +207,10 @@ impl Audit {
     ) -> f64 {
         if let (Fault::PaddingRepeated, Some(last)) = (self.fault, examples.last().cloned()) {
             examples.resize(examples.len().next_multiple_of(ROWS), last);
+        }
+        if self.fault == Fault::ViewsClippedAlone {
+            let alone = |view: &Example| Example { further: Vec::new(), ..view.clone() };
+            examples = examples.iter().flat_map(Example::views).map(alone).collect();
         }
         // The same noise on a sum that is not clipped.
         let unclipped = if self.fault == Fault::NoClipping { 1000.0 } else { 1.0 };

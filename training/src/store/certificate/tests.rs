@@ -41,6 +41,30 @@ fn the_certificate_of_exact_arithmetic_has_no_unmet_condition() {
     );
 }
 
+/// The events are the same with views and without, and a certificate without them says nothing about them.
+#[test]
+fn the_certificate_states_how_many_views_were_averaged_and_charges_nothing_for_them() {
+    let of = |views: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));
+        let plan = PLAN.replace("\"steps\": 2", &format!("\"steps\": 2{views}"));
+        std::fs::write(&path, plan).unwrap();
+        run(&Request { out: Some(out.clone()), test_key: Some(1), ..Request::new(path) }).unwrap();
+        let certificate = VerifiedRun::read(&out).unwrap().certificate;
+        let weights = std::fs::read(out.join("model.safetensors")).unwrap();
+        (certificate.guarantee.epsilon, certificate.to_json().unwrap(), certificate.to_markdown(), weights)
+    };
+    let (alone, with_views) = (of(""), of(", \"views_per_unit\": 3"));
+    assert_eq!(alone.0, with_views.0);
+    assert!(with_views.1.contains("\"views_per_unit\": 3"), "{}", with_views.1);
+    assert!(with_views.2.contains("| views of a unit in a step | up to 3;"), "{}", with_views.2);
+    assert!(!alone.1.contains("views") && !alone.2.contains("views"));
+    assert!(
+        alone.3 != with_views.3,
+        "notes are longer than a window, so three windows have another gradient than one"
+    );
+}
+
 #[test]
 fn exact_arithmetic_on_another_device_is_refused() {
     let (_folder, request) = finished("exact");
