@@ -30,7 +30,7 @@ mod messages;
 
 pub use advise::{
     Advice, Candidate, Compute, Cost, MACHINES, Machine, Prediction, RankCost, RankSpeed, SIZES, Size,
-    Unknown, advise,
+    UnitsWith, Unknown, UserScheme, advise,
 };
 pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting, TokenizerRelease};
 pub use file::schema::{self, reference};

@@ -158,7 +158,7 @@ impl Trial {
     }
 }
 
-fn target(plan: &Plan) -> Result<EpsilonTarget, PlanError> {
+pub(super) fn target(plan: &Plan) -> Result<EpsilonTarget, PlanError> {
     match plan.privacy().epsilon {
         Some(epsilon) if !plan.is_public() => {
             Ok(EpsilonTarget { epsilon, delta: plan.delta(), relation: plan.privacy().relation })

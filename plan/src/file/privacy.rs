@@ -121,6 +121,12 @@ impl Sampling {
         }
     }
 
+    /// What is sampled, in words.
+    #[must_use]
+    pub fn sampled(self) -> &'static str {
+        if self.examples_per_unit().is_some() { "examples" } else { "units" }
+    }
+
     /// Largest number of a unit's examples of which each is sampled by itself; `None` where units are sampled.
     #[must_use]
     pub fn examples_per_unit(self) -> Option<u32> {

@@ -40,10 +40,12 @@ fn check_batch_sizes(file: &PlanFile) -> Result<(), PlanError> {
         Some(_) => format!("training.batch_schedule[{index}].expected_batch_size"),
         None => "training.expected_batch_size".to_owned(),
     };
-    let (what, field) = match file.privacy.sampling.examples_per_unit() {
-        Some(_) => ("examples", "privacy.sampling.poisson_of_examples.examples"),
-        None => ("units", "data.units"),
+    let sampling = file.privacy.sampling;
+    let field = match sampling.examples_per_unit() {
+        Some(_) => "privacy.sampling.poisson_of_examples.examples",
+        None => "data.units",
     };
+    let what = sampling.sampled();
     let given =
         format!("{}, more than the {population} {what} of {field}", phases[index].expected_batch_size);
     let fix = format!("set expected_batch_size ≤ {population}");
