@@ -74,12 +74,14 @@ impl UserScheme {
         Ok(Self { noise_multiplier, noise_if_equal, noise_if_orthogonal, ..self })
     }
 
-    /// The way with the least noise on the average gradient, in norms of one example's gradient, halfway (in logarithms) between equal and
-    /// orthogonal gradients of a unit; of equal ones the first.
+    /// The way with the least noise if the gradients of a unit's examples are equal. This is a rule of thumb for the first steps, in which
+    /// they agree. Of equal ones that with the most views, which are for free. Example sampling, which uses a part of each unit's examples
+    /// only, must be better by 1 %.
     #[must_use]
     pub fn best(schemes: &[Self]) -> Option<&Self> {
-        let noise = |scheme: &Self| scheme.noise_if_equal * scheme.noise_if_orthogonal;
-        schemes.iter().min_by(|one, other| noise(one).total_cmp(&noise(other)))
+        let noise = |scheme: &Self| scheme.noise_if_equal * if scheme.samples_examples { 1.01 } else { 1.0 };
+        let more_views = |one: &Self, other: &Self| other.per_unit.cmp(&one.per_unit);
+        schemes.iter().min_by(|one, other| noise(one).total_cmp(&noise(other)).then(more_views(one, other)))
     }
 
     /// Writes the way into a plan.
@@ -177,4 +179,56 @@ impl PlanFile {
 fn bounded(units: &[UnitsWith], most: u32) -> u64 {
     let of = |some: &UnitsWith| some.examples.min(most.into()).saturating_mul(some.units);
     units.iter().map(of).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(batch: u64) -> PlanFile {
+        let mut file = PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap();
+        file.tokenizer = crate::Tokenizer::Bytes;
+        file.training.expected_batch_size = Some(batch);
+        file
+    }
+
+    fn with(examples: u64, units: u64) -> UnitsWith {
+        UnitsWith { examples, units }
+    }
+
+    /// Oracle: certification of each way as a plan of its own.
+    #[test]
+    fn every_way_meets_epsilon_at_its_noise_and_reads_the_same_examples_in_a_step() {
+        let file = file(256);
+        let schemes = file.user_schemes(&[with(1, 4000), with(7, 2000)]).unwrap();
+        let kinds: Vec<(bool, u32)> =
+            schemes.iter().map(|way| (way.samples_examples, way.per_unit)).collect();
+        assert_eq!(kinds, [false, true].map(|kind| [1, 2, 4, 8].map(|most| (kind, most))).concat());
+        for way in &schemes {
+            let mut plan = file.clone();
+            way.apply(&mut plan);
+            let certified = Plan::try_from(plan).unwrap().certify().unwrap();
+            let noise = certified.phases()[0].noise_multiplier();
+            assert!((way.noise_multiplier / noise - 1.0).abs() < 1e-5, "{way}: {noise}");
+            let views = if way.samples_examples { 1.0 } else { way.examples as f64 / 6000.0 };
+            assert!((way.expected_batch_size as f64 * views / 256.0 - 1.0).abs() < 0.01, "{way}");
+        }
+        // One example of each unit is the unit.
+        assert_eq!(schemes[0].noise_multiplier, schemes[4].noise_multiplier);
+        assert!(schemes[4].noise_if_equal < schemes[7].noise_if_equal);
+        assert_eq!(UserScheme::best(&schemes), Some(&schemes[0]));
+    }
+
+    /// Where a step reads more examples than there are units, more views cost no noise.
+    #[test]
+    fn views_are_proposed_where_a_step_has_room_for_all_units() {
+        let mut file = file(6000);
+        file.training.views_per_unit = 4;
+        let schemes = file.user_schemes(&[with(16, 6000)]).unwrap();
+        let best = UserScheme::best(&schemes).unwrap();
+        assert!(!best.samples_examples && best.per_unit == 4 && best.expected_batch_size == 6000, "{best}");
+        let message = file.user_schemes(&[with(16, 5999)]).unwrap_err().to_string();
+        assert!(message.contains("5999 units") && message.contains("6000 units of data.units"), "{message}");
+        assert!(file.user_schemes(&[with(16, 6000), with(0, 0)]).is_err());
+    }
 }
