@@ -10,13 +10,13 @@ use super::poisson::Poisson;
 use super::shuffled::Shuffled;
 use super::thresholds::Thresholds;
 use super::truncated::TruncatedPoisson;
-use super::{Builder, Direction, DominatingPair, Law, Mechanism, PairRequest, Selection, View};
+use super::{
+    Builder, Direction, DominatingPair, LARGEST_GROUP, Law, Mechanism, PairRequest, Selection, View,
+};
 use crate::{AccountantError, DpEvent, NeighboringRelation, Result, Trials};
 
 /// Depth from which nested events are refused, so that a hostile file cannot exhaust the stack.
 const DEEPEST: usize = 64;
-
-pub(super) const LARGEST_GROUP: u32 = 256;
 
 /// Returns the pairs of `event` in both directions, or a single pair if they are mirror images.
 pub(crate) fn dominating_pairs(event: &DpEvent, request: PairRequest) -> Result<Vec<DominatingPair>> {

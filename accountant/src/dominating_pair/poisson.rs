@@ -5,9 +5,8 @@
 //! <https://arxiv.org/abs/1908.10530>; the two directions dominate: Zhu, Dong & Wang 2022, Theorem 11). Under
 //! replace-one the group's old and new members point in opposite directions. The examples of a unit are such a group.
 
-use super::from_event::LARGEST_GROUP;
 use super::gaussian::Gaussian;
-use super::{Builder, Component, Direction, Law, Mechanism, MixturePair, positive};
+use super::{Builder, Component, Direction, LARGEST_GROUP, Law, Mechanism, MixturePair, positive};
 use crate::{AccountantError, Result};
 
 /// A step with Poisson sampling.

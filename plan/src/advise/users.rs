@@ -16,7 +16,7 @@ use crate::messages::refuse;
 use crate::{Plan, PlanError, PlanFile, PoissonOfExamples, Sampling};
 
 /// Numbers of views and of examples of a unit that are tried.
-const TRIED: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+const TRIED: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Units with equally many examples. The figures are declared public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,9 +69,13 @@ impl UserScheme {
         let noise_multiplier =
             target.noise_multiplier(|noise| plan.pipeline_with(release.as_ref(), noise))?;
         let noise_if_equal = noise_multiplier / self.expected_batch_size as f64;
-        let views = if self.samples_examples { 1.0 } else { self.examples as f64 / plan.data().units as f64 };
-        let noise_if_orthogonal = noise_if_equal / views.sqrt();
+        let noise_if_orthogonal = noise_if_equal / self.views(plan.data().units).sqrt();
         Ok(Self { noise_multiplier, noise_if_equal, noise_if_orthogonal, ..self })
+    }
+
+    /// Mean number of views of what is sampled, of so many units.
+    fn views(&self, units: u64) -> f64 {
+        if self.samples_examples { 1.0 } else { self.examples as f64 / units as f64 }
     }
 
     /// The way with the least noise if the gradients of a unit's examples are equal. This is a rule of thumb for the first steps, in which
@@ -117,18 +121,18 @@ impl fmt::Display for UserScheme {
 }
 
 impl PlanFile {
-    /// The ways of user sampling and of example sampling, for each number of views or examples of a unit, with the plan's ε, its steps and
-    /// the examples that it reads in a step.
+    /// The ways of user sampling and of example sampling with the plan's ε, its steps and the examples that it reads in a step: for one view
+    /// or example of a unit, and for twice as many each until a batch has all of these examples.
     ///
     /// ```
     /// use plan::{PlanFile, UnitsWith};
     /// let mut file = PlanFile::parse(include_str!("../../presets/quickstart.json"))?;
     /// let units = [UnitsWith { examples: 1, units: 4000 }, UnitsWith { examples: 30, units: 2000 }];
     /// let schemes = file.user_schemes(&units)?;
-    /// let [one, four] = [1, 4].map(|views| schemes.iter().find(|s| !s.samples_examples && s.per_unit == views));
-    /// // Units with four views are half as many in the same number of windows, which takes more noise.
-    /// assert_eq!(four.map(|scheme| scheme.expected_batch_size), Some(128));
-    /// assert!(four.map(|scheme| scheme.noise_if_equal) > one.map(|scheme| scheme.noise_if_equal));
+    /// let [one, two] = [1, 2].map(|views| schemes.iter().find(|s| !s.samples_examples && s.per_unit == views));
+    /// // Units with two views are fewer in the same number of windows, which takes more noise.
+    /// assert_eq!(two.map(|scheme| scheme.expected_batch_size), Some(192));
+    /// assert!(two.map(|scheme| scheme.noise_if_equal) > one.map(|scheme| scheme.noise_if_equal));
     /// # Ok::<(), plan::PlanError>(())
     /// ```
     ///
@@ -166,8 +170,13 @@ impl PlanFile {
                 let mut file = self.clone();
                 draft.apply(&mut file);
                 // What the plan refuses, such as views that are longer than any window together, is no way.
-                if let Ok(plan) = Plan::try_from(file) {
-                    schemes.push(draft.with_noise(&plan, &target)?);
+                let Ok(plan) = Plan::try_from(file) else { break };
+                let scheme = draft.with_noise(&plan, &target)?;
+                schemes.push(scheme);
+                // Where the batch has all the examples that a step reads, more of a unit only add noise.
+                let examples = scheme.expected_batch_size as f64 * scheme.views(self.data.units);
+                if per_unit > 1 && examples > 0.99 * examples_in_step {
+                    break;
                 }
             }
         }
@@ -203,7 +212,7 @@ mod tests {
         let schemes = file.user_schemes(&[with(1, 4000), with(7, 2000)]).unwrap();
         let kinds: Vec<(bool, u32)> =
             schemes.iter().map(|way| (way.samples_examples, way.per_unit)).collect();
-        assert_eq!(kinds, [false, true].map(|kind| [1, 2, 4, 8].map(|most| (kind, most))).concat());
+        assert_eq!(kinds, [(false, 1), (false, 2), (true, 1), (true, 2)]);
         for way in &schemes {
             let mut plan = file.clone();
             way.apply(&mut plan);
@@ -214,8 +223,8 @@ mod tests {
             assert!((way.expected_batch_size as f64 * views / 256.0 - 1.0).abs() < 0.01, "{way}");
         }
         // One example of each unit is the unit.
-        assert_eq!(schemes[0].noise_multiplier, schemes[4].noise_multiplier);
-        assert!(schemes[4].noise_if_equal < schemes[7].noise_if_equal);
+        assert_eq!(schemes[0].noise_multiplier, schemes[2].noise_multiplier);
+        assert!(schemes[2].noise_if_equal < schemes[3].noise_if_equal);
         assert_eq!(UserScheme::best(&schemes), Some(&schemes[0]));
     }
 
