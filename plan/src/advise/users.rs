@@ -1,4 +1,4 @@
-//! Two ways to train on units that have several examples, compared at the same ε and the same work.
+//! Two schemes for units that have several examples, compared at the same ε and the same work.
 //!
 //! *User sampling* draws units, and averages several views of each before the clip. *Example sampling* draws examples, of which each unit has
 //! a bounded number, under the event of all of them together.
@@ -27,7 +27,7 @@ pub struct UnitsWith {
     pub units: u64,
 }
 
-/// A way to sample, with the noise that it needs.
+/// A scheme of sampling, with the noise that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserScheme {
     /// Whether examples are sampled, and not units.
@@ -47,7 +47,7 @@ pub struct UserScheme {
 }
 
 impl UserScheme {
-    /// The way that reads so many examples in a step. Its noise is not known yet.
+    /// The scheme that reads so many examples in a step. Its noise is not known yet.
     fn of(units: &[UnitsWith], samples_examples: bool, per_unit: u32, examples_in_step: f64) -> Self {
         let (examples, count) = (bounded(units, per_unit), bounded(units, 1));
         let (views, population) =
@@ -78,9 +78,9 @@ impl UserScheme {
         if self.samples_examples { 1.0 } else { self.examples as f64 / units as f64 }
     }
 
-    /// The way with the least noise if the gradients of a unit's examples are equal. This is a rule of thumb for the first steps, in which
-    /// they agree. Of equal ones that with the most views, which are for free. Example sampling, which uses a part of each unit's examples
-    /// only, must be better by 1 %.
+    /// The scheme with the least noise if the gradients of a unit's examples are equal: a rule of thumb for the first steps, in which
+    /// they agree. Among schemes with the same noise, the one with the most views. Example sampling uses a part of each unit's examples
+    /// only, so it must be better by 1 %.
     #[must_use]
     pub fn best(schemes: &[Self]) -> Option<&Self> {
         let noise = |scheme: &Self| scheme.noise_if_equal * if scheme.samples_examples { 1.01 } else { 1.0 };
@@ -88,7 +88,7 @@ impl UserScheme {
         schemes.iter().min_by(|one, other| noise(one).total_cmp(&noise(other)).then(more_views(one, other)))
     }
 
-    /// Writes the way into a plan.
+    /// Writes the scheme into a plan.
     pub fn apply(&self, file: &mut PlanFile) {
         let Self { samples_examples, per_unit, examples, expected_batch_size, .. } = *self;
         (file.privacy.sampling, file.training.views_per_unit) = if samples_examples {
@@ -121,8 +121,8 @@ impl fmt::Display for UserScheme {
 }
 
 impl PlanFile {
-    /// The ways of user sampling and of example sampling with the plan's ε, its steps and the examples that it reads in a step: for one view
-    /// or example of a unit, and for twice as many each until a batch has all of these examples.
+    /// The schemes of user sampling and of example sampling with the plan's ε, its steps and the number of examples that it reads in a step.
+    /// The number of views or examples of a unit is doubled until a batch has all of these examples.
     ///
     /// ```
     /// use plan::{PlanFile, UnitsWith};
@@ -169,11 +169,11 @@ impl PlanFile {
                 let draft = UserScheme::of(units, samples_examples, per_unit, examples_in_step);
                 let mut file = self.clone();
                 draft.apply(&mut file);
-                // What the plan refuses, such as views that are longer than any window together, is no way.
+                // A plan refuses views that are together longer than the longest window.
                 let Ok(plan) = Plan::try_from(file) else { break };
                 let scheme = draft.with_noise(&plan, &target)?;
                 schemes.push(scheme);
-                // Where the batch has all the examples that a step reads, more of a unit only add noise.
+                // Once the batch has all examples of the step, more of a unit only add noise.
                 let examples = scheme.expected_batch_size as f64 * scheme.views(self.data.units);
                 if per_unit > 1 && examples > 0.99 * examples_in_step {
                     break;
@@ -205,22 +205,22 @@ mod tests {
         UnitsWith { examples, units }
     }
 
-    /// Oracle: certification of each way as a plan of its own.
+    /// Oracle: certification of each scheme as a plan of its own.
     #[test]
-    fn every_way_meets_epsilon_at_its_noise_and_reads_the_same_examples_in_a_step() {
+    fn every_scheme_meets_epsilon_at_its_noise_and_reads_the_same_examples_in_a_step() {
         let file = file(256);
         let schemes = file.user_schemes(&[with(1, 4000), with(7, 2000)]).unwrap();
         let kinds: Vec<(bool, u32)> =
-            schemes.iter().map(|way| (way.samples_examples, way.per_unit)).collect();
+            schemes.iter().map(|scheme| (scheme.samples_examples, scheme.per_unit)).collect();
         assert_eq!(kinds, [(false, 1), (false, 2), (true, 1), (true, 2)]);
-        for way in &schemes {
+        for scheme in &schemes {
             let mut plan = file.clone();
-            way.apply(&mut plan);
+            scheme.apply(&mut plan);
             let certified = Plan::try_from(plan).unwrap().certify().unwrap();
             let noise = certified.phases()[0].noise_multiplier();
-            assert!((way.noise_multiplier / noise - 1.0).abs() < 1e-5, "{way}: {noise}");
-            let views = if way.samples_examples { 1.0 } else { way.examples as f64 / 6000.0 };
-            assert!((way.expected_batch_size as f64 * views / 256.0 - 1.0).abs() < 0.01, "{way}");
+            assert!((scheme.noise_multiplier / noise - 1.0).abs() < 1e-5, "{scheme}: {noise}");
+            let views = if scheme.samples_examples { 1.0 } else { scheme.examples as f64 / 6000.0 };
+            assert!((scheme.expected_batch_size as f64 * views / 256.0 - 1.0).abs() < 0.01, "{scheme}");
         }
         // One example of each unit is the unit.
         assert_eq!(schemes[0].noise_multiplier, schemes[2].noise_multiplier);
