@@ -53,7 +53,7 @@ pub const MACHINES: [Machine; 5] = [
 pub struct Cost {
     /// Number of parameters, P.
     pub parameters: u128,
-    /// Tokens processed: steps × expected batch × window. A unit with several windows contributes one per step.
+    /// Tokens processed: steps × expected batch × views of a unit × window. Units that have fewer windows need fewer.
     pub tokens: u128,
     /// Floating-point operations: tokens × (4·P + 4·T + 12·layers·width·window).
     pub flops: f64,
@@ -189,7 +189,8 @@ impl PlanFile {
             phase.steps as f64 * (phase.expected_batch_size as f64 / f64::from(micro_batch)).ceil()
         };
         let micro_batches = phases.iter().map(rounds).sum::<f64>() / (steps as f64).max(1.0);
-        let tokens = units.saturating_mul(u128::from(model.context));
+        let a_unit = u128::from(model.context).saturating_mul(u128::from(self.training.views_per_unit));
+        let tokens = units.saturating_mul(a_unit);
         let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
         let trained = network.trained();
         let a_token = 4.0 * (parameters as f64 + trained as f64) + 12.0 * layers * width * window;
@@ -228,6 +229,23 @@ mod tests {
         );
         assert_eq!((longer.flops, longer.tokens), (cost.flops, cost.tokens));
         assert!(!cost.fits(&machine) && cost.fits(&Machine { memory: 1e15, ..machine }));
+    }
+
+    /// Oracle: by hand. Four views take four times the tokens, and a micro-batch four times the activations.
+    #[test]
+    fn views_multiply_tokens_and_activations_and_not_parameters() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let one = file.cost();
+        file.training.views_per_unit = 4;
+        let four = file.cost();
+        assert_eq!((four.tokens, four.parameters, four.steps), (4 * one.tokens, one.parameters, one.steps));
+        assert!((four.flops / one.flops - 4.0).abs() < 1e-12);
+        let fixed = 16 * one.parameters;
+        assert_eq!(four.bytes - fixed, 4 * (one.bytes - fixed));
+        let plan = crate::Plan::try_from(file).expect("it is valid");
+        let rooms = [1, 2, 3].map(|bits| plan.windows_at_once(259, None, 1 << (25 + 2 * bits), 1));
+        assert!(rooms.is_sorted() && rooms[2] <= 32, "{rooms:?}");
     }
 
     /// Oracle: by hand. 20 examples in micro-batches of 3 are 7 of them, of which one of 2 ranks computes 4.
