@@ -2,11 +2,12 @@
 //! overlap is found.
 //!
 //! Corpora are those of `../shared/data`; without it, only invented notes are measured. One author's novels are a corpus. With a
-//! number of records as an argument, only their time and memory are measured: 10 million are 2 GB in the system's temporary folder.
+//! number of records as an argument, only their time and memory are measured: 10 million are 2 GB in the system's temporary folder. With
+//! `overlaps` as an argument, only the corpora are compared.
 
 #![allow(clippy::print_stdout, reason = "a bench talks to its user")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::error::Error;
 use std::io::Write;
@@ -14,17 +15,24 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use dp_tokenizer::corpus::{Files, Format, LineFiles, Source, open};
-use dp_tokenizer::identity::{Key, Overlap, Passage, Reading, Share, Sketch, compare, compare_shares};
+use dp_tokenizer::identity::{
+    Key, Overlap, Passage, Reading, Share, Sketch, TELLING_WORDS, compare, compare_shares,
+};
 
 /// Records of the measurement of time and memory, unless an argument says how many.
 const RECORDS: u64 = 1_000_000;
 
 type Texts = Vec<String>;
 
+/// Two parts of one corpus.
+type Parts = (&'static str, [Texts; 2]);
+
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let records = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
-    cost(folder.path(), records.unwrap_or(RECORDS))?;
+    if !std::env::args().any(|argument| argument == "overlaps") {
+        cost(folder.path(), records.unwrap_or(RECORDS))?;
+    }
     if records.is_some() {
         return Ok(());
     }
@@ -36,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let corpora = corpora(&data)?;
     false_alarms(&corpora);
     planted(&corpora);
+    short_records(&corpora, &parts_of_corpora(&data)?);
     Ok(())
 }
 
@@ -147,6 +156,45 @@ fn peak_memory() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kilobytes| 1024 * kilobytes)
 }
 
+/// The part of each record that `text` gives.
+fn records(path: &Path, format: Format, text: fn(&str) -> &str) -> Result<Texts, Box<dyn Error>> {
+    let files = Files { format, ..Files::of([path.to_owned()]) };
+    let texts = open(&Source::Files(files))?.map(|record| record.map(|record| text(&record.text).to_owned()));
+    Ok(texts.collect::<Result<_, _>>()?)
+}
+
+fn first_column(text: &str) -> &str {
+    text.split('\t').next().unwrap_or(text)
+}
+
+fn last_column(text: &str) -> &str {
+    text.rsplit('\t').next().unwrap_or(text)
+}
+
+fn after_label(text: &str) -> &str {
+    text.split_once(' ').map_or(text, |(_, text)| text)
+}
+
+/// Parts of one corpus as its authors divided it, of which one is trained on and another evaluated.
+fn parts_of_corpora(data: &Path) -> Result<Vec<Parts>, Box<dyn Error>> {
+    type Part = fn(&str) -> &str;
+    let whole: Part = |text| text;
+    let parts: [(&str, [&str; 2], Part); 6] = [
+        ("goemotions, dev", ["goemotions/train.tsv.zst", "goemotions/dev.tsv"], first_column),
+        ("goemotions, test", ["goemotions/train.tsv.zst", "goemotions/test.tsv"], first_column),
+        ("wikitext, test", ["wikitext2/raw/valid.txt.zst", "wikitext2/raw/test.txt.zst"], whole),
+        ("film reviews, test", ["sentcls/stsa.binary.train", "sentcls/stsa.binary.test"], after_label),
+        ("questions, test", ["sentcls/TREC.train.all", "sentcls/TREC.test.all"], after_label),
+        ("captions, German, 2017", ["multi30k/train.de.gz", "multi30k/test_2017_flickr.de.gz"], whole),
+    ];
+    let mut all = Vec::new();
+    for (name, paths, part) in parts {
+        let [one, other] = paths.map(|path| records(&data.join(path), Format::Text, part));
+        all.push((name, [one?, other?]));
+    }
+    Ok(all)
+}
+
 fn corpora(data: &Path) -> Result<BTreeMap<String, Texts>, Box<dyn Error>> {
     let mut all: BTreeMap<String, Texts> = BTreeMap::new();
     let novels =
@@ -158,21 +206,9 @@ fn corpora(data: &Path) -> Result<BTreeMap<String, Texts>, Box<dyn Error>> {
     }
     let mut add =
         |name: &str, path: &str, format: Format, text: fn(&str) -> &str| -> Result<(), Box<dyn Error>> {
-            let files = Files { format, ..Files::of([data.join(path)]) };
-            let texts =
-                open(&Source::Files(files))?.map(|record| record.map(|record| text(&record.text).to_owned()));
-            all.insert(name.to_owned(), texts.collect::<Result<_, _>>()?);
+            all.insert(name.to_owned(), records(&data.join(path), format, text)?);
             Ok(())
         };
-    fn first_column(text: &str) -> &str {
-        text.split('\t').next().unwrap_or(text)
-    }
-    fn last_column(text: &str) -> &str {
-        text.rsplit('\t').next().unwrap_or(text)
-    }
-    fn after_label(text: &str) -> &str {
-        text.split_once(' ').map_or(text, |(_, text)| text)
-    }
     add("irc", "irc/irc_train.jsonl.zst", Format::Auto, |text| text)?;
     add("brown", "brown/brown_plain.tsv.zst", Format::Text, last_column)?;
     add("goemotions", "goemotions/train.tsv.zst", Format::Text, first_column)?;
@@ -251,4 +287,145 @@ fn planted(corpora: &BTreeMap<String, Texts>) {
         }
     }
     println!("{missed} of {pairs} planted overlaps missed");
+}
+
+/// The records of fewer than eight words of a text, and its words.
+struct Short {
+    records: HashMap<String, u64>,
+    words: HashMap<String, u64>,
+    /// All records.
+    count: u64,
+}
+
+impl Short {
+    fn of(texts: &[String]) -> Self {
+        let ends_word =
+            |c: char| c.is_whitespace() || (c.is_ascii_punctuation() && !matches!(c, '.' | ':' | '\'' | '`'));
+        let mut short = Self { records: HashMap::new(), words: HashMap::new(), count: 0 };
+        for text in texts {
+            let letters = |word: &str| word.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+            let words: Vec<String> =
+                text.split(ends_word).map(letters).filter(|word: &String| !word.is_empty()).collect();
+            short.count += u64::from(!words.is_empty());
+            if (1..TELLING_WORDS as usize).contains(&words.len()) {
+                *short.records.entry(words.join(" ")).or_default() += 1;
+            }
+            words.into_iter().for_each(|word| *short.words.entry(word).or_default() += 1);
+        }
+        short
+    }
+
+    /// Equal pairs of records of two words and more, within the text.
+    fn equal_pairs(&self) -> f64 {
+        let equal = self.records.iter().filter(|(record, _)| record.contains(' '));
+        equal.map(|(_, count)| (count * (count - 1)) as f64).sum()
+    }
+}
+
+/// A short record that is in both texts.
+struct Equal {
+    words: usize,
+    letters: usize,
+    /// Its information, as independent words have it, beyond that of a choice among all pairs of records.
+    bits: f64,
+    /// How often it is in either text.
+    counts: [u64; 2],
+}
+
+fn equal_records([one, other]: [&Short; 2]) -> Vec<Equal> {
+    let [of_one, of_other] = [one, other].map(|text| text.words.values().sum::<u64>());
+    let all_pairs = ((one.count * other.count) as f64).log2();
+    let frequency = |word: &str| {
+        let count = |text: &Short| text.words.get(word).copied().unwrap_or(0);
+        (count(one) + count(other)) as f64 / (of_one + of_other) as f64
+    };
+    let equal = |(record, count): (&String, &u64)| {
+        let words = || record.split(' ');
+        Some(Equal {
+            words: words().count(),
+            letters: words().map(|word| word.chars().count()).sum(),
+            bits: -words().map(|word| frequency(word).log2()).sum::<f64>() - all_pairs,
+            counts: [*count, *other.records.get(record)?],
+        })
+    };
+    one.records.iter().filter_map(equal).collect()
+}
+
+/// What it takes for an equal record to count as a copy.
+type Criterion = fn(&Equal) -> bool;
+
+/// Criteria by which an equal record of fewer than eight words could count.
+const CRITERIA: [(&str, Criterion); 8] = [
+    ("2 words, once in both", |one| one.words >= 2 && one.counts == [1, 1]),
+    ("3 words, once in both", |one| one.words >= 3 && one.counts == [1, 1]),
+    ("10 bits beyond chance", |one| one.bits >= 10.0),
+    ("15 bits beyond chance", |one| one.bits >= 15.0),
+    ("10 bits, once in both", |one| one.bits >= 10.0 && one.counts == [1, 1]),
+    ("18 letters", |one| one.letters >= 18),
+    ("18 letters, once in both", |one| one.letters >= 18 && one.counts == [1, 1]),
+    ("22 letters", |one| one.letters >= 22),
+];
+
+/// The larger share of a text's records that each criterion counts, in percent; at last, equal pairs of records of two words and more
+/// over their most by the Cauchy–Schwarz inequality, from equal pairs within the texts.
+fn measures(texts: [&Short; 2]) -> [f64; CRITERIA.len() + 1] {
+    let equal = equal_records(texts);
+    let share = |criterion: Criterion| {
+        let counted =
+            |side: usize| equal.iter().filter(|one| criterion(one)).map(|one| one.counts[side]).sum::<u64>();
+        (0..2).map(|side| 100.0 * counted(side) as f64 / texts[side].count.max(1) as f64).fold(0.0, f64::max)
+    };
+    let pairs: f64 =
+        equal.iter().filter(|one| one.words >= 2).map(|one| (one.counts[0] * one.counts[1]) as f64).sum();
+    let most = texts.map(|text| text.equal_pairs().max(1.0)).iter().product::<f64>().sqrt();
+    std::array::from_fn(|place| CRITERIA.get(place).map_or(pairs / most, |(_, criterion)| share(*criterion)))
+}
+
+/// Whether a criterion tells copied records of about three words from coincidences: what it counts in different corpora, in parts of
+/// one corpus, and where a hundredth of a text of at least 2,000 records was copied.
+fn short_records(corpora: &BTreeMap<String, Texts>, parts: &[Parts]) {
+    let names: Vec<&String> = corpora.keys().collect();
+    let short: Vec<Short> = corpora.values().map(|texts| Short::of(texts)).collect();
+    let largest = |all: &[[f64; CRITERIA.len() + 1]], place: usize| {
+        all.iter().map(|one| one[place]).fold(0.0, f64::max)
+    };
+    let natural: Vec<_> = (0..names.len()).flat_map(|one| (0..one).map(move |other| [one, other])).collect();
+    let natural: Vec<_> = natural.into_iter().map(|pair| measures(pair.map(|place| &short[place]))).collect();
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|(name, texts)| (name, measures([&Short::of(&texts[0]), &Short::of(&texts[1])])))
+        .collect();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let (opinions, of_opinions) =
+        (&corpora["opinions"], &short[names.iter().position(|name| *name == "opinions").unwrap_or(0)]);
+    let mut copied = Vec::new();
+    for (name, texts) in corpora.iter().filter(|(name, texts)| *name != "opinions" && texts.len() >= 2_000) {
+        for _ in 0..3 {
+            let some = (0..texts.len().div_ceil(100)).map(|_| opinions[rng.usize(..opinions.len())].clone());
+            let text: Texts = texts.iter().cloned().chain(some).collect();
+            copied.push((name, measures([&Short::of(&text), of_opinions])));
+        }
+    }
+    println!(
+        "percent of records that a criterion counts: different corpora, parts of one corpus (which), 1 % of opinions copied (where)"
+    );
+    for place in 0..=CRITERIA.len() {
+        let criterion = CRITERIA.get(place).map_or("equal pairs / bound", |(name, _)| name);
+        let by = |one: &[f64; CRITERIA.len() + 1], other: &[f64; CRITERIA.len() + 1]| {
+            one[place].total_cmp(&other[place])
+        };
+        let part = parts.iter().max_by(|one, other| by(&one.1, &other.1));
+        let copy = copied.iter().min_by(|one, other| by(&one.1, &other.1));
+        if let (Some((which, of_part)), Some((place_of, of_copy))) = (part, copy) {
+            println!(
+                "{criterion:>24}: at most {:.3}, at most {:.3} ({which}), at least {:.3} ({place_of})",
+                largest(&natural, place),
+                of_part[place],
+                of_copy[place]
+            );
+        }
+    }
+    for (which, of_part) in &parts {
+        println!("{which}: {of_part:.3?}");
+    }
 }

@@ -273,6 +273,23 @@ fn an_input_named_twice_is_refused_in_one_line() {
     }
 }
 
+/// Standard input is read once, so that nothing can tell whether it is the text of a file or of another part.
+#[test]
+fn standard_input_is_refused_beside_other_text() {
+    let (dir, file) = folder_with("a.txt", "one secret line\nanother\n");
+    let out = dir.path().join("out");
+    let train =
+        ["train", "--epsilon", "2", "--delta", "1e-6", "--format", "text", "--out", path(&out), "--input"];
+    let count = ["count", "--shard", "1/2", "--format", "text", "--out", path(&out), "--input"];
+    for arguments in [[&train[..], &["-", path(&file)]].concat(), [&count[..], &["-"]].concat()] {
+        let done = run(&arguments, "one secret line\nanother\n");
+        let message = text(&done.stderr);
+        assert_eq!((done.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+        assert!(message.contains("cannot be compared with the other text"), "{message}");
+        assert!(!out.exists(), "{message}");
+    }
+}
+
 /// The space of a vocabulary is taken before its release: a full disk costs no privacy.
 #[cfg(unix)]
 #[test]

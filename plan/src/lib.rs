@@ -40,7 +40,7 @@ pub use file::{
     LabelHistogram, Lamb, Learn, LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer,
     Performance, Plan, PlanFile, Pooling, Precision, Privacy, PublicTokenizer, Sampling, Sgd, Side, Source,
     SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount,
-    TruncatedPoisson, VERSION, Vary, VaryField, Visibility,
+    TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

@@ -58,6 +58,26 @@ fn the_histogram_of_a_paper_is_refused_without_units_of_words() {
 }
 
 #[test]
+fn a_warm_start_needs_released_words_a_new_model_and_running_text() {
+    let with = |fields: &[(&str, Value)]| {
+        let mut fields = fields.to_vec();
+        fields.push(("/training/warm_start", json!({ "steps": 10 })));
+        altered(&fields)
+    };
+    let accepted = certify(&with(&[("/tokenizer/train/words", json!("pairs"))])).unwrap();
+    // Texts of released words cost nothing.
+    assert_eq!(accepted.event(), certify(&altered(&[])).unwrap().event());
+    let says = |fields: &[(&str, Value)], parts: &[&str]| assert_says(&refusal(&with(fields)), parts);
+    let checkpoint = json!({ "public": { "path": "t.json", "made_from": "public_text" } });
+    says(&[("/tokenizer", checkpoint)], &["training.warm_start", "releases no words", "\"train\""]);
+    says(&[("/tokenizer", json!("bytes"))], &["training.warm_start", "releases no words"]);
+    says(&[("/training/objective", json!("chat"))], &["training"]);
+    says(&[("/training/warm_start", json!({ "steps": 0 }))], &["training.warm_start"]);
+    let pairs = refusal(&altered(&[("/tokenizer/train/words", json!("pairs"))]));
+    assert_says(&pairs, &["tokenizer.train.words: \"pairs\" without training.warm_start"]);
+}
+
+#[test]
 fn words_as_written_are_refused_with_a_model_that_cuts_them_at_punctuation() {
     let words = |model: &str| {
         altered(&[("/tokenizer/train/model", json!(model)), ("/tokenizer/train/words", json!("as_written"))])

@@ -103,6 +103,7 @@ fn plans() -> Vec<Value> {
     exact["privacy"]["arithmetic"] = json!("exact");
     exact["privacy"]["sampling"] = json!({ "cyclic_poisson": { "bands": 3 } });
     exact["training"]["steps"] = json!(3);
+    exact["training"]["warm_start"] = json!({ "steps": 3 });
     exact["training"]["learning_rate"] = json!({ "peak": 1e-2 });
     // The text stays in its file. A user's records lie apart.
     let mut of_users = plan("gpt2", "causal_lm");

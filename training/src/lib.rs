@@ -31,5 +31,6 @@ mod token_frequencies;
 pub mod train;
 pub mod verify;
 pub mod vocabulary;
+mod warm_start;
 
 pub use error::RunError;

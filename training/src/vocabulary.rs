@@ -22,7 +22,7 @@ use crate::disclosure::Private;
 use crate::objective::{Objective, special_tokens};
 use crate::progress::{note, reading};
 use crate::store::{RunStore, files};
-use crate::token_frequencies::WordCounts;
+use crate::token_frequencies::{ReleasedWords, WordCounts};
 
 /// Character that stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
@@ -172,11 +172,11 @@ fn make(
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
             let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
-            marked(extended(settings, &public, &words)?, &words, plan, base, store)
+            marked(extended(settings, &public, &words.words)?, &words, plan, base, store)
         }
         plan::Tokenizer::Train(settings) => {
             let words = words(plan, base, store, rng, 0)?;
-            let trained = train(settings, special.len(), &words)
+            let trained = train(settings, special.len(), &words.words)
                 .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
@@ -190,7 +190,7 @@ fn make(
 /// model will predict, by the released counts.
 fn marked(
     tokenizer: Tokenizer,
-    words: &[(String, f64)],
+    words: &ReleasedWords,
     plan: &CertifiedPlan,
     base: &Path,
     store: &RunStore<'_>,
@@ -200,8 +200,12 @@ fn marked(
     let plan = plan.plan();
     if !plan.training().objective.has_labels() {
         let objective = Objective::new(plan, &tokenizer, chat::of_plan(plan, base)?.as_ref())?;
-        let counts = WordCounts::new(words, plan.data().units, release.method.count_share() > 0.0);
+        let a_text = words.words_a_text(plan.data().units, release.method.count_share() > 0.0);
+        let counts = WordCounts { words, words_a_text: a_text };
         mark = mark.with_log_probabilities(&counts.log_probabilities(&tokenizer, &objective));
+        if plan.training().warm_start.is_some() {
+            mark = mark.with_words(&words.words, &words.pairs, a_text);
+        }
     }
     Ok(tokenizer.with_mark(mark).to_json())
 }
@@ -214,15 +218,17 @@ fn words(
     store: &mut RunStore<'_>,
     rng: &impl PrivacyRng,
     space: u64,
-) -> Result<Vec<(String, f64)>, RunError> {
-    match plan.tokenizer_release() {
-        Some(planned) => release_words(plan, planned, base, store, rng, space),
+) -> Result<ReleasedWords, RunError> {
+    let words = plan.plan().tokenizer().release().map(|(_, words)| words).unwrap_or_default();
+    let items = match plan.tokenizer_release() {
+        Some(planned) => release_words(plan, planned, base, store, rng, space)?,
         None => {
             let source = training_source(plan.plan(), base);
-            let words = plan.plan().tokenizer().release().map(|(_, words)| words).unwrap_or_default();
-            public_corpus_counts(&source, words, &CountOptions::default()).map_err(|error| unreadable(&error))
+            public_corpus_counts(&source, words, &CountOptions::default())
+                .map_err(|error| unreadable(&error))?
         }
-    }
+    };
+    Ok(ReleasedWords::of(items, words))
 }
 
 fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(), RunError> {

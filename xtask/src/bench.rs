@@ -68,13 +68,20 @@ pub fn conformance(root: &Path, venv: &Path, corpora: &[&str]) -> Result<bool> {
     job.env("PEERS_PYTHON", venv.join("bin/python")).run().map(|()| true)
 }
 
-/// Recomputes the tables of the papers and prints them. With options of the example `papers`, also carries out its experiments.
+/// Recomputes the tables of the papers and prints them. With options of the example `experiments`, also carries out the papers'
+/// experiments.
 pub fn papers(root: &Path, rest: &[&str]) -> Result<bool> {
     let test = ["test", "--release", "--package", "tests", "--test", "papers", "--", "--nocapture"];
     Job::cargo(root).args(test).run()?;
     if rest.is_empty() {
         return Ok(true);
     }
-    let example = ["run", "--release", "--package", "trainer-native", "--example", "papers", "--"];
+    experiments(root, "papers", rest)
+}
+
+/// Carries out the experiments of a table.
+pub fn experiments(root: &Path, table: &str, rest: &[&str]) -> Result<bool> {
+    let example =
+        ["run", "--release", "--package", "trainer-native", "--example", "experiments", "--", table];
     Job::cargo(root).args(example).args(rest).run().map(|()| true)
 }

@@ -53,6 +53,8 @@ Measurements
            Print the published and the recomputed figures of the papers; with a folder of texts, repeat experiments of the
            papers at the scale of two cores, going on where an earlier call stopped (--seeds: repeat each run and print
            means; --smoke: two steps of each, on invented text if no folder is given)
+  utility [--data DIR] [--only TEXT] [--seeds N] [--smoke]
+           Train the plans of trainer-native/UTILITY.md, with privacy and without, and print their scores; options as for papers
   (--venv: a Python environment with the libraries to compare with)
 
 Environment: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, VK_ICD_FILENAMES (Vulkan driver manifest),
@@ -92,6 +94,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
         ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),
         ["papers", rest @ ..] => bench::papers(&root, rest),
+        ["utility", rest @ ..] => bench::experiments(&root, "utility", rest),
         other => bail!("`{}` is not a task; run `cargo xtask help`", other.join(" ")),
     }
 }

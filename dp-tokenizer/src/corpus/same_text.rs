@@ -16,8 +16,8 @@ const MIN_OF_ONE: usize = 1 << 8;
 /// Refuses a corpus that names a text twice: each of its records would count as two units.
 ///
 /// Files, and those in folders, are compared by device and inode. Of several paths, none may hold half of the records or of the
-/// runs of words of another ([`crate::identity`]); of the texts in a folder, fewer than half may be there twice. Pipes and standard
-/// input, which can be read only once, are not compared.
+/// runs of words of another ([`crate::identity`]); of the texts in a folder, fewer than half may be there twice. Standard input, which
+/// can be read only once, is refused beside files.
 ///
 /// # Errors
 /// [`CorpusError::SameText`] with the two names; other errors for a file that cannot be read.
@@ -53,8 +53,22 @@ pub fn check_distinct_shares(
     judge(files, key, found)
 }
 
+/// Refuses standard input: it can be read only once, and so compared with no other text.
+pub(crate) fn check_comparable(files: &Files) -> Result<(), CorpusError> {
+    match files.paths.iter().find(|path| path.as_os_str() == STDIN) {
+        None => Ok(()),
+        Some(path) => Err(CorpusError::Unreadable {
+            path: path.clone(),
+            reason: "standard input cannot be compared with the other text, which may be the same; write it to a file".to_owned(),
+        }),
+    }
+}
+
 /// Refuses two names of one file.
 fn check_names(files: &Files) -> Result<(), CorpusError> {
+    if files.paths.iter().any(|path| path.as_os_str() != STDIN) {
+        check_comparable(files)?;
+    }
     let mut known: HashMap<FileId, PathBuf> = HashMap::new();
     for path in files.paths.iter().flat_map(|path| files_of(path, files)) {
         let Some(id) = file_id(&path) else { continue };

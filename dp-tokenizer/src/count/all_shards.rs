@@ -169,6 +169,7 @@ fn check_options(all: &[Opened], unit: PrivacyUnit, words: Words) -> Result<(), 
                 Words::ByClass => "by-class",
                 Words::AsWritten => "as-written",
                 Words::Runs => "as runs",
+                Words::Pairs => "as pairs",
             };
             return refused(format!(
                 "its words were counted {}, not {}; state its words, or count it again",

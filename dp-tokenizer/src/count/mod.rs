@@ -24,8 +24,8 @@ mod spill;
 mod tests;
 mod units;
 
-pub use crate::items::items;
 pub(crate) use crate::items::{MAX_ITEM_CHARS, is_public_item, public_items};
+pub use crate::items::{items, words_of_pair};
 pub use mechanisms::Words;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shard::{Shard, ShardOptions, UnknownShard, count_shard};

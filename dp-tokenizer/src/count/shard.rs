@@ -129,6 +129,11 @@ pub fn count_shard(
     options: &CountOptions,
     path: &Path,
 ) -> Result<(), UnitError> {
+    if let Source::Files(files) = source
+        && shard.of > 1
+    {
+        crate::corpus::check_comparable(files)?;
+    }
     let spill = SpillFile::new(options.spill_folder.clone());
     let collected = super::parallel::collect(source, Some(common.unit), common.words, options, &spill);
     let collected = match collected {

@@ -53,6 +53,12 @@ pub const RUN_CHARACTERS: u64 = 20;
 const WORD_LETTERS: u32 = 20;
 
 /// Words from which on an equal record is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
+///
+/// No measure of shorter records that was tried tells copies from coincidences: their words, letters, information, whether they are
+/// once in both texts, and equal pairs within a text as a bound. Between different corpora, at most 0.05 % of records are equal and of
+/// 18 letters or more, and at least 0.12 % where a hundredth of a text is copied from phrases of three words. But of the parts into
+/// which the authors of a corpus divided it to train and to evaluate, up to 1 % are, by chance alone: `cargo bench -p dp-tokenizer
+/// --bench identity -- overlaps` prints all figures. With such a measure, these parts would be refused.
 pub const TELLING_WORDS: u64 = 8;
 
 /// Hashes of each kind in the sketch that stands beside what was made from a public text.

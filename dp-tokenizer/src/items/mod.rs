@@ -35,11 +35,11 @@ impl Class {
 
 /// Calls `found` for each item of `text`: a run of letters, of digits, of white space or of other characters, with `▁` in
 /// front if a blank precedes it. As written, all that is not white space is one run. With [`Words::Runs`], runs of such words
-/// are items beside them.
+/// are items beside them, with [`Words::Pairs`] pairs of items by class.
 ///
 /// ```
 /// use dp_tokenizer::count::{Words, items};
-/// let (mut by_class, mut as_written, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+/// let (mut by_class, mut as_written, mut runs, mut pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
 /// items("No fever (37.2 C).", Words::ByClass, |item| by_class.push(item.to_owned()));
 /// assert_eq!(by_class, ["No", "▁fever", "▁(", "37", ".", "2", "▁C", ")."]);
 /// items("No fever (37.2 C).", Words::AsWritten, |item| as_written.push(item.to_owned()));
@@ -49,6 +49,8 @@ impl Class {
 /// let found = ["No▁fever", "▁fever▁at", "No▁fever▁at", "▁37.2▁C"];
 /// assert!(words.iter().chain(&found).all(|item| runs.contains(&(*item).to_owned())));
 /// assert_eq!(runs.len(), words.len() + found.len());
+/// items("No fever.", Words::Pairs, |item| pairs.push(item.to_owned()));
+/// assert_eq!(pairs, ["No", "▁fever", "No▁fever", ".", "▁fever."]);
 /// ```
 pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     let mut marked = String::new();
@@ -63,6 +65,14 @@ pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
             found(item);
         }
     });
+}
+
+/// The two words of an item that [`Words::Pairs`] counts beside words; `None` of a word.
+#[must_use]
+pub fn words_of_pair(item: &str) -> Option<[String; 2]> {
+    let mut words = Vec::new();
+    items(item, Words::ByClass, |word| words.push(word.to_owned()));
+    words.try_into().ok()
 }
 
 fn classify(c: char) -> Class {
@@ -187,6 +197,27 @@ mod tests {
             let mut found = cut(&text, Words::Runs);
             found.sort_unstable();
             prop_assert_eq!(found, runs_by_definition(&text));
+        }
+
+        #[test]
+        fn pairs_are_neighboring_words_by_class(text in "([a-cé]{1,4}|[.,]{1,2}|[12]| |\n|x{60,70}){0,30}") {
+            let words = cut(&text, Words::ByClass);
+            // Words that are too long are no items, and no pair reaches over them.
+            let parts = text.split(|c| c == 'x').flat_map(|part| {
+                let words = all(part);
+                let pair = |pair: &[String]| pair.concat();
+                words.windows(2).map(pair).collect::<Vec<_>>()
+            });
+            let mut expected: Vec<String> = words.iter().cloned().chain(parts).collect();
+            let mut found = cut(&text, Words::Pairs);
+            if !text.contains('x') {
+                found.sort_unstable();
+                expected.sort_unstable();
+                prop_assert_eq!(found, expected);
+            } else {
+                prop_assert!(found.iter().all(|item| item.chars().count() <= MAX_ITEM_CHARS));
+                prop_assert!(words.iter().all(|word| found.contains(word)));
+            }
         }
 
         #[test]

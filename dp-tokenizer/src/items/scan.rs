@@ -16,6 +16,7 @@ const HIGH: u64 = 0x80 * EACH;
 pub(crate) fn scan(text: &str, words: Words, found: impl FnMut(&[u8], Range<usize>)) {
     match words {
         Words::Runs => scan_runs(text, found),
+        Words::Pairs => scan_pairs(text, found),
         _ => scan_words(text, words, found),
     }
 }
@@ -38,6 +39,23 @@ fn scan_runs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
             }
         }
         begins = [is_word.then_some(item.start), begins[0]];
+    });
+}
+
+/// Words by class, each followed by the pair that ends with it.
+fn scan_pairs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
+    // Where the word before ends and begins. No pair has a word that is too long to be counted.
+    let mut before: Option<Range<usize>> = None;
+    scan_words(text, Words::ByClass, |bytes, item| {
+        found(bytes, item.clone());
+        // A literal mark is read as a blank from a copy, and is in no pair.
+        let is_of_text = std::ptr::eq(bytes, text.as_bytes());
+        if let Some(first) = before.take().filter(|first| is_of_text && first.end == item.start)
+            && text[first.start..item.end].chars().count() <= MAX_ITEM_CHARS
+        {
+            found(bytes, first.start..item.end);
+        }
+        before = is_of_text.then_some(item);
     });
 }
 

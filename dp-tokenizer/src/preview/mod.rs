@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::CorpusError;
 use crate::corpus::separated::{self, Separator};
+use crate::items::words_of_pair;
 use crate::release::{
     self, Method, Paper, PaperHistogram, ReleaseConfig, ReleaseError, first_threshold,
     threshold_in_sensitivities,
@@ -229,7 +230,10 @@ fn preview_with(
     let train = |words: &[(String, f64)]| {
         let vocab_size = settings.vocab_size;
         let config = UnigramConfig { vocab_size, seed_size: 200_000, ..Default::default() };
-        unigram(words, &config).map(|trained| trained.tokenizer)
+        // Tokens are learnt from words, not from pairs of them.
+        let is_word = |item: &str| settings.words != Words::Pairs || words_of_pair(item).is_none();
+        let words: Vec<_> = words.iter().filter(|(item, _)| is_word(item)).cloned().collect();
+        unigram(&words, &config).map(|trained| trained.tokenizer)
     };
     let private = train(&released.words)?;
     let plain = train(&counts.most_frequent(PLAIN_WORDS))?;

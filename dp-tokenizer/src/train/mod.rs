@@ -20,6 +20,7 @@ pub use characters::{CharacterConfig, characters};
 pub use extend::extend;
 pub use unigram::{Trained, unigram};
 pub use unigram_config::UnigramConfig;
+pub use unseen::unseen_words;
 pub use wordpiece::{WordPieceTraining, wordpiece};
 pub use words::words;
 

@@ -75,6 +75,14 @@ pub(super) fn complete(released: &[(String, f64)]) -> Completed {
     Completed { words: all.into_iter().map(|(word, (count, _))| (word, count)).collect(), invented }
 }
 
+/// Words such as a release does not find, with the counts that they have together by the released ones: a text's rare words, which a
+/// model will meet as well. This is post-processing of the released counts. There are none where too few words show how counts fall.
+#[must_use]
+pub fn unseen_words(released: &[(String, f64)]) -> Vec<(String, f64)> {
+    let Completed { words, invented } = complete(released);
+    words.into_iter().zip(invented).filter(|(_, invented)| *invented).map(|(word, _)| word).collect()
+}
+
 /// Whether it is a run of words.
 fn is_run(word: &str) -> bool {
     word.chars().skip(1).any(|c| c == BLANK)
@@ -257,6 +265,17 @@ mod tests {
         let beyond = |rank: f64| 1e4 * 2.0 / rank.sqrt();
         let found = EXCESS * missing_count(&own);
         assert!(found > beyond(201.0) * (1.0 - 1e-9) && found < beyond(200.0) * (1.0 + 1e-9), "{found}");
+    }
+
+    #[test]
+    fn unseen_words_are_new_and_have_the_missing_counts() {
+        let released = words(300);
+        let unseen = unseen_words(&released);
+        assert!(unseen.len() > 20 && unseen.iter().all(|one| released.iter().all(|known| known.0 != one.0)));
+        let sum: f64 = unseen.iter().map(|word| word.1).sum();
+        let own: Vec<(&str, f64)> = released.iter().map(|(word, count)| (word.as_str(), *count)).collect();
+        assert!((sum / missing_count(&own) - 1.0).abs() < 1e-9, "{sum}");
+        assert_eq!(unseen_words(&released[..10]), []);
     }
 
     #[test]

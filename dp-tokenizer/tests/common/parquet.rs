@@ -77,15 +77,22 @@ fn file(pages: &[u8], metadata: Structure) -> Vec<u8> {
 
 /// A file of one column of texts in these pages, which states this many rows.
 fn texts(pages: &[u8], codec: i64, rows: i64) -> Vec<u8> {
+    groups_of_texts(pages, codec, rows, 1)
+}
+
+/// The same, with so many groups of rows, all of which have the same pages.
+fn groups_of_texts(pages: &[u8], codec: i64, rows: i64, groups: u64) -> Vec<u8> {
     let length = pages.len() as i64;
     let path = [&[0x18][..], &varint(4), b"text"].concat();
-    let column = Structure::default().i32(1, 6).field(2, 9, &[0x15, 0]).field(3, 9, &path);
-    let column = column.i32(4, codec).i64(5, rows).i64(6, length).i64(7, length).i64(9, 4);
-    let chunk = Structure::default().i64(2, 4).structure(3, column);
-    let group_of_rows = Structure::default().list(1, 1, vec![chunk]).i64(2, length).i64(3, rows);
+    let group_of_rows = |_| {
+        let column = Structure::default().i32(1, 6).field(2, 9, &[0x15, 0]).field(3, 9, &path);
+        let column = column.i32(4, codec).i64(5, rows).i64(6, length).i64(7, length).i64(9, 4);
+        let chunk = Structure::default().i64(2, 4).structure(3, column);
+        Structure::default().list(1, 1, vec![chunk]).i64(2, length).i64(3, rows)
+    };
     let schema = vec![group("notes", 1), text_column()];
-    let metadata = Structure::default().i32(1, 1).list(2, 2, schema).i64(3, rows);
-    file(pages, metadata.list(4, 1, vec![group_of_rows]))
+    let metadata = Structure::default().i32(1, 1).list(2, 2, schema).i64(3, rows * groups as i64);
+    file(pages, metadata.list(4, groups, (0..groups).map(group_of_rows).collect()))
 }
 
 /// A page of so many plain values.
@@ -109,8 +116,10 @@ fn repeated(values: u32) -> Vec<u8> {
     [head.structure(5, inner).end(), run].concat()
 }
 
-fn gzip(bytes: u64) -> Vec<u8> {
+/// This text, and so many zeros behind it.
+fn gzip(text: &[u8], bytes: u64) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text).unwrap();
     let zeros = vec![b'0'; 1 << 20];
     (0..bytes >> 20).for_each(|_| encoder.write_all(&zeros).unwrap());
     encoder.finish().unwrap()
@@ -145,7 +154,7 @@ pub fn hostile() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         (
             "a page of 300 MB in 2 MB",
             "a page of 268435457 bytes",
-            texts(&page(&gzip(300 << 20), 100, 1), 2, 1),
+            texts(&page(&gzip(b"", 300 << 20), 100, 1), 2, 1),
         ),
         ("a page whose size is below 0", "damaged", texts(&page(&row, -1, 1), 1, 1)),
         (
@@ -157,6 +166,11 @@ pub fn hostile() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "a text of 64 KB a million times",
             "bytes of text in each of its bytes",
             texts(&[dictionary(&value(&vec![b'a'; 1 << 16]), 1), repeated(1_000_000)].concat(), 0, 1_000_000),
+        ),
+        (
+            "a page of 200 MB in 20,000 groups of rows",
+            "columns that lie on one another",
+            groups_of_texts(&page(&gzip(&row, 200 << 20), 200 << 20, 1), 2, 1, 20_000),
         ),
         ("2^62 rows", "rows in", texts(&page(&row, row.len() as i64, 1), 0, 1 << 62)),
         (

@@ -25,7 +25,7 @@ use training::RunError;
 use training::infer::{GenerationOptions, ModelTask, RunModel, Sampling, Strategy, with_model};
 use training::progress::note;
 use training::store::files;
-use training::store::lineage::copy_proofs;
+use training::store::lineage::prove_text;
 use training::verify::VerifiedRun;
 
 /// Records between two lines of progress.
@@ -56,8 +56,6 @@ struct Outputs {
     /// File with the state of the synthesis.
     state: PathBuf,
     card: PathBuf,
-    /// The proof of the run that a plan which trains on the text needs.
-    proof: PathBuf,
     certificates: [(&'static str, PathBuf); 2],
 }
 
@@ -74,7 +72,6 @@ impl Outputs {
             partial: named("jsonl.partial"),
             state: named("synthesis.json"),
             card: named("card.md"),
-            proof: files::proof_of_text(text),
             certificates: [
                 (files::CERTIFICATE_JSON, named("certificate.json")),
                 (files::CERTIFICATE_MARKDOWN, named("certificate.md")),
@@ -111,7 +108,7 @@ pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     }
     let model = durable::sha256_of(&synthesis.run.join(files::MODEL))?;
     let state = State::begin_or_resume(&outputs.state, synthesis, model, drawn_seed()?)?;
-    prove(&synthesis.run, &outputs.proof)?;
+    prove_text(&synthesis.run, &outputs.text)?;
     let (file, done) = partial(&outputs.partial, synthesis.count)?;
     note(&format!(
         "drawing {} records into {}; after an interruption, the same command goes on",
@@ -131,16 +128,6 @@ pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
         .map_err(|error| RunError::storage("rename", &outputs.partial, &error))?;
     durable::sync_parent(&outputs.text)?;
     Ok(outputs.text)
-}
-
-/// Copies the proof of a run into a folder before the first record, where a plan that trains on the
-/// records finds it.
-fn prove(run: &Path, folder: &Path) -> Result<(), RunError> {
-    durable::create_folder(folder)?;
-    for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
-        durable::write_atomic(&folder.join(name), &durable::read(&run.join(name))?)?;
-    }
-    copy_proofs(run, folder)
 }
 
 /// Draws records from a run with the settings that `trainer-native synthesize` has by default, and returns their file, `out`.

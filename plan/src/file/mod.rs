@@ -33,5 +33,5 @@ pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
     Adafactor, AdamW, Averaging, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn, LearningRate,
-    Objective, Optimizer, Sgd, Side, Training,
+    Objective, Optimizer, Sgd, Side, Training, WarmStart,
 };

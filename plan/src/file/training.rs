@@ -60,6 +60,10 @@ pub struct Training {
     /// it costs no ε. Without it, the model has the weights of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub averaging: Option<Averaging>,
+    /// Steps without noise before the first private one, on texts drawn at random from the released words with their noisy counts.
+    /// They follow from what the release of the vocabulary paid for, so they cost no ε.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_start: Option<WarmStart>,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -104,6 +108,20 @@ pub enum Averaging {
     Tail(#[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))] f64),
     /// An exponential average: weights from one step earlier count this factor less. The factors are scaled to a sum of 1.
     Exponential(#[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))] f64),
+}
+
+/// Training on texts of independent words before the private steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WarmStart {
+    /// Number of steps, of 64 drawn texts or windows each.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub steps: u64,
+}
+
+impl WarmStart {
+    /// Examples in a step.
+    pub const BATCH_SIZE: u64 = 64;
 }
 
 /// Steps that share a batch size.

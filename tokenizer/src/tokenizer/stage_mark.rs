@@ -38,6 +38,52 @@ impl StageMark {
         })
     }
 
+    /// This mark with the stage's released words, pairs of them that follow each other, as places among the words, their noisy counts,
+    /// and how many words a text has.
+    #[must_use]
+    pub fn with_words(
+        mut self,
+        words: &[(String, f64)],
+        pairs: &[(usize, usize, f64)],
+        words_a_text: usize,
+    ) -> Self {
+        let rounded = |count: &f64| (count * 1e3).round().max(1.0) / 1e3;
+        self.0["words"] = words.iter().map(|(word, count)| json!([word, rounded(count)])).collect();
+        self.0["pairs"] = pairs.iter().map(|(a, b, count)| json!([a, b, rounded(count)])).collect();
+        self.0["words_a_text"] = words_a_text.into();
+        self
+    }
+
+    /// The stage's released words with their counts, all above 0, if the mark tells them.
+    #[must_use]
+    pub fn words(&self) -> Option<Vec<(String, f64)>> {
+        let counted = |item: &Value| match item.as_array()?.as_slice() {
+            [word, number] => Some((word.as_str()?.to_owned(), count(number)?)),
+            _ => None,
+        };
+        let words: Option<Vec<_>> = self.0["words"].as_array()?.iter().map(counted).collect();
+        words.filter(|words| !words.is_empty())
+    }
+
+    /// Pairs of the stage's released words that follow each other, as places among the words, with counts above 0.
+    #[must_use]
+    pub fn pairs(&self) -> Option<Vec<(usize, usize, f64)>> {
+        let words = self.0["words"].as_array()?.len();
+        let place = |value: &Value| usize::try_from(value.as_u64()?).ok().filter(|place| *place < words);
+        let counted = |item: &Value| match item.as_array()?.as_slice() {
+            [first, second, number] => Some((place(first)?, place(second)?, count(number)?)),
+            _ => None,
+        };
+        self.0["pairs"].as_array()?.iter().map(counted).collect()
+    }
+
+    /// How many words a text has, about, from 1 to 1,000.
+    #[must_use]
+    pub fn words_a_text(&self) -> Option<usize> {
+        let words = usize::try_from(self.0["words_a_text"].as_u64()?).ok()?;
+        Some(words).filter(|words| (1..=1000).contains(words))
+    }
+
     /// The mark in a model's JSON. Whatever stands there is one: a mark that is not understood still says that there was a stage.
     pub(crate) fn read(model: &Value) -> Option<Self> {
         Some(model["privacy"].clone()).filter(|mark| !mark.is_null()).map(Self)
@@ -52,6 +98,11 @@ impl StageMark {
     pub fn id(&self) -> Option<&str> {
         self.0["id"].as_str()
     }
+}
+
+/// A noisy count above 0.
+fn count(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|count| *count > 0.0 && *count < 1e15)
 }
 
 impl Tokenizer {
@@ -81,6 +132,34 @@ impl Tokenizer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_and_pairs_come_back_and_others_are_none() {
+        let words = [("\u{2581}a".to_owned(), 12.5), ("\u{2581}b".to_owned(), 1.0)];
+        let mark = StageMark::new("a", "b").with_words(&words, &[(1, 0, 3.0)], 7);
+        assert_eq!((mark.words(), mark.pairs()), (Some(words.to_vec()), Some(vec![(1, 0, 3.0)])));
+        assert_eq!((mark.words_a_text(), StageMark::new("a", "b").words()), (Some(7), None));
+        for wrong in [
+            json!([]),
+            json!([["a", -1.0]]),
+            json!([["a", 1e300]]),
+            json!([["a"]]),
+            json!([[1, 1.0]]),
+            json!(3),
+        ] {
+            assert_eq!(StageMark(json!({ "words": wrong })).words(), None);
+        }
+        for wrong in [
+            json!([[0, 1, 1.0]]),
+            json!([[0, 0, 0.0]]),
+            json!([[0, 1.0]]),
+            json!([[-1, 0, 1.0]]),
+            json!(null),
+        ] {
+            assert_eq!(StageMark(json!({ "words": [["a", 1.0]], "pairs": wrong })).pairs(), None);
+        }
+        assert_eq!(StageMark(json!({ "words_a_text": 0 })).words_a_text(), None);
+    }
 
     #[test]
     fn log_probabilities_come_back_and_others_are_none() {

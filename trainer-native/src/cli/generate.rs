@@ -10,6 +10,7 @@ use training::RunError;
 use training::infer::{
     Beams, EarlyStopping, Generated, GenerationOptions, PromptFile, Sampling, Strategy, Written, generate,
 };
+use training::store::lineage::prove_text;
 
 /// The temperature where neither a temperature nor beams are given.
 const TEMPERATURE: f64 = 0.8;
@@ -27,7 +28,7 @@ pub(super) struct GenerateArgs {
     /// The field of the JSON lines that holds the prompt; a.b is field b of field a
     #[arg(long, default_value = "text")]
     field: String,
-    /// Write the result to this file instead of stdout, as JSON lines
+    /// Write the result to this file instead of stdout, as JSON lines, with the proof of the run in a folder beside it (.proof)
     #[arg(long, value_name = "FILE.jsonl")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -112,6 +113,10 @@ impl GenerateArgs {
         let lines: Result<Vec<String>, _> = prompts.iter().zip(&texts).map(line).collect();
         let lines = lines.map_err(|error| RunError::Failed(error.to_string()))?.join("\n");
         let Some(out) = self.out else { return Ok(lines) };
+        // Beside a terminal or a pipe nothing can be left.
+        if fs::metadata(&out).map_or(true, |file| file.is_file()) {
+            prove_text(&self.run, &out)?;
+        }
         fs::write(&out, lines + "\n").map_err(|error| RunError::storage("write", &out, &error))?;
         Ok(out.display().to_string())
     }

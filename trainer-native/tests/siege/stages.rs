@@ -359,6 +359,22 @@ fn records_that_a_private_run_wrote_are_declared_charged_and_verified() {
     assert!(message.contains("data.made_from") && message.contains(".proof"), "{message}");
 }
 
+/// B2: `generate` writes text of a private run as `synthesize` does.
+#[test]
+fn text_that_a_private_run_generated_is_no_public_text() {
+    let bench = Bench::new(&short("writer"));
+    bench.model("run", &[]);
+    let at = |name: &str| bench.path(name).display().to_string();
+    fs::write(bench.path("prompts.txt"), "A patient was seen\n".repeat(40)).unwrap();
+    let options = ["--prompts", &at("prompts.txt"), "--tokens", "12", "--out", &at("text.jsonl")];
+    let generated = program(&[&["generate", &at("run")], options.as_slice()].concat());
+    assert!(generated.status.success(), "{}", stderr(&generated));
+    let mut plan = short("reader");
+    plan["data"] = json!({ "source": { "path": "text.jsonl" }, "units": 40, "visibility": "public" });
+    let message = refusal(&bench, &super::common::on_public_text(&plan));
+    assert!(message.contains("data.made_from") && message.contains("made from private text"), "{message}");
+}
+
 /// The counterpart of B2: figures on records that a private run wrote are figures on the text of
 /// that run.
 #[test]

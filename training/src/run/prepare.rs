@@ -19,7 +19,7 @@ use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::train::{TrainError, Trainer};
-use crate::{RunError, chat, label_histogram, limits, memory, vocabulary};
+use crate::{RunError, chat, label_histogram, limits, memory, vocabulary, warm_start};
 use network::device::check_precision;
 use network::model::Network;
 use network::nn::Kernels;
@@ -248,7 +248,29 @@ impl<B: Kernels> Prepared<B> {
         let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
         let begun = Begun::share(begun, &job.ranks)?;
         let units = inputs.units.index(&begun.tokenizer, &job.ranks)?;
-        job.ranks.agree(Self::build(job, Inputs { units, ..inputs }, begun, device, rng))
+        let is_new = begun.saved.is_none();
+        let mut prepared =
+            job.ranks.agree(Self::build(job, Inputs { units, ..inputs }, begun, device, rng))?;
+        if is_new && job.plan.plan().training().warm_start.is_some() {
+            prepared.warm_start(job)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Starts from texts of released words. The first rank does all of it, so that the ranks have the same weights.
+    fn warm_start(&mut self, job: &Job) -> Result<(), RunError> {
+        let Self { tokenizer, data, trainer, .. } = self;
+        let own = job.ranks.is_first().then(|| {
+            warm_start::carry_out(&job.plan, tokenizer, &data.objective, trainer, || job.check_interrupt())
+        });
+        job.ranks.agree(own.unwrap_or(Ok(())))?;
+        if !job.ranks.are_several() {
+            return Ok(());
+        }
+        let own = job.ranks.is_first().then(|| trainer.trained());
+        let Some(weights) = share_tensors(own, &job.ranks)? else { return Ok(()) };
+        let loaded = trainer.load_first(weights).map_err(|error| RunError::Failed(error.to_string()));
+        job.ranks.agree(loaded)
     }
 
     fn build(

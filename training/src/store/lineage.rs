@@ -100,6 +100,19 @@ pub fn copy_proofs(from: &Path, to: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Writes the proof of a run beside text that its model wrote, before the text is there. Who trains or evaluates on the text finds it.
+///
+/// # Errors
+/// [`RunError::Storage`] if a file of the run cannot be read, or one of the proof cannot be written.
+pub fn prove_text(run: &Path, text: &Path) -> Result<(), RunError> {
+    let folder = files::proof_of_text(text);
+    durable::create_folder(&folder)?;
+    for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
+        durable::write_atomic(&folder.join(name), &durable::read(&run.join(name))?)?;
+    }
+    copy_proofs(run, &folder)
+}
+
 fn write_below(parents: &Path, path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     let path = parents.join(path);
     let folder = path.parent().unwrap_or(parents);

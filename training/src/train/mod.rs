@@ -307,6 +307,31 @@ impl<B: Kernels> Trainer<B> {
         Ok(device::check::<B>(&self.device)?)
     }
 
+    /// Takes a step on public examples with an optimizer of its own.
+    ///
+    /// # Errors
+    /// As [`Trainer::dp_step`].
+    pub(crate) fn public_step(
+        &mut self,
+        optimizer: &mut Optimizer<B>,
+        examples: &[Example],
+        learning_rate: f64,
+    ) -> Result<(), TrainError> {
+        let lot = Lot { shards: None, ..self.lot(examples)? };
+        let gradient = plain_gradient(&self.model, &self.weights, &lot, examples.len() as f64);
+        optimizer.step(&mut self.weights, gradient, learning_rate);
+        Ok(device::check::<B>(&self.device)?)
+    }
+
+    /// An optimizer's parameters.
+    pub(crate) fn trained_specs(&self) -> &[ParamSpec] {
+        self.weights.specs()
+    }
+
+    pub(crate) fn device(&self) -> &B::Device {
+        &self.device
+    }
+
     /// Estimate of ‖gradient‖² / ‖noise‖² in the last private step: post-processing of what was released.
     #[must_use]
     pub fn gradient_to_noise(&self) -> Option<f64> {

@@ -87,11 +87,20 @@ impl<B: Kernels> Trainer<B> {
     /// # Errors
     /// As [`Trainer::load_state`].
     pub(crate) fn load_trained(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
+        self.load_first(weights)?;
+        self.average = None;
+        Ok(())
+    }
+
+    /// Loads weights to train from.
+    ///
+    /// # Errors
+    /// As [`Trainer::load_state`].
+    pub(crate) fn load_first(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
         let mut weights = TensorMap::new(weights)?;
         let values = weights.take_all::<B>(self.weights.specs(), &self.device)?;
         weights.finish()?;
         self.weights.replace(values);
-        self.average = None;
         Ok(())
     }
 

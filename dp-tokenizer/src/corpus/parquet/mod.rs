@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parquet::basic::Repetition;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
@@ -132,6 +133,12 @@ impl Table {
                 "column {:?} holds lists or groups; allowed: text and numbers",
                 nested.name()
             ));
+        }
+        // The same pages would be inflated for each group that has them.
+        let groups = reader.metadata().row_groups().iter();
+        let chunks = groups.flat_map(RowGroupMetaData::columns).map(|chunk| chunk.byte_range().1);
+        if chunks.fold(0, u64::saturating_add) > size {
+            return Err("it has columns that lie on one another; write the file anew".to_owned());
         }
         let groups = reader.metadata().row_groups().iter();
         let in_groups = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));

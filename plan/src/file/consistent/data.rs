@@ -94,9 +94,19 @@ fn check_tokens(file: &PlanFile) -> Result<(), PlanError> {
 }
 
 /// A model that cuts text at punctuation would cut words as written.
-fn check_words(trained: &TrainedTokenizer) -> Result<(), PlanError> {
+fn check_words(file: &PlanFile, trained: &TrainedTokenizer) -> Result<(), PlanError> {
     let keeps_punctuation = matches!(trained.model, TokenizerModel::Unigram | TokenizerModel::Char);
-    if trained.words == Words::ByClass || (keeps_punctuation && trained.words == Words::AsWritten) {
+    if trained.words == Words::Pairs && file.training.warm_start.is_none() {
+        return refuse(
+            "tokenizer.train.words",
+            "\"pairs\" without training.warm_start, which alone uses them",
+            "\"by_class\" or \"as_written\"",
+            "remove it, or add training.warm_start",
+        );
+    }
+    if matches!(trained.words, Words::ByClass | Words::Pairs)
+        || (keeps_punctuation && trained.words == Words::AsWritten)
+    {
         return Ok(());
     }
     if trained.words == Words::Runs {
@@ -118,7 +128,7 @@ fn check_words(trained: &TrainedTokenizer) -> Result<(), PlanError> {
 /// The histogram of a paper counts the words of units of N words.
 fn check_release(file: &PlanFile) -> Result<(), PlanError> {
     if let Tokenizer::Train(trained) = &file.tokenizer {
-        check_words(trained)?;
+        check_words(file, trained)?;
     }
     let Some((release, _)) = file.tokenizer.release() else { return Ok(()) };
     let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MAX_ITEMS_PER_UNIT));

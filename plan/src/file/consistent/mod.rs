@@ -23,6 +23,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {
     privacy::check(file, delta)?;
     training::check_objective(file)?;
     training::check_dropout(file)?;
+    training::check_warm_start(file)?;
     task::check(file)?;
     model::check(&file.model, &file.tokenizer)?;
     model::check_head(file)?;

@@ -1,7 +1,7 @@
 //! Batches, steps and the objective.
 
 use crate::messages::refuse;
-use crate::{BatchPhase, Objective, PlanError, PlanFile, Training};
+use crate::{BatchPhase, Initial, Objective, PlanError, PlanFile, Training, Visibility};
 
 /// Accepts batches, steps and an objective that fit the data and the model.
 pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
@@ -56,6 +56,28 @@ fn check_steps(training: &Training) -> Result<(), PlanError> {
     }
     let given = format!("{warmup}, more than the {steps} steps of training");
     refuse("training.learning_rate.warmup_steps", given, "at most the number of steps", "shorten the warm-up")
+}
+
+/// Texts are drawn from released words, for a model that has learnt nothing yet and predicts the tokens of running text.
+pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
+    if file.training.warm_start.is_none() {
+        return Ok(());
+    }
+    let (given, allowed) = if file.data.visibility == Visibility::Public {
+        ("given, though the text is public", "private text: public text can be learnt itself")
+    } else if file.tokenizer.release().is_none() {
+        ("given, though the plan releases no words", "a tokenizer with \"train\" or \"extend\"")
+    } else if file.model.initial != Initial::Random {
+        ("given beside model.initial", "a model without a checkpoint")
+    } else if file.training.objective.reads_fields() {
+        (
+            "given, though the objective does not read running text",
+            "causal_lm, span_corruption, prefix_lm or masked_lm",
+        )
+    } else {
+        return Ok(());
+    };
+    refuse("training.warm_start", given, allowed, "remove it")
 }
 
 /// A feed-forward model has no dropout.

@@ -125,6 +125,13 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         let user = if unit == "user" { json!("user") } else { Value::Null };
         with(with(plan, "/data/user_field", user), "/privacy/unit", json!(unit))
     };
+    let behind_diary = || Run {
+        change: |header| {
+            let text = dp_tokenizer::identity::Sketch::new(4);
+            header.public_stages.push(PublicStage { name: "diary".to_owned(), text });
+        },
+        ..file()
+    };
     let weights = Some(Entry::InitialWeights { sha256: "ab".repeat(32) });
     vec![
         ("at least one record", file(), embedded()),
@@ -171,17 +178,8 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
             },
             file(),
         ),
-        (
-            "Earlier stages (diary) used text without noise",
-            Run {
-                change: |header| {
-                    let text = dp_tokenizer::identity::Sketch::new(4);
-                    header.public_stages.push(PublicStage { name: "diary".to_owned(), text });
-                },
-                ..file()
-            },
-            file(),
-        ),
+        ("Earlier stages (diary) used text without noise", behind_diary(), file()),
+        ("ε does not cover text that another stage evaluates", behind_diary(), file()),
     ]
 }
 

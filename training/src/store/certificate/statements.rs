@@ -173,6 +173,9 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     if plan.plan().evaluation().is_some_and(|text| text.made_from() != MadeFrom::PublicText) {
         list.push(wording.written_evaluation.to_owned());
     }
+    if !ledger.parents().is_empty() || !ledger.header().public_stages.is_empty() {
+        list.push(wording.evaluation_of_stages.to_owned());
+    }
     list.extend(
         ledger.parents().iter().map(|parent| relation_of_texts(wording, &parent.name, parent.made_from)),
     );

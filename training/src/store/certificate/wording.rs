@@ -20,6 +20,8 @@ pub struct Wording {
     /// The text was written by the model of an earlier run.
     pub written_text: &'static str,
     pub written_evaluation: &'static str,
+    /// Of evaluation text, where there are earlier stages.
+    pub evaluation_of_stages: &'static str,
     /// The number of units, if sampling does not depend on it and if it does.
     pub declared_units: &'static str,
     pub exact_units: &'static str,
@@ -95,6 +97,9 @@ pub(crate) const CURRENT: Wording = Wording {
                    behind it have the guarantee of that stage, in the table above.",
     written_evaluation: "A model of an earlier stage wrote evaluation text (evaluation.made_from). The figures on such text are \
                          figures on the text of that stage, which has the guarantee in the table above.",
+    evaluation_of_stages: "A finished run keeps nothing of its text. So evaluation text was compared with the training text of its own \
+                           run alone, not with that of another stage. Figures on evaluation text have no noise: ε does not cover \
+                           text that another stage evaluates.",
     declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
                      holds whatever the actual number of units is. That number is private: the run did not check or record it.",
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
@@ -102,7 +107,7 @@ pub(crate) const CURRENT: Wording = Wording {
                  digits alone (without case, accents, punctuation and white space). At most 1 in 1,000 records of either text \
                  have half of their runs of 13 words (20 characters in scripts without blanks) in the other text or, from 8 words \
                  on, are equal to a record of it; at most a quarter of all runs and at most half of all records are in both texts. \
-                 The guarantee compares training texts for which this holds.",
+                 So private records of fewer than 8 words may be in the evaluation text. The guarantee compares training texts for which this holds.",
     refusals: "The guarantee compares training texts that are not refused. A text is refused, before anything is released, unless \
                {conditions}.",
     user_ids: "The field {field} tells users apart, as the plan declares: nobody has two ids, and no id is that of several people. Ids \

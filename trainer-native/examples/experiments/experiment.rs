@@ -11,15 +11,18 @@ use training::run::{Request, run};
 use super::common::Outcome;
 use super::vocabulary::Vocabulary;
 
-/// Beginning of the table.
-pub const HEAD: &str = "| paper | setting | published | ε ≤ | here | minutes |\n|---|---|---|---|---|---|\n";
+/// Beginning of a table, with the heads of the columns before the results.
+pub fn head(columns: &[&str; 3]) -> String {
+    format!("| {} | ε ≤ | here | minutes |\n|---|---|---|---|---|---|\n", columns.join(" | "))
+}
 
 /// One row of the table.
 pub struct Experiment {
-    pub paper: &'static str,
+    /// The paper, or the text.
+    pub group: &'static str,
     pub setting: String,
-    /// What the paper reports for the setting that this one reduces.
-    pub published: &'static str,
+    /// What the paper reports for the setting that this one reduces, or what an earlier version of this program reached.
+    pub reported: &'static str,
     /// The plans in their order, such as pretraining and fine-tuning. Rows may share the first ones. Each has a name of its own.
     pub plans: Vec<Value>,
     /// A vocabulary that is released apart from the plans.
@@ -56,15 +59,15 @@ struct Score {
 
 impl Experiment {
     pub fn new(
-        paper: &'static str,
+        group: &'static str,
         setting: impl Into<String>,
-        published: &'static str,
+        reported: &'static str,
         plans: Vec<Value>,
     ) -> Self {
         Self {
-            paper,
+            group,
             setting: setting.into(),
-            published,
+            reported,
             plans,
             vocabulary: None,
             weight_norm: false,
@@ -85,7 +88,7 @@ impl Experiment {
             let model = json!({ "d_model": 16, "d_ff": 32, "heads": 2, "layers": 1 });
             merge(plan, json!({ "training": training, "model": model }));
             merge(plan, json!({ "training": { "learning_rate": { "peak": 1e-3 } } }));
-            if !plan["model"]["hidden"].is_null() {
+            if plan["model"]["family"] == "feed_forward" {
                 merge(plan, json!({ "model": { "hidden": [32], "heads": 1 } }));
             }
         }
@@ -107,8 +110,8 @@ impl Experiment {
             None => return Err("a private run without ε".into()),
         };
         let minutes: f64 = all.iter().map(|one| one.minutes).sum();
-        let (Self { paper, setting, published, .. }, result) = (self, result.join(", "));
-        Ok(format!("| {paper} | {setting} | {published} | {epsilon} | {result} | {minutes:.1} |\n"))
+        let (Self { group, setting, reported, .. }, result) = (self, result.join(", "));
+        Ok(format!("| {group} | {setting} | {reported} | {epsilon} | {result} | {minutes:.1} |\n"))
     }
 
     /// ε is that of all private runs on different texts, so it is the largest of theirs.
@@ -259,8 +262,11 @@ fn scores(figures: &Value) -> Vec<Score> {
         Some(Score::new(name, value, 2))
     });
     let shares = [share("accuracy", "accuracy"), share("majority_accuracy", "most frequent label")];
-    let perplexity = figures["perplexity"].as_f64().map(|value| Score::new("perplexity", value, 1));
-    translated.chain(shares.into_iter().flatten()).chain(perplexity).collect()
+    let perplexity =
+        |field: &str, name: &str| figures[field].as_f64().map(|value| Score::new(name, value, 1));
+    let perplexities =
+        [perplexity("perplexity", "perplexity"), perplexity("best_unigram_perplexity", "best unigram model")];
+    translated.chain(shares.into_iter().chain(perplexities).flatten()).collect()
 }
 
 /// Euclidean norm of all tensors of a safetensors file of f32.

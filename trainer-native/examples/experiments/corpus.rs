@@ -30,6 +30,13 @@ const GROUPS: [usize; 28] =
 /// Paragraphs of novels and messages of a channel that are read as public speech.
 const PARAGRAPHS: usize = 100_000;
 
+/// Characters of a record of Shakespeare's plays, as in the example of `jax_privacy`.
+const CHARACTERS: usize = 129;
+/// Comments whose emotions are not asked for.
+const COMMENTS: usize = 40_000;
+/// Paragraphs of novels to train with, and of texts to measure on.
+const NOVELS: (usize, usize) = (60_000, 500);
+
 /// Numbers of records. Of messages, the number of users.
 pub struct Sizes {
     pub captions: usize,
@@ -39,9 +46,13 @@ pub struct Sizes {
     pub films: usize,
     pub sentiment: usize,
     pub reddit: usize,
+    pub messages: usize,
     pub users: usize,
     pub emotions: usize,
     pub speech: usize,
+    pub plays: usize,
+    pub comments: usize,
+    pub novels: usize,
 }
 
 /// Texts of one kind: those to train with and those to measure on.
@@ -79,6 +90,11 @@ struct Texts {
     /// Objects with `label` and `text`.
     emotions: Split,
     speech: Split,
+    /// Objects with `text`.
+    plays: Split,
+    comments: Split,
+    novels: Split,
+    articles: Split,
 }
 
 /// Writes the texts that `data` holds.
@@ -124,6 +140,18 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
             test: comments(&data.join("goemotions/test.tsv"), 1_000)?,
         },
         messages: messages(&data.join("irc/irc_train.jsonl.zst"))?,
+        plays: plays(&data.join("tinyshakespeare/input.txt.zst"))?,
+        comments: {
+            let mut all = comments(&data.join("goemotions/train.tsv.zst"), COMMENTS)?;
+            let test = comments(&data.join("goemotions/test.tsv"), 1_000)?;
+            all.retain(|comment| !test.contains(comment));
+            Split { train: all, test }
+        },
+        novels: novels(&data.join("novels/novels.jsonl.zst"))?,
+        articles: Split {
+            train: records(&data.join("wikitext2/raw/valid.txt.zst"), Format::Text)?,
+            test: records(&data.join("wikitext2/raw/test.txt.zst"), Format::Text)?,
+        },
         emotions: Split::of_different(
             emotions(&data.join("goemotions/train.tsv.zst"))?,
             emotions(&data.join("goemotions/test.tsv"))?,
@@ -164,6 +192,10 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
         messages: (0..400).map(message).collect(),
         emotions: split(&|number| labelled(EMOTIONS[number % 2], &sentence(number))),
         speech: split(&|number| sentence(number + 5000)),
+        plays: split(&|number| of_text(&sentence(number + 7000))),
+        comments: split(&|number| sentence(number + 8000)),
+        novels: split(&|number| of_text(&sentence(number + 9000))),
+        articles: split(&|number| sentence(number + 10_000)),
     };
     texts.write(folder)
 }
@@ -190,6 +222,14 @@ impl Texts {
             ("emotions-test.jsonl", self.emotions.test.clone()),
             ("speech.txt", self.speech.train.clone()),
             ("speech-test.txt", self.speech.test.clone()),
+            ("plays.jsonl", self.plays.train.clone()),
+            ("plays-test.jsonl", self.plays.test.clone()),
+            ("comments.txt", self.comments.train.clone()),
+            ("comments-test.txt", self.comments.test.clone()),
+            ("novels.jsonl", self.novels.train.clone()),
+            ("novels-test.jsonl", self.novels.test.clone()),
+            ("articles.txt", self.articles.train.clone()),
+            ("articles-test.txt", self.articles.test.clone()),
         ];
         files.iter().try_for_each(|(name, texts)| write(&folder.join(name), texts))?;
         fs::write(folder.join("brown.json"), pieces(&folder.join("brown.txt"))?)?;
@@ -202,9 +242,13 @@ impl Texts {
             films: self.films.len(),
             sentiment: self.sentiment.train.len(),
             reddit: self.reddit.train.len(),
+            messages: self.messages.len(),
             users: users.len(),
             emotions: self.emotions.train.len(),
             speech: self.speech.train.len(),
+            plays: self.plays.train.len(),
+            comments: self.comments.train.len(),
+            novels: self.novels.train.len(),
         })
     }
 }
@@ -289,6 +333,29 @@ fn speech(data: &Path) -> Outcome<Split> {
     let novels = novels.into_iter().step_by(each.max(1)).take(PARAGRAPHS);
     let messages = messages.into_iter().take(PARAGRAPHS);
     Ok(Split { train: novels.chain(messages).collect(), test })
+}
+
+/// The plays in runs of [`CHARACTERS`] characters; the last tenth is to measure on.
+fn plays(path: &Path) -> Outcome<Split> {
+    let text: Vec<char> = records(path, Format::Text)?.join("\n").chars().collect();
+    let mut train: Vec<String> =
+        text.chunks_exact(CHARACTERS).map(|run| of_text(&run.iter().collect::<String>())).collect();
+    let test = train.split_off(train.len() * 9 / 10);
+    Ok(Split { train, test })
+}
+
+/// Paragraphs from all novels, to train with and to measure on.
+fn novels(path: &Path) -> Outcome<Split> {
+    let texts = records(path, Format::Jsonl)?;
+    let every = texts.len() / (NOVELS.0 + NOVELS.1).min(texts.len()).max(1);
+    let mut train: Vec<String> =
+        texts.iter().step_by(every.max(1)).take(NOVELS.0 + NOVELS.1).map(|text| of_text(text)).collect();
+    let test = train.split_off(train.len().saturating_sub(NOVELS.1));
+    Ok(Split { train, test })
+}
+
+fn of_text(text: &str) -> String {
+    json!({ "text": text }).to_string()
 }
 
 fn labelled(label: &str, text: &str) -> String {

@@ -1,15 +1,24 @@
-//! The experiments of the papers run on invented text, two steps each: pretraining, fine-tuning, vocabularies and the table.
+//! The experiments of both tables run on invented text, two steps each: pretraining, fine-tuning, vocabularies and the table.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "the example's command line is not used here")]
-#[path = "../examples/papers/main.rs"]
-mod papers;
+#[path = "../examples/experiments/main.rs"]
+mod experiments;
+
+use std::path::Path;
+
+use experiments::{Request, papers, utility};
+
+/// A smoke test's request.
+fn request(folder: &Path) -> Request<'_> {
+    Request { data: None, folder, only: None, smoke: true, seeds: 1 }
+}
 
 #[test]
 fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
     let folder = tempfile::tempdir().unwrap();
-    let table = papers::carry_out_all(None, folder.path(), None, true, 1).unwrap();
+    let table = papers::TABLE.carry_out(&request(folder.path())).unwrap();
     let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|row| row.split(" | ").collect()).collect();
     assert_eq!(rows.len(), 33, "{table}");
     for row in &rows {
@@ -25,17 +34,32 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
         |run: &str| std::fs::read_to_string(folder.path().join(run).join("tokenizer.json")).unwrap();
     assert!(vocabulary("films-written").contains("\"▁so.\"") && !vocabulary("films-both").contains("so."));
     // A second call finds every run finished and gives the same scores.
-    let again = papers::carry_out_all(None, folder.path(), Some("kerrigan"), true, 1).unwrap();
+    let again =
+        papers::TABLE.carry_out(&Request { only: Some("kerrigan"), ..request(folder.path()) }).unwrap();
     assert_eq!(
         (scores_of(&again, "Kerrigan").len(), scores_of(&again, "Kerrigan")),
         (7, scores_of(&table, "Kerrigan"))
     );
     // With two seeds, each figure has a deviation.
-    let twice = papers::carry_out_all(None, folder.path(), Some("anil"), true, 2).unwrap();
+    let twice =
+        papers::TABLE.carry_out(&Request { only: Some("anil"), seeds: 2, ..request(folder.path()) }).unwrap();
     for row in scores_of(&twice, "Anil") {
         assert_eq!(row.matches(" ± ").count(), row.split(", ").count(), "{row}");
     }
     assert!(folder.path().join("seed-2/batch-32/certificate.json").exists());
+}
+
+#[test]
+fn every_row_of_the_table_of_utility_has_a_score_and_its_epsilon() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = utility::TABLE.carry_out(&request(folder.path())).unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|row| row.split(" | ").collect()).collect();
+    assert!(rows.len() > 12, "{table}");
+    for row in &rows {
+        assert_eq!(row[3] == "∞", row[1].contains("without privacy"), "{row:?}");
+        let score = if row[0].contains("emotions") { "accuracy" } else { "best unigram model" };
+        assert!(row[4].contains(score), "{row:?}");
+    }
 }
 
 /// The scores of the rows of a paper.
