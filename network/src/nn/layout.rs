@@ -15,9 +15,18 @@ pub struct Layout {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub part: Part,
-    /// Storage of the matrix of a linear layer inside the model; `None` for tables, vectors and the
-    /// layers that make the logits.
-    pub matrix: Option<Stored>,
+    pub kind: Kind,
+}
+
+/// What a parameter does in its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The matrix of a linear layer inside the model.
+    Matrix(Stored),
+    /// The gain of a norm.
+    Gain,
+    /// Tables, biases and the layers that make the logits.
+    Other,
 }
 
 /// A part of a model.
@@ -87,19 +96,13 @@ impl ParamList {
 
     /// Adds a parameter that does not belong to a linear layer.
     pub fn add(&mut self, name: impl Into<String>, shape: &[usize], initial: Initial) -> ParamId {
-        self.push(name.into(), shape, initial, None)
+        self.push(name.into(), shape, initial, Kind::Other)
     }
 
-    /// Adds a parameter. `matrix` is given for the matrix of a linear layer.
-    pub(super) fn push(
-        &mut self,
-        name: String,
-        shape: &[usize],
-        initial: Initial,
-        matrix: Option<Stored>,
-    ) -> ParamId {
+    /// Adds a parameter of this kind.
+    pub(super) fn push(&mut self, name: String, shape: &[usize], initial: Initial, kind: Kind) -> ParamId {
         self.specs.push(ParamSpec { name, shape: shape.to_vec(), initial });
-        self.sites.push(Site { part: self.part, matrix });
+        self.sites.push(Site { part: self.part, kind });
         ParamId(self.specs.len() - 1)
     }
 }

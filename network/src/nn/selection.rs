@@ -1,9 +1,9 @@
-//! Selects the parameters that are trained: all, the last blocks, the head for labels, or low-rank
-//! adapters beside frozen matrices.
+//! Selects the parameters that are trained: all, the last blocks, the gains of the norms, the head for
+//! labels, or low-rank adapters beside frozen matrices.
 
 use std::sync::Arc;
 
-use super::layout::{Part, Site};
+use super::layout::{Kind, Part, Site};
 use super::{Adapter, Layout, ParamId, ParamSpec};
 
 /// A selection of parameters that is not possible.
@@ -34,7 +34,7 @@ impl Selection {
     /// are trained.
     ///
     /// # Errors
-    /// [`SelectionError`] if a target is not the matrix of a linear layer.
+    /// [`SelectionError`] if a target is not the matrix of a linear layer, or if the model has no norms.
     pub fn new(
         trainable: &plan::Trainable,
         layout: &Layout,
@@ -44,22 +44,29 @@ impl Selection {
             plan::Trainable::All => Ok(None),
             plan::Trainable::LastLayers(count) => {
                 let first = layers.saturating_sub(*count as usize);
-                Ok(Some(Self::parts(layout, |part| match part {
+                Ok(Some(Self::whole(layout, |site| match site.part {
                     Part::Input => false,
                     Part::Block(block) => block >= first,
                     Part::Output | Part::Head | Part::Labels => true,
                 })))
             }
-            plan::Trainable::Head => Ok(Some(Self::parts(layout, |part| part == Part::Labels))),
+            plan::Trainable::Norms => {
+                if !layout.sites().any(|(_, site)| site.kind == Kind::Gain) {
+                    return Err(SelectionError("\"norms\", but this model has none".to_owned()));
+                }
+                let is_chosen = |site: Site| site.kind == Kind::Gain || site.part == Part::Labels;
+                Ok(Some(Self::whole(layout, is_chosen)))
+            }
+            plan::Trainable::Head => Ok(Some(Self::whole(layout, |site| site.part == Part::Labels))),
             plan::Trainable::Lora(lora) => Self::lora(lora, layout).map(Some),
         }
     }
 
-    /// Selects the parameters of the parts that `is_chosen` accepts.
-    fn parts(layout: &Layout, is_chosen: impl Fn(Part) -> bool) -> Self {
+    /// Selects the parameters that `is_chosen` accepts, themselves.
+    fn whole(layout: &Layout, is_chosen: impl Fn(Site) -> bool) -> Self {
         let mut list = Vec::new();
         let role = |(spec, site): (&ParamSpec, Site)| {
-            if !is_chosen(site.part) {
+            if !is_chosen(site) {
                 return Role::Frozen;
             }
             list.push(spec.clone());
@@ -70,8 +77,12 @@ impl Selection {
     }
 
     fn lora(lora: &plan::Lora, layout: &Layout) -> Result<Self, SelectionError> {
-        let modules =
-            || layout.sites().filter(|(_, site)| site.matrix.is_some()).map(|(spec, _)| spec.module());
+        let modules = || {
+            layout
+                .sites()
+                .filter(|(_, site)| matches!(site.kind, Kind::Matrix(_)))
+                .map(|(spec, _)| spec.module())
+        };
         for target in &lora.targets {
             if !modules().any(|module| is_named(module, target)) {
                 let mut known: Vec<&str> = modules().filter_map(|module| module.rsplit('.').next()).collect();
@@ -82,12 +93,12 @@ impl Selection {
             }
         }
         let mut list = Vec::new();
-        let role = |(spec, site): (&ParamSpec, Site)| match site.matrix {
+        let role = |(spec, site): (&ParamSpec, Site)| match site.kind {
             _ if site.part == Part::Labels => {
                 list.push(spec.clone());
                 Role::Whole(ParamId(list.len() - 1))
             }
-            Some(stored) if lora.targets.iter().any(|target| is_named(spec.module(), target)) => {
+            Kind::Matrix(stored) if lora.targets.iter().any(|target| is_named(spec.module(), target)) => {
                 Role::Adapted(Adapter::add_to(&mut list, spec, stored, lora))
             }
             _ => Role::Frozen,

@@ -52,12 +52,12 @@ impl<'a> Network<'a> {
         self.parameter_bytes() + u128::from(micro_batch) * self.least_unit_bytes()
     }
 
-    /// Number of parameters that are trained. Adapters and heads for labels count as nothing.
+    /// Number of parameters that are trained. Adapters, gains of norms and heads for labels count as nothing.
     pub fn trained(self) -> u128 {
         let (parameters, layers) = (self.parameters(), u128::from(self.model.layers.max(1)));
         match self.model.trainable {
             Trainable::All => parameters,
-            Trainable::Lora(_) | Trainable::Head => 0,
+            Trainable::Lora(_) | Trainable::Norms | Trainable::Head => 0,
             Trainable::LastLayers(last) => {
                 let table = u128::from(self.vocabulary) * u128::from(self.model.d_model);
                 parameters.saturating_sub(table) * u128::from(last).min(layers) / layers
@@ -66,7 +66,7 @@ impl<'a> Network<'a> {
     }
 
     /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum, two moments and correlated noise. Frozen weights
-    /// of a checkpoint may be in 16 bits. Adapters and heads for labels count as nothing.
+    /// of a checkpoint may be in 16 bits. Adapters, gains of norms and heads for labels count as nothing.
     fn parameter_bytes(self) -> u128 {
         let parameters = self.parameters();
         let is_checkpoint = self.model.initial != Initial::Random;

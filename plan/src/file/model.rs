@@ -144,6 +144,8 @@ pub enum Trainable {
     Lora(Lora),
     /// The last blocks, this many of them, and the parts after them, except the token table.
     LastLayers(#[schemars(range(min = 1, max = 1_024))] u32),
+    /// The gains of the norms, and the head of a classification.
+    Norms,
     /// The head of a classification alone.
     Head,
 }

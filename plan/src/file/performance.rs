@@ -22,6 +22,11 @@ pub struct Performance {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub recompute: bool,
+    /// Whether a micro-batch holds examples of similar length and is padded to that length instead of `model.context`. Saves time where
+    /// most texts are shorter than the context.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub group_by_length: bool,
     /// Number of steps between checkpoints. One is also written at the end.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub checkpoint_every: u64,
@@ -38,6 +43,7 @@ impl Default for Performance {
             physical_batch: None,
             precision: Precision::F32,
             recompute: false,
+            group_by_length: false,
             checkpoint_every: 25,
             snapshot_every: None,
         }

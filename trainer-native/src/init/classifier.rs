@@ -1,7 +1,8 @@
-//! A plan for a classifier of texts: the head alone, on the means of a checkpoint's hidden states.
+//! A plan for a classifier of texts on the means of a checkpoint's hidden states: the head alone or, where the budget pays for more
+//! weights, the head and the gains of the norms.
 //!
-//! `UTILITY.md` has the measurements behind each choice. Noise grows with the number of trained weights, so a few thousand records
-//! pay for a linear layer and not for more. Averages of its weights remove most of what noise remains.
+//! `UTILITY.md` has the measurements behind each choice. Noise grows with the number of trained weights, so a few thousand records at a
+//! small ε pay for a linear layer and not for more. Averages of the weights remove most of what noise remains.
 
 use plan::Family;
 use serde_json::{Value, json};
@@ -11,27 +12,66 @@ use training::RunError;
 /// Number of steps.
 pub(super) const STEPS: u64 = 60;
 
-/// Clip norm, below the norm of nearly every gradient of such a head.
-const L2_CLIP_NORM: f64 = 0.3;
+/// Least product of units and ε for which the norms are trained too. The noise on a mean gradient falls with this product.
+const LEAST_FOR_NORMS: f64 = 14_000.0;
 
-/// Learning rate times clip norm: the length of a step in which all gradients agree.
-const STEP_LENGTH: f64 = 4.0;
+/// Clip norm of a head alone, below the norm of nearly every gradient of it.
+const HEAD_CLIP_NORM: f64 = 0.3;
+
+/// Learning rate times clip norm: the length of a step of a head alone in which all gradients agree.
+const HEAD_STEP_LENGTH: f64 = 4.0;
+
+/// Clip norm of head and norms together.
+const NORMS_CLIP_NORM: f64 = 1.0;
+
+/// Learning rate of head and norms together, with Adam.
+const NORMS_RATE: f64 = 0.01;
 
 /// Most tokens of a text.
 const CONTEXT: u64 = 128;
 
-/// Returns a power of two near three tenths of the units. Steps on features cost next to no time, and larger batches have less noise
-/// per unit.
-pub(super) fn usual_batch(units: u64) -> u64 {
-    let most = (units * 3 / 10).clamp(1, 1 << 14);
-    1 << most.ilog2()
+/// What is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The head alone.
+    Head,
+    /// The head and the gains of all norms.
+    Norms,
+}
+
+impl Part {
+    /// The part that this many units pay for.
+    pub(super) fn affordable(units: u64, epsilon: f64) -> Self {
+        if units as f64 * epsilon >= LEAST_FOR_NORMS { Self::Norms } else { Self::Head }
+    }
+
+    /// Returns a power of two: near three tenths of the units for the head, whose steps on features cost next to no time and whose larger
+    /// batches have less noise per unit, and near a twelfth for the norms.
+    pub(super) fn usual_batch(self, units: u64) -> u64 {
+        let most = match self {
+            Self::Head => units * 3 / 10,
+            Self::Norms => units / 12,
+        };
+        1 << most.clamp(1, 1 << 14).ilog2()
+    }
+
+    fn settings(self) -> (Value, f64, Value, f64) {
+        match self {
+            // Three digits of the rate.
+            Self::Head => {
+                let rate = (HEAD_STEP_LENGTH / HEAD_CLIP_NORM * 10.0).round() / 10.0;
+                (json!("head"), HEAD_CLIP_NORM, json!({ "sgd": { "momentum": 0.0 } }), rate)
+            }
+            Self::Norms => (json!("norms"), NORMS_CLIP_NORM, json!({ "adamw": {} }), NORMS_RATE),
+        }
+    }
 }
 
 /// Makes a plan that starts from a checkpoint one for a classifier with these labels.
 ///
 /// # Errors
 /// [`RunError::Refused`] without a checkpoint of a family that has means of hidden states.
-pub(super) fn apply(plan: &mut Value, labels: &[String]) -> Result<(), RunError> {
+pub(super) fn apply(plan: &mut Value, labels: &[String], part: Part) -> Result<(), RunError> {
     let model = &mut plan["model"];
     let able = |family: &Family| family.can_pool();
     let family = model["family"].as_str().and_then(Family::named);
@@ -44,18 +84,20 @@ pub(super) fn apply(plan: &mut Value, labels: &[String]) -> Result<(), RunError>
         )));
     }
     model["pooling"] = json!("mean");
-    model["trainable"] = json!("head");
+    let (trainable, l2_clip_norm, optimizer, rate) = part.settings();
+    model["trainable"] = trainable;
     model["context"] = json!(model["context"].as_u64().unwrap_or(CONTEXT).min(CONTEXT));
     let training = &mut plan["training"];
     training["objective"] = json!("sequence_classification");
     training["labels"] = json!(labels);
-    training["l2_clip_norm"] = json!(L2_CLIP_NORM);
-    training["optimizer"] = json!({ "sgd": { "momentum": 0.0 } });
-    // Three digits.
-    let rate = (STEP_LENGTH / L2_CLIP_NORM * 10.0).round() / 10.0;
+    training["l2_clip_norm"] = json!(l2_clip_norm);
+    training["optimizer"] = optimizer;
     training["learning_rate"] = json!({ "peak": rate });
     training["averaging"] = json!({ "tail": 0.5 });
     let steps = training["steps"].clone();
+    if part == Part::Norms {
+        plan["performance"]["group_by_length"] = json!(true);
+    }
     if let Some(evaluation) = plan.get_mut("evaluation") {
         evaluation["every"] = steps;
     }

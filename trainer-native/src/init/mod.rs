@@ -66,11 +66,13 @@ pub(crate) fn propose(choices: &Choices, out: &Path) -> Result<String, RunError>
 fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     let units = choices.units;
     let start = Start::of(choices, out)?;
-    let classifies = choices.labels.is_some();
-    let usual = if classifies { classifier::usual_batch(units) } else { usual_batch(units) };
+    let part = choices.labels.is_some().then(|| classifier::Part::affordable(units, choices.epsilon));
+    let usual = part.map_or_else(|| usual_batch(units), |part| part.usual_batch(units));
     let batch = choices.batch_size.unwrap_or(usual);
-    let usual =
-        if classifies { classifier::STEPS } else { (EPOCHS * units).div_ceil(batch).clamp(100, 2000) };
+    let usual = match part {
+        Some(_) => classifier::STEPS,
+        None => (EPOCHS * units).div_ceil(batch).clamp(100, 2000),
+    };
     let steps = choices.steps.unwrap_or(usual);
     let delta = choices.delta.unwrap_or_else(|| budget::default_delta(units));
     let paths: Vec<String> = choices.data.iter().map(|path| beside(out, path)).collect::<Result<_, _>>()?;
@@ -111,8 +113,8 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     if let Some(path) = &choices.evaluation {
         plan["evaluation"] = json!({ "source": { "path": beside(out, path)? }, "every": (steps / 4).max(1) });
     }
-    if let Some(labels) = &choices.labels {
-        classifier::apply(&mut plan, labels)?;
+    if let Some((labels, part)) = choices.labels.as_ref().zip(part) {
+        classifier::apply(&mut plan, labels, part)?;
     }
     Ok(plan)
 }

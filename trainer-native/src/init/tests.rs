@@ -64,10 +64,17 @@ fn checkpoint_of(vector: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn labels_give_a_head_on_means_that_certifies_for_every_number_of_units() {
+fn labels_give_a_classifier_on_means_of_which_the_budget_pays_for_the_trained_part() {
     let folder = checkpoint_of("bert_tiny");
     let labels = Some(vec!["negative".to_owned(), "positive".to_owned()]);
-    for (units, batch) in [(3, 1), (40, 8), (6_920, 2_048), (1_000_000, 16_384)] {
+    let (head, norms) = (plan::Trainable::Head, plan::Trainable::Norms);
+    for (units, epsilon, batch, trainable) in [
+        (3, 1.0, 1, &head),
+        (40, 8.0, 8, &head),
+        (6_920, 1.0, 2_048, &head),
+        (6_920, 3.0, 512, &norms),
+        (1_000_000, 1.0, 16_384, &norms),
+    ] {
         let checkpoint = Some(folder.path().to_owned());
         let evaluation = Some(PathBuf::from("test.jsonl"));
         let label_field = Some("stars".to_owned());
@@ -76,14 +83,15 @@ fn labels_give_a_head_on_means_that_certifies_for_every_number_of_units() {
             evaluation,
             labels: labels.clone(),
             label_field,
-            epsilon: 1.0,
+            epsilon,
             ..choices(units)
         };
         let text = propose(&given, Path::new("plan.json")).unwrap();
         let plan = Plan::try_from(PlanFile::parse(&text).unwrap()).unwrap();
         assert_eq!(plan.data().label_field(), "stars");
         assert_eq!(plan.training().labels(), labels.as_deref().unwrap());
-        assert_eq!(plan.model().trainable, plan::Trainable::Head);
+        assert_eq!(plan.model().trainable, *trainable);
+        assert_eq!(plan.performance().group_by_length, *trainable == norms);
         assert_eq!(plan.model().pooling, Some(plan::Pooling::Mean));
         assert_eq!(plan.training().expected_batch_size, Some(batch), "{units}");
         assert_eq!(plan.evaluation().map(|text| Some(text.every)), Some(plan.training().steps));

@@ -18,8 +18,15 @@ use network::tensor::{Flex, FlexDevice, Wgpu, WgpuDevice, to_host};
 
 fn clipped<B: Kernels>(network: &Network, examples: &[Example], bound: f64, device: &B::Device) -> Vec<f64> {
     let weights = moved_weights::<B>(network, 61, device);
-    let lot =
-        Lot { examples, physical_batch: 4, shape: network.shape(), recompute: false, device, shards: None };
+    let lot = Lot {
+        examples,
+        physical_batch: 4,
+        shape: network.shape(),
+        recompute: false,
+        group_by_length: false,
+        device,
+        shards: None,
+    };
     flatten(clipped_sum(network, &weights, &lot, bound, plan::Clipping::Flat))
 }
 

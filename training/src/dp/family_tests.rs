@@ -111,6 +111,8 @@ fn parts() -> Vec<(Network, plan::Trainable, usize)> {
     vec![
         (gpt2(), lora(&["c_attn", "mlp.c_proj"]), 8),
         (gpt2(), plan::Trainable::LastLayers(1), 14),
+        (gpt2(), plan::Trainable::Norms, 5),
+        (decoder.clone(), plan::Trainable::Norms, 5),
         (decoder.clone(), lora(&["q_proj", "v_proj", "down_proj"]), 12),
         (decoder, plan::Trainable::LastLayers(2), 19),
         (feed_forward.clone(), lora(&["hidden.0", "hidden.2"]), 4),

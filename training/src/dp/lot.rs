@@ -1,5 +1,7 @@
 //! The sampled examples of a step, and the micro-batches in which they are computed.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Add;
 
 use super::Reduce;
@@ -8,6 +10,9 @@ use network::Example;
 use network::model::{Batch, Shape};
 use network::nn::{Kernels, Weights};
 use network::tensor::Backend;
+
+/// Lengths of grouped micro-batches are multiples of this.
+const LENGTH_STEP: usize = 8;
 
 /// The lot of a step: one example of each sampled unit. It may be empty.
 ///
@@ -21,6 +26,8 @@ pub(crate) struct Lot<'a, B: Backend> {
     pub shape: Shape,
     /// Whether the backward pass recomputes activations block by block.
     pub recompute: bool,
+    /// Whether a micro-batch holds examples of similar length and is padded to that length alone.
+    pub group_by_length: bool,
     /// Device of the tensors.
     pub device: &'a B::Device,
     /// The ranks that share the lot, if there are several. `examples` are then this rank's own.
@@ -34,23 +41,48 @@ impl<B: Kernels> Lot<'_, B> {
         weights: &Weights<B>,
         of_micro_batch: impl Fn(&Weights<B>, Batch<B>) -> T + Sync,
     ) -> Option<T> {
-        Reduce::on_threads(B::workers()).sum(&self.micro_batches(), weights, |weights, examples| {
-            of_micro_batch(weights, self.batch(weights, examples))
+        Reduce::on_threads(B::workers()).sum(&self.micro_batches(), weights, |weights, part| {
+            of_micro_batch(weights, self.batch(weights, part))
         })
     }
 
     /// Computes each micro-batch, in any order.
     pub(super) fn for_each(&self, weights: &Weights<B>, work: impl Fn(&Weights<B>, Batch<B>) + Sync) {
-        Reduce::on_threads(B::workers()).for_each(&self.micro_batches(), weights, |weights, examples| {
-            work(weights, self.batch(weights, examples));
+        Reduce::on_threads(B::workers()).for_each(&self.micro_batches(), weights, |weights, part| {
+            work(weights, self.batch(weights, part));
         });
     }
 
-    fn micro_batches(&self) -> Vec<&[Example]> {
-        self.examples.chunks(self.physical_batch).collect()
+    fn micro_batches(&self) -> Vec<MicroBatch<'_>> {
+        let &Self { examples, physical_batch, shape, .. } = self;
+        if !self.group_by_length {
+            let whole =
+                |examples| MicroBatch { examples: Cow::Borrowed(examples), rows: physical_batch, shape };
+            return examples.chunks(physical_batch).map(whole).collect();
+        }
+        let mut by_length: BTreeMap<usize, Vec<Example>> = BTreeMap::new();
+        for example in examples {
+            let length = example.input.len().max(1).next_multiple_of(LENGTH_STEP).min(shape.input);
+            by_length.entry(length).or_default().push(example.clone());
+        }
+        let similar = |(input, examples): (usize, Vec<Example>)| {
+            let shape = Shape { input, ..shape };
+            let one =
+                |part: &[Example]| MicroBatch { rows: part.len(), examples: part.to_vec().into(), shape };
+            examples.chunks(physical_batch).map(one).collect::<Vec<_>>()
+        };
+        by_length.into_iter().flat_map(similar).collect()
     }
 
-    fn batch(&self, weights: &Weights<B>, examples: &[Example]) -> Batch<B> {
-        Batch::new(examples, self.physical_batch, self.shape, weights.dtype(), self.device)
+    fn batch(&self, weights: &Weights<B>, part: &MicroBatch<'_>) -> Batch<B> {
+        Batch::new(&part.examples, part.rows, part.shape, weights.dtype(), self.device)
     }
+}
+
+/// The examples of one forward and backward pass.
+struct MicroBatch<'a> {
+    examples: Cow<'a, [Example]>,
+    /// Rows, of which those after the examples are padding.
+    rows: usize,
+    shape: Shape,
 }

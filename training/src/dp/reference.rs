@@ -71,6 +71,7 @@ pub fn lot<'a>(model: &Network, examples: &'a [Example], physical_batch: usize) 
         physical_batch,
         shape: model.shape(),
         recompute: false,
+        group_by_length: false,
         device: &FlexDevice,
         shards: None,
     }

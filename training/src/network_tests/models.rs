@@ -168,7 +168,15 @@ impl Case {
 
     fn lot(&self, physical_batch: usize, recompute: bool) -> Lot<'_, Flex> {
         let shape = self.network.shape();
-        Lot { examples: &self.examples, physical_batch, shape, recompute, device: &DEVICE, shards: None }
+        Lot {
+            examples: &self.examples,
+            physical_batch,
+            shape,
+            recompute,
+            group_by_length: false,
+            device: &DEVICE,
+            shards: None,
+        }
     }
 
     fn clipped(&self, rows: usize, bound: f64) -> Vec<f64> {

@@ -105,6 +105,10 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
                 let distance = relative_distance(&sum(&examples, 3, recompute, Clipping::Flat), &want);
                 assert!(distance < 1e-4, "{fields} {task} {recompute}: {distance}");
             }
+            let grouped = crate::dp::Lot { group_by_length: true, ..lot(&network, &examples, 3) };
+            let grouped = flatten(clipped_sum(&network, &weights, &grouped, bound, Clipping::Flat));
+            let distance = relative_distance(&grouped, &want);
+            assert!(distance < 1e-4, "{fields} {task} grouped by length: {distance}");
             for clipping in CLIPPINGS {
                 let mut each = vec![0.0; want.len()];
                 for example in &examples {

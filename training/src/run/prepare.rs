@@ -432,6 +432,7 @@ fn build_trainer<B: Kernels>(
             .map_err(refused)?
             .output_bias(output_bias(plan, tokenizer).as_deref())
             .recompute(plan.performance().recompute)
+            .group_by_length(plan.performance().group_by_length)
             .precision(plan.performance().precision)
             .arithmetic(plan.privacy().arithmetic);
     Ok(trainer.on_ranks(&job.ranks))

@@ -60,6 +60,7 @@ pub struct Trainer<B: Kernels> {
     gradient_to_noise: Option<f64>,
     physical_batch: usize,
     recompute: bool,
+    group_by_length: bool,
     /// This rank's part of the parameters, if there are several ranks.
     shards: Option<Shards>,
     device: B::Device,
@@ -119,6 +120,7 @@ impl<B: Kernels> Trainer<B> {
             gradient_to_noise: None,
             physical_batch,
             recompute: false,
+            group_by_length: false,
             shards: None,
             device,
         })
@@ -152,6 +154,12 @@ impl<B: Kernels> Trainer<B> {
     #[must_use]
     pub fn recompute(self, recompute: bool) -> Self {
         Self { recompute, ..self }
+    }
+
+    /// Sets whether micro-batches hold examples of similar length and are padded to it alone. This saves time.
+    #[must_use]
+    pub fn group_by_length(self, group_by_length: bool) -> Self {
+        Self { group_by_length, ..self }
     }
 
     /// Sets the number format of the operands of products in training steps. Inference always uses 32 bits.
@@ -436,9 +444,17 @@ impl<B: Kernels> Trainer<B> {
     /// The lot of these examples, if they fit the model.
     fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
         self.model.check(examples)?;
-        let Self { physical_batch, recompute, ref device, .. } = *self;
+        let Self { physical_batch, recompute, group_by_length, ref device, .. } = *self;
         let shape = self.model.shape();
-        Ok(Lot { examples, physical_batch, shape, recompute, device, shards: self.shards.as_ref() })
+        Ok(Lot {
+            examples,
+            physical_batch,
+            shape,
+            recompute,
+            group_by_length,
+            device,
+            shards: self.shards.as_ref(),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Layer normalisation.
 
+use crate::nn::layout::Kind;
 use crate::nn::{Initial, Kernels, ParamId, ParamList, Pass, Var};
 
 /// Normalisation of the last axis with gain and, in most models, bias.
@@ -16,14 +17,14 @@ pub struct LayerNorm {
 impl ParamList {
     /// Adds a layer norm of width `d`.
     pub fn layer_norm(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
-        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
+        let gain = self.push(format!("{name}.weight"), &[d], Initial::Constant(1.0), Kind::Gain);
         let bias = self.add(format!("{name}.bias"), &[d], Initial::Constant(0.0));
         LayerNorm { gain, bias: Some(bias), epsilon }
     }
 
     /// Adds a layer norm of width `d` with a gain and no bias.
     pub fn layer_norm_without_bias(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
-        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(1.0));
+        let gain = self.push(format!("{name}.weight"), &[d], Initial::Constant(1.0), Kind::Gain);
         LayerNorm { gain, bias: None, epsilon }
     }
 }

@@ -1,5 +1,6 @@
 //! `y = x·W + b`, with `W` stored in either order of its axes.
 
+use crate::nn::layout::Kind;
 use crate::nn::tape::Backward;
 use crate::nn::{GradRecord, Initial, Kernels, ParamId, ParamList, Pass, Stored, Var, Weights};
 use crate::tensor::Tensor;
@@ -62,7 +63,7 @@ impl ParamList {
             Stored::InOut => [d_in, d_out],
             Stored::OutIn => [d_out, d_in],
         };
-        let weight = self.push(format!("{name}.weight"), &shape, initial, Some(stored));
+        let weight = self.push(format!("{name}.weight"), &shape, initial, Kind::Matrix(stored));
         let bias = bias.then(|| self.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
         Linear { weight, bias, stored }
     }

@@ -3,6 +3,7 @@
 //! # References
 //! Zhang & Sennrich 2019, <https://arxiv.org/abs/1910.07467>; T5's layer norm is an RMS norm.
 
+use crate::nn::layout::Kind;
 use crate::nn::{Initial, Kernels, ParamId, ParamList, Pass, Var, Weights};
 use crate::tensor::Tensor;
 
@@ -21,7 +22,7 @@ impl ParamList {
     /// Adds an RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.
     pub fn rms_norm(&mut self, name: &str, d: usize, epsilon: f64, unit_offset: bool) -> RmsNorm {
         let start = if unit_offset { 0.0 } else { 1.0 };
-        let gain = self.add(format!("{name}.weight"), &[d], Initial::Constant(start));
+        let gain = self.push(format!("{name}.weight"), &[d], Initial::Constant(start), Kind::Gain);
         RmsNorm { gain, epsilon, unit_offset }
     }
 }

@@ -179,7 +179,7 @@ pub(super) fn check_head(file: &PlanFile) -> Result<(), PlanError> {
             "model.trainable",
             "\"head\" with this training.objective",
             allowed,
-            "choose a classification, or name \"all\", \"lora\" or \"last_layers\"",
+            "choose a classification, or name \"all\", \"lora\", \"last_layers\" or \"norms\"",
         );
     }
     Ok(())
