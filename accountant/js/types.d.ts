@@ -15,6 +15,7 @@ export type DpEvent =
   | { type: "gaussian"; noise_multiplier: number }
   | { type: "poisson_sampled_gaussian"; sampling_probability: number; noise_multiplier: number }
   | { type: "cyclic_poisson_sampled_gaussian"; sampling_probability: number; noise_multiplier: number }
+  | { type: "poisson_sampled_examples_gaussian"; sampling_probability: number; noise_multiplier: number; examples_per_unit: number }
   | { type: "truncated_poisson_sampled_gaussian"; sampling_probability: number; noise_multiplier: number; units: number | bigint; largest_batch: number | bigint }
   | { type: "shuffled_gaussian"; noise_multiplier: number; batches: number | bigint; epochs: number | bigint }
   | { type: "fixed_size_sampled_gaussian"; sample_size: number | bigint; population: number | bigint; noise_multiplier: number }

@@ -36,6 +36,19 @@ pub enum DpEvent {
         /// σ over the L2 norm one unit can contribute.
         noise_multiplier: f64,
     },
+    /// Gaussian noise on a sum over a Poisson sample of the examples of all units, of which each unit has up to `examples_per_unit`.
+    ///
+    /// Its pair is that of a group of so many units under [`Self::PoissonSampledGaussian`].
+    /// Reference: Charles et al. 2024, "Fine-tuning large language models with user-level differential privacy" (example-level sampling),
+    /// <https://arxiv.org/abs/2407.07737>.
+    PoissonSampledExamplesGaussian {
+        /// Probability with which each example takes part, independently.
+        sampling_probability: f64,
+        /// σ over the L2 norm that one example can contribute.
+        noise_multiplier: f64,
+        /// Largest number of examples of a unit, 1 to 256.
+        examples_per_unit: u32,
+    },
     /// Gaussian noise on a sum over a Poisson sample that is cut to a largest size by leaving out units at random.
     ///
     /// Supported where the number of units is public: under `replace_one` and `zero_out`. In a cut batch units depend on each

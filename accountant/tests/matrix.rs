@@ -21,9 +21,8 @@ fn events() -> Vec<(&'static str, EventOf)> {
     vec![
         ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
         ("poisson", |noise_multiplier| steps(poisson(noise_multiplier), 200)),
-        ("cyclic Poisson", |noise_multiplier| {
-            steps(DpEvent::CyclicPoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier }, 40)
-        }),
+        ("cyclic Poisson", |noise_multiplier| steps(cyclic(noise_multiplier), 40)),
+        ("Poisson samples of examples", |noise_multiplier| steps(examples(noise_multiplier), 200)),
         ("truncated", |noise_multiplier| {
             let (sampling_probability, units, largest_batch) = (0.02, 2000, 80);
             let step = DpEvent::TruncatedPoissonSampledGaussian {
@@ -87,6 +86,15 @@ fn few(many: u64) -> u64 {
 
 fn poisson(noise_multiplier: f64) -> DpEvent {
     DpEvent::PoissonSampledGaussian { sampling_probability: 0.02, noise_multiplier }
+}
+
+fn cyclic(noise_multiplier: f64) -> DpEvent {
+    DpEvent::CyclicPoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier }
+}
+
+fn examples(noise_multiplier: f64) -> DpEvent {
+    let (sampling_probability, examples_per_unit) = (0.02, 3);
+    DpEvent::PoissonSampledExamplesGaussian { sampling_probability, noise_multiplier, examples_per_unit }
 }
 
 fn steps(step: DpEvent, count: u64) -> DpEvent {

@@ -7,7 +7,7 @@
 use accountant::NeighboringRelation::{AddOrRemoveOne, ReplaceOne, ZeroOut};
 use accountant::calibrate::{Compute, EpsilonTarget};
 use accountant::rdp::{self, Conversion};
-use accountant::{Delta, DpEvent, delta, epsilon};
+use accountant::{Delta, DpEvent, delta, epsilon, group_epsilon};
 use proptest::prelude::*;
 
 fn cases(few: u32) -> ProptestConfig {
@@ -146,6 +146,28 @@ proptest! {
             }
             Err(_) => prop_assert!(spent(units) > epsilon_target),
         }
+    }
+
+    #[test]
+    fn the_examples_of_a_unit_cost_what_a_group_of_as_many_units_costs(
+        q in 1e-4..0.2_f64, sigma in 0.5..5.0_f64, steps in 1..500_u64, examples in 1..40_u32,
+    ) {
+        let at = Delta::new(1e-6).unwrap();
+        let step = DpEvent::PoissonSampledExamplesGaussian {
+            sampling_probability: q, noise_multiplier: sigma, examples_per_unit: examples,
+        };
+        let of_examples = DpEvent::SelfComposed { event: Box::new(step), count: steps };
+        for relation in [AddOrRemoveOne, ReplaceOne, ZeroOut] {
+            let of_group = group_epsilon(&sampled(q, sigma, steps), examples, at, relation);
+            prop_assert_eq!(epsilon(&of_examples, at, relation), of_group);
+        }
+        // Two units with three examples each are six of them.
+        let six = group_epsilon(&sampled(q, sigma, steps), 6, at, AddOrRemoveOne);
+        let three = DpEvent::PoissonSampledExamplesGaussian {
+            sampling_probability: q, noise_multiplier: sigma, examples_per_unit: 3,
+        };
+        let of_two = DpEvent::SelfComposed { event: Box::new(three), count: steps };
+        prop_assert_eq!(group_epsilon(&of_two, 2, at, AddOrRemoveOne), six);
     }
 
     #[test]

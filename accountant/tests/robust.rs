@@ -29,6 +29,10 @@ fn leaf() -> impl Strategy<Value = Value> {
             vec!["sampling_probability", "noise_multiplier", "units", "largest_batch"],
         ),
         ("cyclic_poisson_sampled_gaussian", vec!["sampling_probability", "noise_multiplier"]),
+        (
+            "poisson_sampled_examples_gaussian",
+            vec!["sampling_probability", "noise_multiplier", "examples_per_unit"],
+        ),
         ("fixed_size_sampled_gaussian", vec!["sample_size", "population", "noise_multiplier"]),
         ("shuffled_gaussian", vec!["noise_multiplier", "batches", "epochs"]),
         ("balls_in_bins_gaussian", vec!["noise_multiplier", "batches", "epochs"]),

@@ -43,7 +43,8 @@ pub use rounded_gaussian::RoundedGaussian;
 pub use sensitivity::{Bounded, GaussianMechanism, L2Sensitivity};
 pub use training::{
     BallsInBinsGaussian, CyclicPoissonGaussian, DrawnPass, FixedSizeSampledGaussian, Pass,
-    PoissonSampledGaussian, ShuffledGaussian, TrainingMechanism, TruncatedPoissonSampledGaussian,
+    PoissonSampledExamplesGaussian, PoissonSampledGaussian, ShuffledGaussian, TrainingMechanism,
+    TruncatedPoissonSampledGaussian,
 };
 pub use trials::draw_trials;
 pub use unit::{PrivacyUnit, UnknownUnit};

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// of the example depends on.
 ///
 /// The loss is the mean over the example's own targets, plus that of the sentence pair if there is
-/// one. Nothing in it depends on other examples.
+/// one. With further views it is the mean of their losses. Nothing in it depends on other examples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Example {
     /// Input of the network, or of its encoder.
@@ -29,9 +29,29 @@ pub struct Example {
     pub dropout_seed: u64,
     /// What the head for labels reads of `input`, if it was computed before: then the layers below the head do not run.
     pub features: Option<Arc<[f32]>>,
+    /// Further views of the same privacy unit: other windows, records or masks. They have none themselves.
+    pub further: Vec<Example>,
 }
 
 impl Example {
+    /// This example and the further views of its unit.
+    pub fn views(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.further)
+    }
+
+    /// The first of several views of a unit, with the others as its further views. Without views, an example without targets.
+    #[must_use]
+    pub fn of_views(views: impl IntoIterator<Item = Self>) -> Self {
+        let mut views = views.into_iter();
+        let first = views.next().unwrap_or_default();
+        Self { further: views.collect(), ..first }
+    }
+
+    /// Number of views whose gradient is not 0 whatever the weights are.
+    pub(crate) fn learnt_views(&self) -> usize {
+        self.views().filter(|view| !view.targets.is_empty() || view.sentence.is_some()).count()
+    }
+
     /// Makes an example of a window of L tokens: L − 1 inputs, each with the next token as its
     /// target.
     #[must_use]

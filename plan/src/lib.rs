@@ -30,7 +30,7 @@ mod messages;
 
 pub use advise::{
     Advice, Candidate, Compute, Cost, MACHINES, Machine, Prediction, RankCost, RankSpeed, SIZES, Size,
-    Unknown, advise,
+    UnitsWith, Unknown, UserScheme, advise,
 };
 pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting, TokenizerRelease};
 pub use file::schema::{self, reference};
@@ -38,9 +38,9 @@ pub use file::{
     Adafactor, AdamW, Adaptive, AllTrials, Arithmetic, Automatic, Averaging, BatchPhase, Chat, Clipping,
     CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family, Initial,
     LabelHistogram, Lamb, Learn, LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer,
-    Performance, Plan, PlanFile, Pooling, Precision, Privacy, PublicTokenizer, Sampling, Sgd, Side, Source,
-    SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount,
-    TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart,
+    Performance, Plan, PlanFile, PoissonOfExamples, Pooling, Precision, Privacy, PublicTokenizer, Sampling,
+    Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer,
+    Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

@@ -271,6 +271,12 @@ fn every_sampling_is_certified_by_its_own_event() {
         sampling_probability: 1250.0 / 6000.0,
         noise_multiplier: 4.0,
     };
+    let of_units = DpEvent::PoissonSampledExamplesGaussian {
+        sampling_probability: 250.0 / 20_000.0,
+        noise_multiplier: 4.0,
+        examples_per_unit: 4,
+    };
+    let examples = json!({ "poisson_of_examples": { "examples": 20_000, "examples_per_unit": 4 } });
     let bands = json!({ "cyclic_poisson": { "bands": 5 } });
     let [in_bins, of_size] = [json!("balls_in_bins"), json!("fixed_size")];
     for (sampling, relation, event, count) in [
@@ -278,6 +284,8 @@ fn every_sampling_is_certified_by_its_own_event() {
         (&in_bins, NeighboringRelation::ReplaceOne, &bins, 2),
         (&of_size, NeighboringRelation::ZeroOut, &fixed, 48),
         (&of_size, NeighboringRelation::ReplaceOne, &fixed, 48),
+        (&examples, NeighboringRelation::AddOrRemoveOne, &of_units, 48),
+        (&examples, NeighboringRelation::ZeroOut, &of_units, 48),
         (&bands, NeighboringRelation::AddOrRemoveOne, &cyclic, 10),
         (&bands, NeighboringRelation::ReplaceOne, &cyclic, 10),
     ] {

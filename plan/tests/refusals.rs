@@ -285,6 +285,53 @@ fn a_public_plan_that_promises_something_is_refused() {
     assert_eq!(certified.phases()[0].noise_multiplier(), 0.0);
 }
 
+#[test]
+fn several_views_of_what_has_only_one_are_refused_and_cost_no_epsilon() {
+    let labelled = [
+        ("/training/views_per_unit", json!(4)),
+        ("/training/objective", json!("sequence_classification")),
+        ("/training/labels", json!(["a", "b"])),
+        ("/data/source", json!({"path": "a.jsonl"})),
+        ("/evaluation", Value::Null),
+    ];
+    let of_records = refusal(&altered(&labelled));
+    assert_says(&of_records, &["training.views_per_unit: 4 with privacy.unit \"record\"", "\"user\""]);
+    let users = [("/privacy/unit", json!("user")), ("/data/user_field", json!("user"))];
+    assert!(certify(&altered(&[&labelled[..], &users].concat())).is_ok());
+    let long = [("/training/views_per_unit", json!(64)), ("/model/context", json!(4096))];
+    assert_says(
+        &refusal(&altered(&long)),
+        &["training.views_per_unit: 64 with model.context 4096", "at most 32"],
+    );
+    says("/training/views_per_unit", json!(0), &["training.views_per_unit", "whole number ≥ 1 and ≤ 64"]);
+    let [one, four] =
+        [1, 4].map(|views| certify(&altered(&[("/training/views_per_unit", json!(views))])).unwrap());
+    assert_eq!((one.event(), one.epsilon()), (four.event(), four.epsilon()));
+    assert!(!one.to_json().contains("views") && four.to_json().contains("\"views_per_unit\":4"));
+}
+
+#[test]
+fn examples_that_the_units_cannot_have_are_refused_and_each_is_clipped_by_itself() {
+    let sampled = |examples: u64, most: u32| json!({"poisson_of_examples": {"examples": examples, "examples_per_unit": most}});
+    let sampling = "/privacy/sampling";
+    says(
+        sampling,
+        sampled(24_001, 4),
+        &["poisson_of_examples.examples: 24001 of 6000 units", "at most 24000"],
+    );
+    says(
+        sampling,
+        sampled(255, 4),
+        &["expected_batch_size: 256, more than the 255 examples of privacy.sampling"],
+    );
+    says(sampling, sampled(24_000, 257), &["examples_per_unit", "≤ 256"]);
+    let views = [(sampling, sampled(24_000, 4)), ("/training/views_per_unit", json!(2))];
+    assert_says(
+        &refusal(&altered(&views)),
+        &["views_per_unit: 2 with privacy.sampling", "clipped by itself"],
+    );
+}
+
 /// Its loss would be published without noise.
 #[test]
 fn private_text_may_not_be_the_evaluation_text() {

@@ -213,6 +213,13 @@ fn set(file: &mut PlanFile, learning_rate: f64, l2_clip_norm: f64) {
 /// The plan with the public text in place of the private one, and the same noise on the same batches.
 fn on_public_text(certified: &CertifiedPlan, request: &Request) -> Result<PlanFile, RunError> {
     let mut file = certified.plan().file().clone();
+    if file.privacy.sampling.examples_per_unit().is_some() {
+        return Err(RunError::Refused(
+            "privacy.sampling: \"poisson_of_examples\" declares the number of examples of the private text, which public text does not \
+             have; rehearse a copy of the plan with \"poisson\""
+                .to_owned(),
+        ));
+    }
     let base = request.plan.parent().map(Path::to_owned).unwrap_or_default();
     make_absolute(&mut file, &base)?;
     let texts = request.public.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;

@@ -99,6 +99,11 @@ fn what_cannot_be_rehearsed_is_refused_before_anything_is_written() {
     refused(&format!("{command} --learning-rate 0"), "--learning-rate: 0; allowed: numbers above 0");
     refused(&format!("{command} --clip-norm 1,NaN"), "--clip-norm: NaN");
     refused(&format!("{command} --write plans/plan.json"), "the file exists");
+    let mut of_examples = plan.clone();
+    of_examples["privacy"]["sampling"] =
+        json!({ "poisson_of_examples": { "examples": 300, "examples_per_unit": 2 } });
+    std::fs::write(folder.join("plans/plan.json"), of_examples.to_string()).unwrap();
+    refused(command, "privacy.sampling: \"poisson_of_examples\"");
     plan.as_object_mut().unwrap().remove("evaluation");
     std::fs::write(folder.join("plans/plan.json"), plan.to_string()).unwrap();
     refused(command, "evaluation is missing");

@@ -60,3 +60,54 @@ pub(crate) fn carry_out<B: Kernels>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+    use network::tensor::{Flex, FlexDevice};
+    use network::tensor_file::NamedTensor;
+    use plan::{Plan, PlanFile};
+    use tokenizer::StageMark;
+
+    use super::*;
+
+    /// Weights after three steps from a tokenizer with this mark.
+    fn start(mark: Option<StageMark>) -> Result<Vec<NamedTensor>, RunError> {
+        let mut file = PlanFile::parse(include_str!("../../plan/presets/quickstart.json")).unwrap();
+        file.model.d_model = 8;
+        file.training.warm_start = Some(WarmStart { steps: 3 });
+        let plan = Plan::try_from(file).unwrap().certify().unwrap();
+        let tokenizer = Tokenizer::bytes(&["</s>".to_owned()]).unwrap();
+        let tokenizer = match mark {
+            Some(mark) => tokenizer.with_mark(mark),
+            None => tokenizer,
+        };
+        let objective = Objective::new(plan.plan(), &tokenizer, None).unwrap();
+        let (model, training) = (plan.plan().model(), plan.plan().training());
+        let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
+        let mut trainer =
+            Trainer::<Flex>::new(model, training, tokenizer.vocab_size(), &mut init, 8, FlexDevice).unwrap();
+        carry_out(&plan, &tokenizer, &objective, &mut trainer, || Ok(()))?;
+        Ok(trainer.trained())
+    }
+
+    #[test]
+    fn the_start_follows_from_the_words_of_the_mark_alone() {
+        let words = |count| [("▁fever".to_owned(), count), ("▁no".to_owned(), 9.0)];
+        let mark = |count| StageMark::new("a", "b").with_words(&words(count), &[(1, 0, 5.0)], 4);
+        let first = start(Some(mark(9.0))).unwrap();
+        assert_eq!(first, start(Some(mark(9.0))).unwrap());
+        assert_ne!(first, start(Some(mark(90.0))).unwrap());
+    }
+
+    #[test]
+    fn a_tokenizer_without_words_is_refused() {
+        for mark in [None, Some(StageMark::new("a", "b"))] {
+            let message = start(mark).unwrap_err().to_string();
+            assert!(
+                message.contains("training.warm_start") && message.contains("tokenizer.json"),
+                "{message}"
+            );
+        }
+    }
+}

@@ -73,6 +73,10 @@ fn limits(plan: &PlanFile) -> String {
 fn sampling(sampling: Sampling) -> &'static str {
     match sampling {
         Sampling::Poisson => "Each training step draws every unit independently with the same probability.",
+        Sampling::PoissonOfExamples(_) => {
+            "Each training step draws every example, a window or a record, independently with the same probability. ε is for all examples \
+             of a unit together."
+        }
         Sampling::TruncatedPoisson(_) => {
             "Each training step draws every unit independently with the same probability. A batch above the maximum size \
              loses random units."

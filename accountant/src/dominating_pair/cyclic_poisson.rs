@@ -28,6 +28,6 @@ impl Mechanism for CyclicPoisson {
     fn add_to(self, builder: &mut Builder<'_>, count: u64) -> Result<()> {
         builder.view.single_unit(EVENT)?;
         let Self { sampling_probability, noise_multiplier } = self;
-        Poisson { sampling_probability, noise_multiplier }.add_to(builder, count)
+        Poisson::of_units(sampling_probability, noise_multiplier).add_to(builder, count)
     }
 }

@@ -10,13 +10,13 @@ use super::poisson::Poisson;
 use super::shuffled::Shuffled;
 use super::thresholds::Thresholds;
 use super::truncated::TruncatedPoisson;
-use super::{Builder, Direction, DominatingPair, Law, Mechanism, PairRequest, Selection, View};
+use super::{
+    Builder, Direction, DominatingPair, LARGEST_GROUP, Law, Mechanism, PairRequest, Selection, View,
+};
 use crate::{AccountantError, DpEvent, NeighboringRelation, Result, Trials};
 
 /// Depth from which nested events are refused, so that a hostile file cannot exhaust the stack.
 const DEEPEST: usize = 64;
-
-const LARGEST_GROUP: u32 = 256;
 
 /// Returns the pairs of `event` in both directions, or a single pair if they are mirror images.
 pub(crate) fn dominating_pairs(event: &DpEvent, request: PairRequest) -> Result<Vec<DominatingPair>> {
@@ -61,6 +61,7 @@ pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
         DpEvent::SelfComposed { event, .. } => has_separate_bounds(event),
         DpEvent::Gaussian { .. }
         | DpEvent::PoissonSampledGaussian { .. }
+        | DpEvent::PoissonSampledExamplesGaussian { .. }
         | DpEvent::CyclicPoissonSampledGaussian { .. }
         | DpEvent::ThresholdedHistogram { .. } => false,
     }
@@ -75,8 +76,13 @@ impl Builder<'_> {
         match *event {
             DpEvent::Gaussian { noise_multiplier } => Gaussian { noise_multiplier }.add_to(self, count),
             DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => {
-                Poisson { sampling_probability, noise_multiplier }.add_to(self, count)
+                Poisson::of_units(sampling_probability, noise_multiplier).add_to(self, count)
             }
+            DpEvent::PoissonSampledExamplesGaussian {
+                sampling_probability,
+                noise_multiplier,
+                examples_per_unit,
+            } => Poisson { sampling_probability, noise_multiplier, examples_per_unit }.add_to(self, count),
             DpEvent::CyclicPoissonSampledGaussian { sampling_probability, noise_multiplier } => {
                 CyclicPoisson { sampling_probability, noise_multiplier }.add_to(self, count)
             }
@@ -183,6 +189,11 @@ mod tests {
         let events = [
             gaussian.clone(),
             DpEvent::PoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier },
+            DpEvent::PoissonSampledExamplesGaussian {
+                sampling_probability: 0.1,
+                noise_multiplier,
+                examples_per_unit: 3,
+            },
             DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta: 1e-9 },
             DpEvent::SelfComposed { event: boxed(&gaussian), count: 3 },
             DpEvent::Composed { events: vec![gaussian.clone()] },
@@ -213,8 +224,8 @@ mod tests {
                 Some(from_above != dominating_pairs(event, request.for_lower_bound()).ok()?)
             };
             let found: Vec<bool> = relations.iter().filter_map(differs).collect();
-            assert_eq!(found.contains(&true), place >= 5, "{event:?}: {found:?}");
-            assert_eq!(has_separate_bounds(event), place >= 5, "{event:?}");
+            assert_eq!(found.contains(&true), place >= 6, "{event:?}: {found:?}");
+            assert_eq!(has_separate_bounds(event), place >= 6, "{event:?}");
         }
     }
 

@@ -211,6 +211,9 @@ impl DominatingPair {
     }
 }
 
+/// The largest number of units of a group, or of examples of them.
+const LARGEST_GROUP: u32 = 256;
+
 /// A request for dominating pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PairRequest {

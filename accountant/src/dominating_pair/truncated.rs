@@ -16,7 +16,7 @@
 //! neighbours, and there is no such coin: the event is refused.
 
 use super::fixed_size::LARGEST_POPULATION;
-use super::poisson::{Poisson, sampled_pair};
+use super::poisson::{Poisson, binomial, sampled_pair};
 use super::{Builder, Component, Law, Mechanism, MixturePair, positive};
 use crate::numeric::binomial;
 use crate::{AccountantError, NeighboringRelation, Result};
@@ -94,7 +94,7 @@ impl Mechanism for TruncatedPoisson {
         }
         let sampled = sampling_probability > 0.0 && sampling_probability < 1.0;
         if largest_batch >= units || !sampled && sampling_probability != 1.0 {
-            return Poisson { sampling_probability, noise_multiplier }.add_to(builder, count);
+            return Poisson::of_units(sampling_probability, noise_multiplier).add_to(builder, count);
         }
         if !sampled {
             let allowed = "below 1 where batches are cut to a largest size";
@@ -105,7 +105,7 @@ impl Mechanism for TruncatedPoisson {
         let probabilities = BatchProbabilities::new(self);
         if view.request.is_lower() {
             let sampling_probability = probabilities.kept;
-            return Poisson { sampling_probability, noise_multiplier }.add_to(builder, count);
+            return Poisson::of_units(sampling_probability, noise_multiplier).add_to(builder, count);
         }
         if probabilities.full.is_nan() || probabilities.full >= MAX_FULL {
             let allowed = "so large that batches are filled less than 99 times out of 100";
@@ -113,7 +113,11 @@ impl Mechanism for TruncatedPoisson {
         }
         let mixture = TruncationMixture {
             probability: probabilities.full.max(f64::MIN_POSITIVE),
-            whole: sampled_pair(view, sampling_probability, sigma),
+            whole: sampled_pair(
+                view.direction,
+                binomial(view.request.group_size, sampling_probability),
+                sigma,
+            ),
             truncated: probabilities.truncated_pair(sigma),
         };
         builder.pair.push(Law::Truncated(mixture), count);

@@ -160,6 +160,9 @@ fn mechanisms(c: &Certificate) -> Vec<(String, String)> {
         ("Units declared, N".to_owned(), m.declared_units.to_string()),
         ("Clip norm, C".to_owned(), m.l2_clip_norm.to_string()),
     ];
+    if let Some(views) = m.views_per_unit {
+        rows.push(("Views of a unit, averaged before the clip".to_owned(), format!("up to {views}")));
+    }
     for (index, phase) in m.phases.iter().enumerate() {
         let what = format!("Phase {}", index + 1);
         let text = format!(

@@ -9,6 +9,7 @@ mod balls_in_bins;
 mod cyclic_poisson;
 mod fixed_size;
 mod poisson;
+mod poisson_examples;
 mod shuffled;
 mod truncated_poisson;
 
@@ -21,6 +22,7 @@ pub use balls_in_bins::BallsInBinsGaussian;
 pub use cyclic_poisson::CyclicPoissonGaussian;
 pub use fixed_size::FixedSizeSampledGaussian;
 pub use poisson::PoissonSampledGaussian;
+pub use poisson_examples::PoissonSampledExamplesGaussian;
 pub use shuffled::ShuffledGaussian;
 pub use truncated_poisson::TruncatedPoissonSampledGaussian;
 

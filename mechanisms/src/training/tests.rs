@@ -196,6 +196,8 @@ fn wrong_parameters_are_refused() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(PoissonSampledGaussian::new(0.5, bad).is_err());
         assert!(PoissonSampledGaussian::new(bad, 1.0).is_err());
+        assert!(PoissonSampledExamplesGaussian::new(0.5, bad, 2).is_err());
+        assert!(PoissonSampledExamplesGaussian::new(bad, 1.0, 2).is_err());
         assert!(TruncatedPoissonSampledGaussian::new(0.5, 10, 5, bad).is_err());
         assert!(TruncatedPoissonSampledGaussian::new(bad, 10, 5, 1.0).is_err());
         assert!(ShuffledGaussian::new(5, bad).is_err());
@@ -207,6 +209,7 @@ fn wrong_parameters_are_refused() {
     assert!(TruncatedPoissonSampledGaussian::new(0.5, 0, 5, 1.0).is_err());
     assert!(TruncatedPoissonSampledGaussian::new(0.5, 10, 0, 1.0).is_err());
     assert!(ShuffledGaussian::new(0, 1.0).is_err());
+    assert!([0, 257].iter().all(|k| PoissonSampledExamplesGaussian::new(0.5, 1.0, *k).is_err()));
     assert!(FixedSizeSampledGaussian::new(0, 5, 1.0).is_err());
     assert!(FixedSizeSampledGaussian::new(10, 0, 1.0).is_err());
     assert!(BallsInBinsGaussian::new(0, 1.0).is_err());
@@ -229,6 +232,7 @@ fn every_sampler_emits_its_own_event() {
         FixedSizeSampledGaussian::new(10, 100, 1.0).unwrap().event(),
         BallsInBinsGaussian::new(10, 1.0).unwrap().event(),
         cyclic(4, 0.1).event(),
+        PoissonSampledExamplesGaussian::new(0.1, 1.0, 7).unwrap().event(),
     ];
     let (sampling_probability, noise_multiplier) = (0.1, 1.0);
     let own = [
@@ -243,6 +247,11 @@ fn every_sampler_emits_its_own_event() {
         DpEvent::FixedSizeSampledGaussian { sample_size: 10, population: 100, noise_multiplier },
         DpEvent::BallsInBinsGaussian { noise_multiplier, batches: 10, epochs: 1 },
         DpEvent::CyclicPoissonSampledGaussian { sampling_probability, noise_multiplier },
+        DpEvent::PoissonSampledExamplesGaussian {
+            sampling_probability,
+            noise_multiplier,
+            examples_per_unit: 7,
+        },
     ];
     assert_eq!(events, own);
 }

@@ -69,6 +69,7 @@ impl Shape {
             sentence,
             dropout_seed: _,
             features: _,
+            further: _,
         } = example;
         let predicted = match (self.predictions, self.decoder) {
             (Predictions::AtPlaces(_), _) => positions.len(),
@@ -97,7 +98,7 @@ impl Shape {
     }
 }
 
-/// A batch of up to `rows` examples, padded to a fixed shape with positions and rows of weight 0.
+/// A batch of examples, padded to a fixed shape with positions and rows of weight 0. The views of an example are rows side by side.
 #[derive(Clone, Debug)]
 pub struct Batch<B: Backend> {
     /// `[rows, input]`
@@ -113,18 +114,20 @@ pub struct Batch<B: Backend> {
     pub positions: Places<B>,
     /// The token to be predicted at each place. `[rows, targets]`
     pub targets: Tensor<B, 2, Int>,
-    /// 1 / (number of targets) at each target of an example, 0 at padding. `[rows, targets]`
+    /// 1 / (number of targets · number of views with targets) at each target of a view, 0 at padding. `[rows, targets]`
     pub target_weights: Tensor<B, 2>,
     /// Class of each row's pair of sentences. `[rows]`
     pub sentences: Tensor<B, 1, Int>,
-    /// 1 if a row has such a class, else 0. `[rows]`
+    /// 1 / (number of views with targets) if a row has such a class, else 0. `[rows]`
     pub sentence_weights: Tensor<B, 1>,
     /// Seed of each row's dropout.
     pub dropout_seeds: Arc<[u64]>,
     /// What the head for labels reads of each row, if the examples have it. `[rows, 1, d]`
     pub features: Option<Tensor<B, 3>>,
-    /// Number of rows that hold an example; the others are padding.
+    /// Number of examples; the rows after theirs are padding.
     pub examples: usize,
+    /// Rows of an example: one for each view of the example with the most.
+    pub views: usize,
 }
 
 impl<B: Backend> Batch<B> {
@@ -139,21 +142,26 @@ impl<B: Backend> Batch<B> {
         }
     }
 
-    /// Lays examples out in a batch.
+    /// Lays examples out in a batch that has room for `capacity` of them.
     ///
     /// # Panics
-    /// If there are more examples than rows, or `Shape::problem` finds one; the engine checks both.
+    /// If there are more examples than that, or `Shape::problem` finds one; the engine checks both.
     pub fn new(
         examples: &[Example],
-        rows: usize,
+        capacity: usize,
         shape: Shape,
         dtype: FloatDType,
         device: &B::Device,
     ) -> Self {
-        assert!(examples.len() <= rows, "more examples than rows");
+        assert!(examples.len() <= capacity, "more examples than rows");
+        let views = examples.iter().map(|example| 1 + example.further.len()).max().unwrap_or(1);
+        let rows = capacity * views;
+        let own = |example| Example::views(example).map(Some).chain(std::iter::repeat(None)).take(views);
+        let views_by_row: Vec<Option<&Example>> = examples.iter().flat_map(own).collect();
+        let filled = || (0..).zip(&views_by_row).filter_map(|(row, view)| view.map(|view| (row, view)));
         let table = |width: usize, of: fn(&Example) -> &[u32]| {
             let mut values = vec![0_i32; rows * width];
-            for (row, example) in examples.iter().enumerate() {
+            for (row, example) in filled() {
                 let tokens = of(example);
                 assert!(tokens.len() <= width, "example longer than the shape");
                 for (slot, &token) in values[row * width..].iter_mut().zip(tokens) {
@@ -163,17 +171,19 @@ impl<B: Backend> Batch<B> {
             Tensor::<B, 2, Int>::from_data(TensorData::new(values, [rows, width]), device)
         };
         let column = |of: fn(&Example) -> i32, padding: i32| {
-            let mut values: Vec<i32> = examples.iter().map(of).collect();
-            values.resize(rows, padding);
+            let mut values = vec![padding; rows];
+            filled().for_each(|(row, view)| values[row] = of(view));
             Tensor::<B, 1, Int>::from_data(TensorData::new(values, [rows]), device)
         };
         let targets = shape.targets();
         let (mut target_weights, mut sentence_weights) = (vec![0.0_f32; rows * targets], vec![0.0_f32; rows]);
-        for (row, example) in examples.iter().enumerate() {
-            let count = example.targets.len();
-            target_weights[row * targets..row * targets + count].fill(1.0 / count as f32);
-            sentence_weights[row] = if example.sentence.is_some() { 1.0 } else { 0.0 };
+        for (row, view) in filled() {
+            let (count, learnt) = (view.targets.len(), examples[row / views].learnt_views());
+            target_weights[row * targets..row * targets + count].fill(1.0 / (count * learnt) as f32);
+            sentence_weights[row] = if view.sentence.is_some() { 1.0 / learnt as f32 } else { 0.0 };
         }
+        let mut seeds = vec![0; rows];
+        filled().for_each(|(row, view)| seeds[row] = view.dropout_seed);
         Self {
             tokens: table(shape.input, |example| &example.input),
             lengths: column(|example| example.input.len().max(1) as i32, 1),
@@ -187,25 +197,27 @@ impl<B: Backend> Batch<B> {
             target_weights: from_host(target_weights, [rows, targets], dtype, device),
             sentences: column(|example| example.sentence.unwrap_or(0) as i32, 0),
             sentence_weights: from_host(sentence_weights, [rows], dtype, device),
-            dropout_seeds: (0..rows).map(|row| examples.get(row).map_or(0, |own| own.dropout_seed)).collect(),
-            features: features(examples, rows, dtype, device),
+            dropout_seeds: seeds.into(),
+            features: features(&views_by_row, rows, dtype, device),
             examples: examples.len(),
+            views,
         }
     }
 }
 
-/// The features of the examples in `rows` rows, padded with zeros; `None` if the examples have none.
+/// The features of the views in `rows` rows, padded with zeros; `None` if the views have none.
 fn features<B: Backend>(
-    examples: &[Example],
+    views_by_row: &[Option<&Example>],
     rows: usize,
     dtype: FloatDType,
     device: &B::Device,
 ) -> Option<Tensor<B, 3>> {
-    let width = examples.first()?.features.as_ref()?.len();
-    let mut values: Vec<f32> = examples
-        .iter()
-        .flat_map(|example| example.features.iter().flat_map(|own| own.iter().copied()))
-        .collect();
-    values.resize(rows * width, 0.0);
+    let width = (*views_by_row.first()?)?.features.as_ref()?.len();
+    let mut values = vec![0.0; rows * width];
+    for (row, view) in values.chunks_mut(width.max(1)).zip(views_by_row) {
+        if let Some(own) = view.and_then(|view| view.features.as_ref()) {
+            row.copy_from_slice(own);
+        }
+    }
     Some(from_host(values, [rows, 1, width], dtype, device))
 }

@@ -254,7 +254,7 @@ impl Network {
             Head::Sequence { .. } => Some(self.backbone.model().description().width),
             _ => None,
         };
-        for example in examples {
+        for example in examples.iter().flat_map(Example::views) {
             if let Some(problem) = self.shape.problem(example, self.vocab_size(), targets) {
                 return Err(ExampleError { problem });
             }
@@ -365,7 +365,7 @@ impl Network {
     }
 
     /// Runs the forward and the backward pass of the summed per-example losses, and returns the
-    /// records of every example's gradient of the trained parameters.
+    /// records of every example's gradient of the trained parameters. The batch axis of a record counts examples, not their views.
     ///
     /// The losses themselves are never computed: they are private and nothing may depend on them.
     pub fn records<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Vec<GradRecord<B>> {
@@ -395,7 +395,10 @@ impl Network {
         let rows = batch.targets.dims().iter().product::<usize>();
         let (targets, target_weights) = (batch.targets.reshape([rows]), batch.target_weights.reshape([rows]));
         pass.seed(logits, |logits| self.head.loss().gradient(logits, targets, target_weights));
-        pass.backward(&mut take);
+        pass.backward(&mut |records| match batch.views {
+            1 => take(records),
+            views => take(records.into_iter().map(|record| record.sum_of_views(views)).collect()),
+        });
     }
 }
 

@@ -74,6 +74,34 @@ impl<B: Backend> GradRecord<B> {
         }
     }
 
+    /// Returns the record with one row in place of each `views` successive rows: that of the sum of their gradients, since inputᵀ·grad over
+    /// the positions of all of them is this sum.
+    #[must_use]
+    pub fn sum_of_views(self, views: usize) -> Self {
+        match self {
+            Self::Explicit { param, grads } => {
+                let [rows, n] = grads.dims();
+                let grads = grads.reshape([rows / views, views, n]).sum_dim(1).reshape([rows / views, n]);
+                Self::Explicit { param, grads }
+            }
+            Self::Product { param, input, grad } => {
+                Self::Product { param, input: side_by_side(input, views), grad: side_by_side(grad, views) }
+            }
+            Self::Lookup { param, tokens, grad } => Self::Lookup {
+                param,
+                tokens: tokens_side_by_side(tokens, views),
+                grad: side_by_side(grad, views),
+            },
+            Self::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Self::TiedEmbedding {
+                param,
+                tokens: tokens_side_by_side(tokens, views),
+                grad: side_by_side(grad, views),
+                hidden: side_by_side(hidden, views),
+                logits_grad: side_by_side(logits_grad, views),
+            },
+        }
+    }
+
     /// Returns the record with zeros in place of the marked examples, also where the values were
     /// NaN.
     ///
@@ -126,6 +154,18 @@ pub fn materialize_if_cheaper<B: Kernels>(records: Vec<GradRecord<B>>) -> Vec<Gr
         other => other,
     };
     records.into_iter().map(cheaper).collect()
+}
+
+/// `[batch·views, seq, d]` → `[batch, views·seq, d]`
+fn side_by_side<B: Backend>(values: Tensor<B, 3>, views: usize) -> Tensor<B, 3> {
+    let [rows, seq, d] = values.dims();
+    values.reshape([rows / views, views * seq, d])
+}
+
+/// `[batch·views, seq]` → `[batch, views·seq]`
+fn tokens_side_by_side<B: Backend>(tokens: Tensor<B, 2, Int>, views: usize) -> Tensor<B, 2, Int> {
+    let [rows, seq] = tokens.dims();
+    tokens.reshape([rows / views, views * seq])
 }
 
 fn zero<B: Backend, const D: usize>(values: Tensor<B, D>, blank: &Tensor<B, 1, Bool>) -> Tensor<B, D> {

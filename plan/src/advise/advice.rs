@@ -71,7 +71,7 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
     let prediction = Prediction::of(&file, chosen.noise_batch_ratio);
     let mut reasons = vec![model_reason(&file, &trials), batch_reason(best, chosen)];
     reasons.extend(prediction.as_ref().map(Prediction::to_string));
-    if examples(&file, compute) >= 1.5 * file.epochs() * file.data.units as f64 {
+    if examples(&file, compute) >= 1.5 * file.epochs() * file.population() as f64 {
         reasons.push(format!(
             "Passes: {:.0}. The budget pays for more, from which the law promises less than 1 %. More data or a larger ε would help; \
              more time does not.",
@@ -171,6 +171,9 @@ fn noise_reasons(
 /// The noise that meets `target` with another number of units.
 fn noise_for(file: &PlanFile, target: &EpsilonTarget, units: u64) -> Result<f64, PlanError> {
     let mut changed = file.clone();
+    if let Sampling::PoissonOfExamples(sampled) = &mut changed.privacy.sampling {
+        sampled.examples = (sampled.examples as f64 * units as f64 / file.data.units as f64) as u64;
+    }
     changed.data.units = units;
     if let crate::Source::Embedded { records, .. } = &mut changed.data.source {
         *records = units;
@@ -210,7 +213,7 @@ fn warnings(
 }
 
 impl PlanFile {
-    /// Passes over the data: units drawn in all steps, divided by the number of units.
+    /// Passes over the data: units or examples drawn in all steps, divided by their number.
     ///
     /// ```
     /// let file = plan::PlanFile::parse(include_str!("../../presets/quickstart.json"))?;
@@ -220,7 +223,7 @@ impl PlanFile {
     #[must_use]
     pub fn epochs(&self) -> f64 {
         let drawn = |phase: crate::BatchPhase| phase.steps as f64 * phase.expected_batch_size as f64;
-        self.training.phases().into_iter().map(drawn).sum::<f64>() / self.data.units as f64
+        self.training.phases().into_iter().map(drawn).sum::<f64>() / self.population() as f64
     }
 }
 

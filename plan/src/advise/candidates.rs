@@ -129,7 +129,7 @@ impl Trial {
     /// The powers of two and N, each with the steps that `examples` units pay for, from the largest down, until the predicted loss has
     /// clearly grown again.
     fn try_batches(&mut self, examples: u64) -> Result<(), PlanError> {
-        let units = self.file.data.units;
+        let units = self.file.population();
         let powers = core::iter::successors(Some(1_u64), |batch| batch.checked_mul(2));
         let batches: Vec<u64> = powers.take_while(|batch| *batch < units).chain([units]).collect();
         let fewest = FEWEST_STEPS.min(examples);
@@ -158,7 +158,7 @@ impl Trial {
     }
 }
 
-fn target(plan: &Plan) -> Result<EpsilonTarget, PlanError> {
+pub(super) fn target(plan: &Plan) -> Result<EpsilonTarget, PlanError> {
     match plan.privacy().epsilon {
         Some(epsilon) if !plan.is_public() => {
             Ok(EpsilonTarget { epsilon, delta: plan.delta(), relation: plan.privacy().relation })

@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
-use crate::PlanFile;
 use crate::file::Network;
+use crate::{PlanFile, WarmStart};
 
 /// A machine, from its data sheet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub const MACHINES: [Machine; 5] = [
 pub struct Cost {
     /// Number of parameters, P.
     pub parameters: u128,
-    /// Tokens processed: steps × expected batch × window. A unit with several windows contributes one per step.
+    /// Tokens processed: steps × expected batch × views of a unit × window. Units that have fewer windows need fewer.
     pub tokens: u128,
     /// Floating-point operations: tokens × (4·P + 4·T + 12·layers·width·window).
     pub flops: f64,
@@ -66,6 +66,8 @@ pub struct Cost {
     pub steps: u128,
     /// Micro-batches of a batch of the expected size, averaged over the steps.
     pub micro_batches: f64,
+    /// Floating-point operations before the first step, on texts of released words. One rank alone takes them.
+    pub warm_start_flops: f64,
 }
 
 /// How fast a rank of several works: measured, or from a machine's data sheet.
@@ -99,7 +101,7 @@ impl Cost {
     /// Seconds on a machine: operations divided by the rate that training reaches.
     #[must_use]
     pub fn seconds_on(&self, machine: &Machine) -> f64 {
-        self.flops / (machine.peak_flops * machine.utilization)
+        (self.flops + self.warm_start_flops) / (machine.peak_flops * machine.utilization)
     }
 
     /// Whether the machine has enough memory.
@@ -112,7 +114,7 @@ impl Cost {
     #[must_use]
     pub fn speed_of(&self, machine: &Machine) -> RankSpeed {
         let micro_batches = (self.steps as f64 * self.micro_batches).max(1.0);
-        let micro_batch_seconds = self.seconds_on(machine) / micro_batches;
+        let micro_batch_seconds = self.flops / (machine.peak_flops * machine.utilization) / micro_batches;
         RankSpeed { micro_batch_seconds, update_seconds: 0.0, network: machine.network }
     }
 
@@ -187,12 +189,16 @@ impl PlanFile {
             phase.steps as f64 * (phase.expected_batch_size as f64 / f64::from(micro_batch)).ceil()
         };
         let micro_batches = phases.iter().map(rounds).sum::<f64>() / (steps as f64).max(1.0);
-        let tokens = units.saturating_mul(u128::from(model.context));
+        let a_unit = u128::from(model.context).saturating_mul(u128::from(self.training.views_per_unit));
+        let tokens = units.saturating_mul(a_unit);
         let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
         let trained = network.trained();
         let a_token = 4.0 * (parameters as f64 + trained as f64) + 12.0 * layers * width * window;
         let flops = tokens as f64 * a_token;
-        Cost { parameters, tokens, flops, bytes, trained, steps, micro_batches }
+        let drawn =
+            self.training.warm_start.map_or(0, |start| start.steps.saturating_mul(WarmStart::BATCH_SIZE));
+        let warm_start_flops = drawn as f64 * window * a_token;
+        Cost { parameters, tokens, flops, bytes, trained, steps, micro_batches, warm_start_flops }
     }
 }
 
@@ -215,7 +221,31 @@ mod tests {
         assert!((cost.flops / by_hand - 1.0).abs() < 1e-12);
         let machine = Machine { name: "m", peak_flops: 1e9, utilization: 0.5, memory: 1.0, network: 1e9 };
         assert!((cost.seconds_on(&machine) * 5e8 / by_hand - 1.0).abs() < 1e-12);
+        file.training.warm_start = Some(WarmStart { steps: 30 });
+        let longer = file.cost();
+        assert!(
+            (longer.seconds_on(&machine) / cost.seconds_on(&machine) - (1.0 + 30.0 * 64.0 / 200.0)).abs()
+                < 1e-9
+        );
+        assert_eq!((longer.flops, longer.tokens), (cost.flops, cost.tokens));
         assert!(!cost.fits(&machine) && cost.fits(&Machine { memory: 1e15, ..machine }));
+    }
+
+    /// Oracle: by hand. Four views take four times the tokens, and a micro-batch four times the activations.
+    #[test]
+    fn views_multiply_tokens_and_activations_and_not_parameters() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let one = file.cost();
+        file.training.views_per_unit = 4;
+        let four = file.cost();
+        assert_eq!((four.tokens, four.parameters, four.steps), (4 * one.tokens, one.parameters, one.steps));
+        assert!((four.flops / one.flops - 4.0).abs() < 1e-12);
+        let fixed = 16 * one.parameters;
+        assert_eq!(four.bytes - fixed, 4 * (one.bytes - fixed));
+        let plan = crate::Plan::try_from(file).expect("it is valid");
+        let rooms = [1, 2, 3].map(|bits| plan.windows_at_once(259, None, 1 << (25 + 2 * bits), 1));
+        assert!(rooms.is_sorted() && rooms[2] <= 32, "{rooms:?}");
     }
 
     /// Oracle: by hand. 20 examples in micro-batches of 3 are 7 of them, of which one of 2 ranks computes 4.

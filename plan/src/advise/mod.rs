@@ -7,6 +7,7 @@ mod law;
 mod optimizer;
 mod size;
 mod solve;
+mod users;
 
 pub use advice::{Advice, advise};
 pub use candidates::{Candidate, Compute};
@@ -14,3 +15,4 @@ pub use cost::{Cost, MACHINES, Machine, RankCost, RankSpeed};
 pub use law::Prediction;
 pub use size::{SIZES, Size};
 pub use solve::Unknown;
+pub use users::{UnitsWith, UserScheme};

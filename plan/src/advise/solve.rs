@@ -77,7 +77,7 @@ impl PlanFile {
         set(&mut file, unknown, 1);
         let most = match unknown {
             Unknown::Steps => file.privacy.sampling.max_steps(),
-            Unknown::ExpectedBatchSize => file.data.units / file.privacy.sampling.parts(),
+            Unknown::ExpectedBatchSize => file.population() / file.privacy.sampling.parts(),
         };
         let plan = Plan::try_from(file.clone())?;
         let release = plan.release(noise.tokenizer);

@@ -37,11 +37,13 @@ impl CertifiedPlan {
     /// # Errors
     /// [`PlanError::Mechanism`] for a plan without noise: one on public text.
     pub fn shuffled_event(&self) -> Result<DpEvent, PlanError> {
-        let units = self.plan.data().units;
+        let population = self.plan.population();
+        // The examples of a unit may all be in one batch.
+        let together = f64::from(self.plan.privacy().sampling.examples_per_unit().unwrap_or(1));
         let release = self.tokenizer_release.iter().map(|release| Ok(release.event.clone()));
         let training = self.phases.iter().map(|phase| {
             let (steps, batch, noise) = (phase.steps, phase.expected_batch_size, phase.noise_multiplier());
-            let mechanism = Sampling::Shuffle.mechanism(units, steps, batch, noise)?;
+            let mechanism = Sampling::Shuffle.mechanism(population, steps, batch, noise / together)?;
             Ok(Phase { mechanism, ..phase.clone() }.event_of(phase.steps))
         });
         let labels = self.label_histogram_event().map(Ok);

@@ -108,7 +108,7 @@ impl Plan {
     }
 
     fn phases(&self, noise_multiplier: f64) -> Result<Vec<Phase>, PlanError> {
-        let (units, phases) = (self.data().units, self.training().phases());
+        let (population, phases) = (self.population(), self.training().phases());
         let first = phases.first().map_or(1, |phase| phase.expected_batch_size) as f64;
         let phase = |BatchPhase { steps, expected_batch_size }: BatchPhase| {
             let Privacy { sampling, scale_noise_by_sqrt_batch, .. } = *self.privacy();
@@ -117,9 +117,9 @@ impl Plan {
             Ok(Phase {
                 steps,
                 expected_batch_size,
-                sampling_probability: batch / units as f64,
+                sampling_probability: batch / population as f64,
                 mechanism: sampling.mechanism(
-                    units,
+                    population,
                     steps,
                     expected_batch_size,
                     noise_multiplier * growth,

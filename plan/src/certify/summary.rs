@@ -47,9 +47,10 @@ impl fmt::Display for CertifiedPlan {
         for phase in self.phases() {
             write!(
                 f,
-                "{} steps of {} expected units ({} sampling, q = {:.6}) with noise multiplier {}, ",
+                "{} steps of {} expected {} ({} sampling, q = {:.6}) with noise multiplier {}, ",
                 phase.steps,
                 phase.expected_batch_size,
+                privacy.sampling.sampled(),
                 privacy.sampling.name(),
                 phase.sampling_probability,
                 phase.noise_multiplier()

@@ -21,6 +21,8 @@ pub(crate) struct Network<'a> {
     pub vocabulary: u32,
     /// Number of steps whose noise is kept.
     pub kept_noise: u64,
+    /// Windows of a unit in a step.
+    pub views: u32,
 }
 
 impl<'a> Network<'a> {
@@ -36,7 +38,7 @@ impl<'a> Network<'a> {
             Sampling::CyclicPoisson(CyclicPoisson { bands }) => bands,
             _ => 0,
         };
-        Self { model: &file.model, predicts, vocabulary, kept_noise }
+        Self { model: &file.model, predicts, vocabulary, kept_noise, views: file.training.views_per_unit }
     }
 
     /// Number of trainable parameters.
@@ -47,7 +49,7 @@ impl<'a> Network<'a> {
     /// Bytes of weights, gradient sums and moments, and of the activations of one micro-batch: a lower bound on what training
     /// takes.
     pub fn least_training_bytes(self, micro_batch: u32) -> u128 {
-        self.parameter_bytes() + u128::from(micro_batch) * self.least_window_bytes()
+        self.parameter_bytes() + u128::from(micro_batch) * self.least_unit_bytes()
     }
 
     /// Number of parameters that are trained. Adapters, gains of norms and heads for labels count as nothing.
@@ -72,13 +74,18 @@ impl<'a> Network<'a> {
         frozen * parameters + (16 - frozen + 8 * u128::from(self.kept_noise)) * self.trained()
     }
 
-    /// Number of windows, a power of two, that each of `workers` can compute at once within half of the `free` bytes; 1 if none
+    /// Number of units, a power of two, whose windows each of `workers` can compute at once within half of the `free` bytes; 1 if none
     /// fits.
     pub fn windows_at_once(self, free: u64, workers: u32) -> u32 {
-        let one = u128::from(workers) * WINDOW_FACTOR * self.least_window_bytes();
+        let one = u128::from(workers) * WINDOW_FACTOR * self.least_unit_bytes();
         let left = (u128::from(free) / 2).saturating_sub(self.parameter_bytes());
         let fits = |rows: &u32| u128::from(*rows) * one <= left;
         (0..=MAX_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
+    }
+
+    /// A lower bound on the bytes of the activations of one unit's windows.
+    fn least_unit_bytes(self) -> u128 {
+        u128::from(self.views) * self.least_window_bytes()
     }
 
     /// A lower bound on the bytes of one window's activations.
@@ -128,7 +135,13 @@ mod tests {
     }
 
     fn of_bytes(model: &Model) -> Network<'_> {
-        Network { model, predicts: predicts(Objective::CausalLm), vocabulary: BYTE_VOCABULARY, kept_noise: 0 }
+        Network {
+            model,
+            predicts: predicts(Objective::CausalLm),
+            vocabulary: BYTE_VOCABULARY,
+            kept_noise: 0,
+            views: 1,
+        }
     }
 
     /// Oracles: what `transformers` counts from config.json, without weights, of the checkpoints that are named.
@@ -232,6 +245,7 @@ mod tests {
                 predicts: predicts(objective),
                 vocabulary: vocab_size,
                 kept_noise: 0,
+                views: 1,
             };
             assert_eq!(network.parameters(), want, "{model:?}");
         }

@@ -28,7 +28,9 @@ pub use model::{Initial, Lora, Model, Pooling, Trainable};
 pub use performance::{Device, Performance, Precision};
 pub use plan::Plan;
 pub use plan_file::{PlanFile, VERSION};
-pub use privacy::{Arithmetic, CyclicPoisson, NoiseMultipliers, Privacy, Sampling, TruncatedPoisson};
+pub use privacy::{
+    Arithmetic, CyclicPoisson, NoiseMultipliers, PoissonOfExamples, Privacy, Sampling, TruncatedPoisson,
+};
 pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Performance {
     /// The compute device.
     pub device: Device,
-    /// Windows per micro-batch: each batch is processed in micro-batches of this size. Defaults to what fits into free
+    /// Units per micro-batch: each batch is processed in micro-batches of this size. Defaults to what fits into free
     /// memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]

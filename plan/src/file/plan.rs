@@ -84,6 +84,12 @@ impl Plan {
         self.delta
     }
 
+    /// The number, declared public, of what a step samples: of units, or of examples.
+    #[must_use]
+    pub fn population(&self) -> u64 {
+        self.file.population()
+    }
+
     /// Where the vocabulary comes from.
     #[must_use]
     pub fn tokenizer(&self) -> &Tokenizer {

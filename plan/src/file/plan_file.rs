@@ -48,6 +48,12 @@ impl PlanFile {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
+    /// The number, declared public, of what a step samples: of units, or of examples.
+    #[must_use]
+    pub fn population(&self) -> u64 {
+        self.privacy.sampling.population(self.data.units)
+    }
+
     /// Reads a text of the right shape without checking its values; `None` for any other text. Use it to offer repairs: nothing
     /// else takes a file that [`PlanFile::parse`] refuses.
     #[must_use]
@@ -74,11 +80,12 @@ impl PlanFile {
 
     /// The same plan with steps in place of epochs.
     pub(crate) fn with_steps(mut self) -> Self {
+        let population = self.population();
         let training = &mut self.training;
         if let (Some(epochs), Some(batch), None, None) =
             (training.epochs, training.expected_batch_size, training.steps, &training.batch_schedule)
         {
-            let steps = epochs.saturating_mul(self.data.units.div_ceil(batch.max(1)));
+            let steps = epochs.saturating_mul(population.div_ceil(batch.max(1)));
             (training.steps, training.epochs) = (Some(steps), None);
         }
         self

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use accountant::NeighboringRelation;
 use mechanisms::{
     BallsInBinsGaussian, CyclicPoissonGaussian, FixedSizeSampledGaussian, MechanismError,
-    PoissonSampledGaussian, PrivacyUnit, ShuffledGaussian, TrainingMechanism,
+    PoissonSampledExamplesGaussian, PoissonSampledGaussian, PrivacyUnit, ShuffledGaussian, TrainingMechanism,
     TruncatedPoissonSampledGaussian,
 };
 use schemars::JsonSchema;
@@ -83,6 +83,9 @@ fn tokenizer_share() -> f64 {
 pub enum Sampling {
     /// Each unit joins each batch independently, with probability expected batch size / units.
     Poisson,
+    /// Each example, a window or a record, joins each batch independently, with probability expected batch size / `examples`. A unit has at
+    /// most `examples_per_unit` of them, and the guarantee is for all of them together (example-level sampling, Charles et al. 2024).
+    PoissonOfExamples(PoissonOfExamples),
     /// Poisson sampling that drops random units from a batch larger than `largest_batch`. Requires `replace_one` or
     /// `zero_out`.
     TruncatedPoisson(TruncatedPoisson),
@@ -104,8 +107,32 @@ impl Sampling {
     #[must_use]
     pub fn needs_exact_units(self) -> bool {
         match self {
-            Self::Poisson | Self::BallsInBins | Self::CyclicPoisson(_) => false,
+            Self::Poisson | Self::PoissonOfExamples(_) | Self::BallsInBins | Self::CyclicPoisson(_) => false,
             Self::TruncatedPoisson(_) | Self::Shuffle | Self::FixedSize => true,
+        }
+    }
+
+    /// The number, declared public, of what is sampled: of examples, or of `units`.
+    #[must_use]
+    pub fn population(self, units: u64) -> u64 {
+        match self {
+            Self::PoissonOfExamples(PoissonOfExamples { examples, .. }) => examples,
+            _ => units,
+        }
+    }
+
+    /// What is sampled, in words.
+    #[must_use]
+    pub fn sampled(self) -> &'static str {
+        if self.examples_per_unit().is_some() { "examples" } else { "units" }
+    }
+
+    /// Largest number of a unit's examples of which each is sampled by itself; `None` where units are sampled.
+    #[must_use]
+    pub fn examples_per_unit(self) -> Option<u32> {
+        match self {
+            Self::PoissonOfExamples(PoissonOfExamples { examples_per_unit, .. }) => Some(examples_per_unit),
+            _ => None,
         }
     }
 
@@ -125,29 +152,37 @@ impl Sampling {
         }
     }
 
-    /// The mechanism that draws batches of `expected_batch_size` of `units` units in this way, for `steps` steps.
+    /// The mechanism that draws batches of `expected_batch_size` of [`Self::population`] in this way, for `steps` steps.
     pub(crate) fn mechanism(
         self,
-        units: u64,
+        population: u64,
         steps: u64,
         expected_batch_size: u64,
         noise_multiplier: f64,
     ) -> Result<Arc<dyn TrainingMechanism>, MechanismError> {
-        let probability = expected_batch_size as f64 / units as f64;
-        let batches = units.div_ceil(expected_batch_size.max(1)).max(1);
+        let probability = expected_batch_size as f64 / population as f64;
+        let batches = population.div_ceil(expected_batch_size.max(1)).max(1);
         Ok(match self {
             Self::Poisson => Arc::new(PoissonSampledGaussian::new(probability, noise_multiplier)?),
-            Self::TruncatedPoisson(TruncatedPoisson { largest_batch }) => Arc::new(
-                TruncatedPoissonSampledGaussian::new(probability, units, largest_batch, noise_multiplier)?,
+            Self::PoissonOfExamples(PoissonOfExamples { examples_per_unit, .. }) => Arc::new(
+                PoissonSampledExamplesGaussian::new(probability, noise_multiplier, examples_per_unit)?,
             ),
+            Self::TruncatedPoisson(TruncatedPoisson { largest_batch }) => {
+                Arc::new(TruncatedPoissonSampledGaussian::new(
+                    probability,
+                    population,
+                    largest_batch,
+                    noise_multiplier,
+                )?)
+            }
             Self::Shuffle => Arc::new(ShuffledGaussian::new(batches, noise_multiplier)?),
             Self::FixedSize => {
-                Arc::new(FixedSizeSampledGaussian::new(expected_batch_size, units, noise_multiplier)?)
+                Arc::new(FixedSizeSampledGaussian::new(expected_batch_size, population, noise_multiplier)?)
             }
             Self::BallsInBins => Arc::new(BallsInBinsGaussian::new(batches, noise_multiplier)?),
             Self::CyclicPoisson(CyclicPoisson { bands }) => {
                 // Exact where a part is sampled whole.
-                let of_part = bands.saturating_mul(expected_batch_size) as f64 / units as f64;
+                let of_part = bands.saturating_mul(expected_batch_size) as f64 / population as f64;
                 Arc::new(CyclicPoissonGaussian::new(steps, bands, of_part, noise_multiplier)?)
             }
         })
@@ -158,6 +193,7 @@ impl Sampling {
     pub fn name(self) -> &'static str {
         match self {
             Self::Poisson => "poisson",
+            Self::PoissonOfExamples(_) => "poisson_of_examples",
             Self::TruncatedPoisson(_) => "truncated_poisson",
             Self::Shuffle => "shuffle",
             Self::FixedSize => "fixed_size",
@@ -165,6 +201,18 @@ impl Sampling {
             Self::CyclicPoisson(_) => "cyclic_poisson",
         }
     }
+}
+
+/// Examples of units, of which each is sampled by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoissonOfExamples {
+    /// Number of examples of all units, with at most `examples_per_unit` of each, declared public.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    pub examples: u64,
+    /// Largest number of examples of a unit. Of a unit that has more, so many are used, evenly spaced.
+    #[schemars(range(min = 1, max = 256))]
+    pub examples_per_unit: u32,
 }
 
 /// The limit of a truncated Poisson batch.

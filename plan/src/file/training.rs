@@ -32,6 +32,12 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub expected_batch_size: Option<u64>,
+    /// How many windows of a drawn unit's text a step reads, or how many records of a user: different ones, as many as there are. Masks and
+    /// spans are drawn for each, and again for a window that is repeated because the unit has fewer. Their gradients are averaged before the
+    /// mean is clipped (augmentation multiplicity, De et al. 2022), so neither ε nor noise changes. Time grows as this number.
+    #[serde(default = "one_view", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 64))]
+    pub views_per_unit: u32,
     /// Number of steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
@@ -68,6 +74,14 @@ pub struct Training {
 
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
+}
+
+fn one_view() -> u32 {
+    1
+}
+
+fn is_one(value: &u32) -> bool {
+    *value == 1
 }
 
 impl Training {

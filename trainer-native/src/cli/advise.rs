@@ -4,7 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use plan::{Advice, Candidate, Compute, MACHINES, SIZES, Size, advise};
+use plan::{
+    Advice, Candidate, Compute, MACHINES, Plan, PlanError, SIZES, Size, UnitsWith, UserScheme, advise,
+};
 use serde::Serialize;
 
 use super::print_result;
@@ -24,6 +26,9 @@ pub(super) struct AdviseArgs {
     /// The size of the model [default: proposed]
     #[arg(long)]
     size: Option<SizeName>,
+    /// How many units have how many windows or records, declared public: compares sampling of units with sampling of examples
+    #[arg(long, value_name = "EXAMPLES:UNITS", value_delimiter = ',', value_parser = units_with)]
+    examples_per_unit: Vec<UnitsWith>,
     /// Write the proposed plan to this new file
     #[arg(long, value_name = "PLAN.json")]
     out: Option<PathBuf>,
@@ -78,8 +83,17 @@ impl AdviseArgs {
             (.., flops) => Compute::Flops(flops.unwrap_or(f64::NAN)),
         };
         let size = self.size.map(|name| &SIZES[name as usize]);
-        let advice = advise(given.file(), compute, size)
-            .map_err(|error| RunError::Refused(format!("{}: {error}", self.plan.display())))?;
+        let refused = |error: PlanError| RunError::Refused(format!("{}: {error}", self.plan.display()));
+        let mut advice = advise(given.file(), compute, size).map_err(refused)?;
+        let schemes = match self.examples_per_unit.as_slice() {
+            [] => Vec::new(),
+            units => advice.certified.plan().file().user_schemes(units).map_err(refused)?,
+        };
+        if let Some(best) = UserScheme::best(&schemes) {
+            let mut file = advice.certified.plan().file().clone();
+            best.apply(&mut file);
+            advice.certified = Plan::try_from(file).and_then(Plan::certify).map_err(refused)?;
+        }
         if let Some(path) = &self.out {
             let text = advice.certified.plan().file().text();
             if path.exists() {
@@ -90,9 +104,19 @@ impl AdviseArgs {
             }
             durable::write_public(path, text.as_bytes())?;
         }
-        let proposal = Proposal::of(&advice, self.out);
+        let proposal = Proposal::of(&advice, schemes, self.out);
         print_result(&proposal, &proposal.to_string(), self.json)
     }
+}
+
+/// Reads a number of examples and the number of units that have so many.
+fn units_with(text: &str) -> Result<UnitsWith, String> {
+    let number = |text: &str| text.trim().parse().ok();
+    let read = text.split_once(':').and_then(|(examples, units)| Some((number(examples)?, number(units)?)));
+    let (examples, units) = read.ok_or(
+        "allowed: EXAMPLES:UNITS, two whole numbers, such as 12:300 for 300 units with 12 examples each",
+    )?;
+    Ok(UnitsWith { examples, units })
 }
 
 /// A proposal as it is printed.
@@ -110,12 +134,14 @@ struct Proposal {
     #[serde(skip_serializing_if = "Option::is_none")]
     prediction: Option<plan::Prediction>,
     candidates: Vec<Candidate>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    user_schemes: Vec<UserScheme>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<PathBuf>,
 }
 
 impl Proposal {
-    fn of(advice: &Advice, plan: Option<PathBuf>) -> Self {
+    fn of(advice: &Advice, user_schemes: Vec<UserScheme>, plan: Option<PathBuf>) -> Self {
         let (certified, file) = (&advice.certified, advice.certified.plan().file());
         let phase = certified.phases().first();
         Self {
@@ -130,6 +156,7 @@ impl Proposal {
             warnings: advice.warnings.clone(),
             prediction: advice.prediction.clone(),
             candidates: advice.candidates.clone(),
+            user_schemes,
             plan,
         }
     }
@@ -150,8 +177,13 @@ impl fmt::Display for Proposal {
         )?;
         let lines = self.reasons.iter().map(|reason| format!("- {reason}"));
         let warnings = self.warnings.iter().map(|warning| format!("! {warning}"));
+        let schemes = self.user_schemes.iter().map(|scheme| {
+            let proposed =
+                if UserScheme::best(&self.user_schemes) == Some(scheme) { " (proposed)" } else { "" };
+            format!("- {scheme}{proposed}")
+        });
         let written = self.plan.iter().map(|path| format!("written to {}", path.display()));
-        let all: Vec<String> = lines.chain(warnings).chain(written).collect();
+        let all: Vec<String> = lines.chain(schemes).chain(warnings).chain(written).collect();
         write!(f, "{}", all.join("\n"))
     }
 }

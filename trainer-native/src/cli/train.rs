@@ -26,7 +26,7 @@ pub(super) struct RunArgs {
     /// The device [default: the plan's]
     #[arg(long)]
     device: Option<DeviceName>,
-    /// Windows per micro-batch, also in a run that has begun [default: the plan's, or what fits into memory]
+    /// Units per micro-batch, also in a run that has begun [default: the plan's, or what fits into memory]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     physical_batch: Option<u32>,
     /// NOT PRIVATE: derive all randomness from this known key, so that the run can be repeated

@@ -1,21 +1,19 @@
 //! Tokens by unit, and the windows that each unit owns.
 
-use mechanisms::{PrivacyRng, Purpose};
 use tokenizer::Tokenizer;
 
 use super::token_file::TokenFile;
-use super::{Texts, UnitText, Units, WindowSpec};
+use super::{DrawnUnit, Texts, UnitText, Units, WindowSpec};
 use crate::RunError;
 use crate::disclosure::Private;
-use crate::ranks::Share;
 
-/// A window of a sampled unit.
+/// The windows of a unit that make one example of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitWindow {
-    /// The unit's index.
-    pub unit: u64,
-    /// The tokens: at most [`WindowSpec::length`], and one more if windows overlap.
-    pub tokens: Vec<u32>,
+pub struct SampledUnit {
+    /// Its index among what was sampled: units, or their examples.
+    pub index: u64,
+    /// The tokens of each: at most [`WindowSpec::length`], and one more if windows overlap.
+    pub windows: Vec<Vec<u32>>,
 }
 
 /// The tokens of all units. Units whose tokens are on disk come first.
@@ -164,28 +162,18 @@ impl Dataset {
             .collect()
     }
 
-    /// Returns one window of each sampled unit, chosen uniformly, if it is in the rank's share of
-    /// the lot. A unit without windows contributes nothing. The number of windows is private, and
-    /// may be 0.
+    /// Reads the windows of what was drawn.
     ///
     /// # Errors
     /// As [`Self::window`].
-    pub(crate) fn sample_windows(
+    pub(crate) fn read(
         &self,
-        units: &Private<Vec<u64>>,
-        step: u64,
-        share: Share,
-        rng: &impl PrivacyRng,
-    ) -> Result<Private<Vec<UnitWindow>>, RunError> {
-        let mut choices = rng.stream(Purpose::Window, step, 0);
-        let chosen = |&unit: &u64| {
-            let windows = self.windows_of(unit as usize);
-            (windows > 0).then(|| (unit, choices.below(windows as u64) as usize))
+        drawn: &Private<Vec<DrawnUnit>>,
+    ) -> Result<Private<Vec<SampledUnit>>, RunError> {
+        let read = |DrawnUnit { unit, index, places }: &DrawnUnit| {
+            let windows = places.iter().map(|&window| self.window(*unit as usize, window));
+            Ok(SampledUnit { index: *index, windows: windows.collect::<Result<_, RunError>>()? })
         };
-        let read =
-            |(unit, window)| self.window(unit as usize, window).map(|tokens| UnitWindow { unit, tokens });
-        let lot = units.for_mechanism().iter().filter_map(chosen).enumerate();
-        let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, window)| read(window));
-        own.collect::<Result<_, _>>().map(Private::new)
+        drawn.for_mechanism().iter().map(read).collect::<Result<_, _>>().map(Private::new)
     }
 }

@@ -12,10 +12,9 @@ use plan::Objective;
 use super::digest::checksum;
 use super::kept::Kept;
 use super::unit_text::{CHANGED, by_unit, each_wanted, refused};
-use super::{Answer, LabelledRecord};
+use super::{Answer, DrawnUnit, LabelledRecord};
 use crate::RunError;
 use crate::disclosure::Private;
-use crate::ranks::Share;
 use network::Example;
 
 /// The fields of a record that are read, and how.
@@ -355,29 +354,30 @@ impl LabelledSet {
         self.starts.len() - 1
     }
 
-    /// Returns one example of each sampled unit, chosen uniformly among the unit's own, if it is in
-    /// the rank's share of the lot.
+    /// Number of examples of a unit.
+    pub fn examples_of(&self, unit: usize) -> usize {
+        self.starts[unit + 1] - self.starts[unit]
+    }
+
+    /// Returns the examples of what was drawn.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read or was changed.
-    pub fn sample(
+    pub fn read(
         &self,
-        units: &Private<Vec<u64>>,
+        drawn: &Private<Vec<DrawnUnit>>,
         step: u64,
-        share: Share,
         rng: &impl PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
-        let mut choices = rng.stream(Purpose::Window, step, 0);
-        let chosen = |&unit: &u64| {
-            let [begin, end] = [unit, unit + 1].map(|unit| self.starts[unit as usize]);
-            (unit, begin + choices.below((end - begin) as u64) as usize)
+        let example = |DrawnUnit { unit, index, places }: &DrawnUnit| {
+            let mut seeds = rng.stream(Purpose::Masking, step, *index as u32);
+            let first = self.starts[*unit as usize];
+            let view = |place| {
+                let dropout_seed = seeds.next_u64();
+                Ok(Example { dropout_seed, ..self.example(first + place, *unit)? })
+            };
+            places.iter().copied().map(view).collect::<Result<Vec<_>, RunError>>().map(Example::of_views)
         };
-        let example = |(unit, at): (u64, usize)| {
-            let dropout_seed = rng.stream(Purpose::Masking, step, unit as u32).next_u64();
-            Ok(Example { dropout_seed, ..self.example(at, unit)? })
-        };
-        let lot = units.for_mechanism().iter().map(chosen).enumerate();
-        let own = lot.filter(|(place, _)| share.has(*place)).map(|(_, chosen)| example(chosen));
-        own.collect::<Result<_, _>>().map(Private::new)
+        drawn.for_mechanism().iter().map(example).collect::<Result<_, _>>().map(Private::new)
     }
 }

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `UnitText` | a stretch of one privacy unit's text |
 //! | `Dataset` | the tokens of all units, cut into windows as `WindowSpec` says |
-//! | `UnitWindow` | one window of a sampled unit |
-//! | [`network::Example`] | what the objective makes of one window, or of one record |
+//! | `SampledUnit` | the windows that a sampled unit contributes to a step |
+//! | [`network::Example`] | what the objective makes of a unit's windows, or of its records |
 //! | `LabelledRecord` | a record with a label or a target, which becomes one example as a whole |
 //!
 //! | files in reading order | content |
@@ -15,14 +15,15 @@
 //! | `units` | the training text, and public text beside it |
 //! | `overlap`, `corpus` | reads what a plan names, and refuses public text that is also private |
 //! | `window_spec`, `token_file`, `dataset` | tokens and windows |
-//! | `sampler`, `canaries` | the units of a step; planted text for audits |
+//! | `sampler`, `views`, `canaries` | the units of a step; the windows of a unit; planted text for audits |
 //!
 //! A unit's text is its tokens in order, with the end-of-text token after each record. Where the unit is a piece of N words,
 //! the token follows each piece: what a piece becomes depends on no other piece. A window belongs to one unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
 //! the unit's window before it, or with the end-of-text token. For the other objectives windows are disjoint.
 //!
-//! A sampled unit contributes exactly one of its windows to a step. Its gradient is clipped once, so the step's
-//! sensitivity is the clip norm, however long the unit is.
+//! A sampled unit contributes one of its windows to a step, or up to `training.views_per_unit` of them. Their gradients are averaged
+//! and the mean is clipped once, so the step's sensitivity is the clip norm, however long the unit is. With `poisson_of_examples`, up to
+//! `examples_per_unit` of a unit's windows are sampled and clipped by themselves, and the event is that of all of them.
 //!
 //! Text is encoded into memory, in one process. On several ranks, text stays in its files unless they are compressed, and a record
 //! is read and encoded where it is sampled. The tokens of a token file stay on disk, too. No private token is written to the run
@@ -42,6 +43,7 @@ mod texts;
 mod token_file;
 mod unit_text;
 mod units;
+mod views;
 mod window_spec;
 
 pub use canaries::Canaries;
@@ -55,7 +57,7 @@ pub(crate) use corpus::{
     EVALUATION, evaluation_source, public_file, read_evaluation, read_public_file, training_source,
 };
 pub use dataset::Dataset;
-pub(crate) use dataset::UnitWindow;
+pub(crate) use dataset::SampledUnit;
 pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
 pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::check_apart;
@@ -66,6 +68,7 @@ pub(crate) use texts::Texts;
 pub use unit_text::UnitText;
 pub(crate) use units::PublicText;
 pub use units::Units;
+pub(crate) use views::{BoundedExamples, DrawnUnit, choose, own};
 pub use window_spec::WindowSpec;
 
 #[cfg(test)]

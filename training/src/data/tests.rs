@@ -4,7 +4,7 @@ use dp_tokenizer::corpus::{self, Files, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::tokens::{PartPlace, TokenWriter};
 use dp_tokenizer::unit::{Piece, PrivacyUnit};
-use mechanisms::TestRng;
+use mechanisms::{PrivacyRng, Purpose, TestRng};
 use proptest::prelude::*;
 use tokenizer::Tokenizer;
 
@@ -70,6 +70,11 @@ fn records_of_one_user_are_one_unit_wherever_they_stand() {
     assert_eq!(dataset.window(0, 0).unwrap(), [vec![eos], of("a"), vec![eos], of("c"), vec![eos]].concat());
 }
 
+/// The random choices of a step.
+fn choices(step: u64) -> mechanisms::Stream {
+    TestRng::from_seed(3).stream(Purpose::Window, step, 0)
+}
+
 /// A unit contributes one window, however many it owns: the sensitivity of the step is one clipped
 /// gradient.
 #[test]
@@ -80,14 +85,43 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     assert!(dataset.windows_of(0) > 10);
     let mut seen = HashSet::new();
     for step in 0..400 {
-        let windows = dataset
-            .sample_windows(&Private::new(vec![0]), step, Share::WHOLE, &TestRng::from_seed(3))
-            .unwrap();
+        let drawn = choose(&Private::new(vec![0]), |_| dataset.windows_of(0), 1, &mut choices(step));
+        let windows = dataset.read(&drawn).unwrap();
         assert_eq!(windows.for_mechanism().len(), 1);
-        seen.insert(windows.for_mechanism()[0].tokens.clone());
+        assert_eq!(windows.for_mechanism()[0].windows.len(), 1);
+        seen.insert(windows.for_mechanism()[0].windows[0].clone());
     }
     // Oracle: a window is missed with probability below 14·(13/14)^400 < 2e-12.
     assert_eq!(seen.len(), dataset.all_windows().unwrap().into_iter().collect::<HashSet<_>>().len());
+}
+
+/// With views, a unit contributes as many different windows as it has, up to the plan's number, and its place in the lot is one.
+#[test]
+fn a_sampled_unit_contributes_no_window_twice_and_no_more_than_the_plan_says() {
+    let (tokenizer, eos) = tokenizer();
+    let [long, short] = ["abcdefghijklmnopqrstuvwxyz".repeat(4), "abcdefghij".to_owned()];
+    let dataset = Dataset::encode(&parts(&[(0, &long), (1, &short), (2, &long)]), &tokenizer, causal(eos, 8));
+    let windows_of = [0, 1, 2].map(|unit| dataset.windows_of(unit));
+    assert!(windows_of[0] > 10 && windows_of[1] == 2);
+    for step in 0..50 {
+        let sampled = |share| {
+            let number_of = |unit| windows_of[unit as usize];
+            let lot = choose(&Private::new(vec![0, 1, 2]), number_of, 4, &mut choices(step));
+            dataset.read(&own(lot, share)).unwrap()
+        };
+        let lot = sampled(Share::WHOLE).for_mechanism().clone();
+        let sizes: Vec<(u64, usize)> = lot.iter().map(|unit| (unit.index, unit.windows.len())).collect();
+        assert_eq!(sizes, [(1, 2), (0, 4), (2, 4)]);
+        for SampledUnit { index, windows } in &lot {
+            let distinct: HashSet<&Vec<u32>> = windows.iter().collect();
+            let of_unit: Vec<Vec<u32>> = (0..windows_of[*index as usize])
+                .map(|at| dataset.window(*index as usize, at).unwrap())
+                .collect();
+            assert!(distinct.len() == windows.len() && windows.iter().all(|window| of_unit.contains(window)));
+        }
+        let shares = [0, 1].map(|rank| sampled(Share { rank, count: 2, physical_batch: 2 }));
+        assert_eq!(shares.map(|own| own.for_mechanism().clone()).concat(), lot);
+    }
 }
 
 /// The lots of a plan for 400 units in batches of 40. Text declared public is drawn in the same way, uncertified.
@@ -383,7 +417,10 @@ fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_cha
         assert_eq!((units, &labels, kept.units()), (of_files, &same, in_files.units()));
         let lot = Private::new((0..units).rev().collect());
         for step in 0..5 {
-            let [a, b] = [&kept, &in_files].map(|set| set.sample(&lot, step, share, &TestRng::from_seed(3)));
+            let [a, b] = [&kept, &in_files].map(|set| {
+                let drawn = choose(&lot, |unit| set.examples_of(unit as usize), 2, &mut choices(step));
+                set.read(&own(drawn, share), step, &TestRng::from_seed(3))
+            });
             assert_eq!(a.unwrap().for_mechanism(), b.unwrap().for_mechanism());
         }
     }
@@ -391,7 +428,8 @@ fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_cha
     let text = std::fs::read_to_string(&lines).unwrap().replacen("\"l1\"", "\"l2\"", 1);
     std::fs::write(&lines, text).unwrap();
     let sampled = |unit| {
-        let sampled = records.sample(&Private::new(vec![unit]), 0, Share::WHOLE, &TestRng::from_seed(3));
+        let drawn = choose(&Private::new(vec![unit]), |_| 1, 1, &mut choices(0));
+        let sampled = records.read(&drawn, 0, &TestRng::from_seed(3));
         sampled.map(drop).map_err(|error| error.to_string())
     };
     assert_eq!((units, sampled(0)), (60, Ok(())));

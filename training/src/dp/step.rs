@@ -7,7 +7,7 @@
 //! | add noise N(0, σ²C²), and divide by the lot size L | [`private_gradient`] |
 //! | descend | [`crate::optim::Optimizer::step`], which takes the [`PrivateGradient`] |
 
-use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng};
+use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng, Purpose};
 use plan::{Arithmetic, CertifiedPlan, Clipping};
 
 use super::adaptive::CountRelease;
@@ -17,7 +17,7 @@ use super::grid_sum::GridSum;
 use super::shared::sum_of_all;
 use super::{BandedNoise, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
-use crate::data::{Dataset, LabelledSet, Sampler};
+use crate::data::{BoundedExamples, Dataset, LabelledSet, Sampler, choose, own};
 use crate::disclosure::Private;
 use crate::objective::Objective;
 use crate::ranks::Share;
@@ -45,18 +45,45 @@ pub(crate) struct TrainingData {
     pub sampler: Sampler,
     pub set: TrainingSet,
     pub objective: Objective,
+    /// The units' examples, if these are sampled and not the units.
+    pub examples: Option<BoundedExamples>,
 }
 
 /// The contribution of a unit to a lot.
 pub(crate) enum TrainingSet {
-    /// A window of their text.
+    /// Windows of their text.
     Windows(Box<Dataset>),
-    /// A labelled record.
+    /// Labelled records.
     Records(LabelledSet),
 }
 
+impl TrainingSet {
+    /// Number of units, which is private if the text is private.
+    fn units(&self) -> u64 {
+        match self {
+            Self::Windows(dataset) => dataset.units() as u64,
+            Self::Records(records) => records.units() as u64,
+        }
+    }
+
+    /// Number of windows or records of a unit.
+    fn number_of(&self, unit: u64) -> usize {
+        match self {
+            Self::Windows(dataset) => dataset.windows_of(unit as usize),
+            Self::Records(records) => records.examples_of(unit as usize),
+        }
+    }
+}
+
 impl TrainingData {
-    /// Samples units by the plan's mechanism and makes an example of one window or record of each that is in the rank's share.
+    /// The data of a plan.
+    pub(crate) fn new(plan: &plan::Plan, set: TrainingSet, objective: Objective) -> Self {
+        let bounded = |most| BoundedExamples::new(set.units(), |unit| set.number_of(unit), most);
+        let examples = plan.privacy().sampling.examples_per_unit().map(bounded);
+        Self { sampler: Sampler::default(), set, objective, examples }
+    }
+
+    /// Samples by the plan's mechanism and makes an example of windows or records of each sampled unit that is in the rank's share.
     ///
     /// # Errors
     /// [`RunError::Failed`] if the plan has no such step or a file cannot be read.
@@ -67,17 +94,20 @@ impl TrainingData {
         share: Share,
         rng: &impl PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
-        let population = match &self.set {
-            TrainingSet::Windows(dataset) => dataset.units(),
-            TrainingSet::Records(records) => records.units(),
+        let (views, number_of) =
+            (plan.plan().training().views_per_unit as usize, |unit| self.set.number_of(unit));
+        let population = self.examples.as_ref().map_or(self.set.units(), BoundedExamples::count);
+        let sampled = self.sampler.draw(plan, step, population, rng)?;
+        let lot = match &self.examples {
+            Some(examples) => examples.find(&sampled, number_of),
+            None => choose(&sampled, number_of, views, &mut rng.stream(Purpose::Window, step, 0)),
         };
-        let units = self.sampler.draw(plan, step, population as u64, rng)?;
+        let own = own(lot, share);
         match &self.set {
             TrainingSet::Windows(dataset) => {
-                let windows = dataset.sample_windows(&units, step, share, rng)?;
-                Ok(self.objective.examples(&windows, step, rng))
+                Ok(self.objective.examples(&dataset.read(&own)?, views, step, rng))
             }
-            TrainingSet::Records(records) => records.sample(&units, step, share, rng),
+            TrainingSet::Records(records) => records.read(&own, step, rng),
         }
     }
 }

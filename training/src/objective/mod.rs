@@ -8,7 +8,7 @@
 //! | masked LM | the window with masked places | the tokens at these places | Devlin et al. 2019 |
 //! | a [`Task`] | a record's text | its label, its labels, the tags of its words, or another text | |
 //!
-//! An example is made of one window, and therefore of one privacy unit. The second sentence of a
+//! An example is made of windows of one privacy unit. The second sentence of a
 //! pair is the other half of the window, never text of another unit. Masks change from step to
 //! step.
 
@@ -29,7 +29,7 @@ pub(crate) use task::Task;
 
 use crate::RunError;
 use crate::chat::ChatTemplate;
-use crate::data::{UnitWindow, WindowSpec};
+use crate::data::{SampledUnit, WindowSpec};
 use crate::disclosure::Private;
 use network::Example;
 use network::lengths::corruption_lengths;
@@ -144,23 +144,29 @@ impl Objective {
         }
     }
 
-    /// The examples of a step's windows. Each is masked with the stream of (step, unit), so that
-    /// the masks of a unit do not depend on other units.
+    /// The examples of a step. Each is masked with the stream of (step, index), so that
+    /// the masks of a unit do not depend on other units. With random masks, a unit has `views` views, and windows
+    /// are repeated with other masks until there are so many; otherwise, each window is one view.
     ///
     /// Units 2³² apart share a stream. This is harmless, because an example moves the clipped sum
     /// by at most the clip norm for any masks.
     pub fn examples(
         &self,
-        windows: &Private<Vec<UnitWindow>>,
+        units: &Private<Vec<SampledUnit>>,
+        views: usize,
         step: u64,
         rng: &impl PrivacyRng,
     ) -> Private<Vec<Example>> {
-        let example = |window: &UnitWindow| {
-            let mut stream = rng.stream(Purpose::Masking, step, window.unit as u32);
-            let example = self.example(&window.tokens, &mut stream);
-            Example { dropout_seed: stream.next_u64(), ..example }
+        let example = |SampledUnit { index, windows }: &SampledUnit| {
+            let mut stream = rng.stream(Purpose::Masking, step, *index as u32);
+            let count = if matches!(self.variant, Variant::CausalLm) { windows.len() } else { views };
+            let view = |window: &Vec<u32>| {
+                let view = self.example(window, &mut stream);
+                Example { dropout_seed: stream.next_u64(), ..view }
+            };
+            Example::of_views(windows.iter().cycle().take(count).map(view))
         };
-        Private::new(windows.for_mechanism().iter().map(example).collect())
+        Private::new(units.for_mechanism().iter().map(example).collect())
     }
 
     /// Returns the examples of public windows, with the same masks in every run.

@@ -183,13 +183,39 @@ fn masks_depend_on_step_and_unit_alone() {
     let objective = objective(Variant::MaskedLm(masked(false)), 52);
     let rng = TestRng::from_seed(8);
     let examples = |units: &[u64], step| {
-        let windows = units.iter().map(|&unit| UnitWindow { unit, tokens: text.clone() }).collect();
-        objective.examples(&Private::new(windows), step, &rng).for_mechanism().clone()
+        let units =
+            units.iter().map(|&unit| SampledUnit { index: unit, windows: vec![text.clone()] }).collect();
+        objective.examples(&Private::new(units), 1, step, &rng).for_mechanism().clone()
     };
     let whole = examples(&[3, 4, 9], 7);
     assert_eq!(whole, examples(&[3, 4, 9], 7));
     assert_eq!([whole[0].clone(), whole[2].clone()].to_vec(), examples(&[3, 9], 7));
     assert!(whole[0] != whole[1] && whole[0] != examples(&[3], 8)[0], "masks change with unit and step");
+}
+
+/// A window that is repeated has other masks, and a causal model does not see the same window twice.
+#[test]
+fn random_masks_make_as_many_views_as_the_plan_says_of_one_window() {
+    let [one, other]: [Vec<u32>; 2] = [(10..60).collect(), (60..110).collect()];
+    let rng = TestRng::from_seed(8);
+    let views = |variant, windows: &[&Vec<u32>], views| {
+        let windows = windows.iter().map(|window| (*window).clone()).collect();
+        let units = Private::new(vec![SampledUnit { index: 3, windows }]);
+        let lot = objective(variant, 52).examples(&units, views, 7, &rng);
+        assert_eq!(lot.for_mechanism().len(), 1);
+        let alone = |view: &Example| Example { further: Vec::new(), dropout_seed: 0, ..view.clone() };
+        lot.for_mechanism()[0].views().map(alone).collect::<Vec<Example>>()
+    };
+    let masked_lm = || Variant::MaskedLm(masked(false));
+    let of_one = views(masked_lm(), &[&one], 4);
+    let positions: std::collections::HashSet<&Vec<u32>> = of_one.iter().map(|view| &view.positions).collect();
+    assert_eq!((of_one.len(), positions.len()), (4, 4));
+    assert_eq!(views(masked_lm(), &[&one], 1)[..], of_one[..1]);
+    assert_eq!(views(masked_lm(), &[&one, &other], 3).len(), 3);
+    assert_eq!(
+        views(Variant::CausalLm, &[&one, &other], 3),
+        [Example::causal(&one), Example::causal(&other)]
+    );
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub struct DryRun {
     /// Noise multiplier of the vocabulary's release, if there is one.
     vocabulary_noise: Option<f64>,
     phases: Vec<Steps>,
+    /// What a step samples: units or examples.
+    sampled: &'static str,
     device: plan::Device,
     parameters: u64,
     tokens: u64,
@@ -75,6 +77,7 @@ pub fn dry_run(request: &Request, ranks: &Ranks) -> Result<DryRun, RunError> {
                 noise_multiplier: phase.noise_multiplier(),
             })
             .collect(),
+        sampled: plan.plan().privacy().sampling.sampled(),
         device: job.device,
         parameters: u64::try_from(cost.parameters).unwrap_or(u64::MAX),
         tokens: u64::try_from(cost.tokens).unwrap_or(u64::MAX),
@@ -110,10 +113,11 @@ impl fmt::Display for DryRun {
         if let Some(noise) = self.vocabulary_noise {
             writeln!(f, "vocabulary  words released with noise multiplier {noise:.4}")?;
         }
+        let sampled = self.sampled;
         for Steps { steps, expected_batch_size, sampling_probability, noise_multiplier } in &self.phases {
             writeln!(
                 f,
-                "training    {steps} steps of {expected_batch_size} expected units, sampling probability \
+                "training    {steps} steps of {expected_batch_size} expected {sampled}, sampling probability \
                  {sampling_probability:.4}, noise multiplier {noise_multiplier:.4}"
             )?;
         }

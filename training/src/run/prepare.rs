@@ -9,9 +9,7 @@ use tokenizer::Tokenizer;
 use super::folder::Folder;
 use super::request::Job;
 use super::start::{self, Start};
-use crate::data::{
-    self, Canaries, Dataset, LabelledRecords, LabelledSet, Planting, PublicText, Sampler, Units,
-};
+use crate::data::{self, Canaries, Dataset, LabelledRecords, LabelledSet, Planting, PublicText, Units};
 use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
 use crate::objective::{Objective, Task, canary_tokens};
@@ -302,7 +300,7 @@ impl<B: Kernels> Prepared<B> {
         }
         add_features(job.plan.plan(), &mut set, &trainer)?;
         job.check_interrupt()?;
-        let data = TrainingData { sampler: Sampler::default(), set, objective };
+        let data = TrainingData::new(job.plan.plan(), set, objective);
         Ok(Self { tokenizer, data, trainer, held_out, progressed })
     }
 

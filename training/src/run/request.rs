@@ -29,7 +29,7 @@ pub struct Request {
     pub copied: bool,
     /// The device, if not the plan's.
     pub device: Option<Device>,
-    /// Windows per micro-batch, if not the plan's.
+    /// Units per micro-batch, if not the plan's.
     pub physical_batch: Option<u32>,
     /// A known key for tests. The run is then not private.
     pub test_key: Option<u64>,

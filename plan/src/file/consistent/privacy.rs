@@ -3,7 +3,10 @@
 use accountant::{Delta, NeighboringRelation};
 
 use crate::messages::refuse;
-use crate::{Clipping, CyclicPoisson, PlanError, PlanFile, Privacy, Sampling, TruncatedPoisson, Visibility};
+use crate::{
+    Clipping, CyclicPoisson, PlanError, PlanFile, PoissonOfExamples, Privacy, Sampling, TruncatedPoisson,
+    Visibility,
+};
 
 /// Accepts a guarantee that the plan can keep, or none where the text is public.
 pub(super) fn check(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {
@@ -46,6 +49,9 @@ fn check_sampling(file: &PlanFile) -> Result<(), PlanError> {
     if let Sampling::CyclicPoisson(CyclicPoisson { bands }) = sampling {
         return check_bands(file, bands);
     }
+    if let Sampling::PoissonOfExamples(examples) = sampling {
+        return check_examples(file.data.units, examples);
+    }
     let largest_expected = file.training.phases().iter().map(|phase| phase.expected_batch_size).max();
     match (sampling, largest_expected) {
         (Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch }), Some(expected))
@@ -62,6 +68,23 @@ fn check_sampling(file: &PlanFile) -> Result<(), PlanError> {
         }
         _ => Ok(()),
     }
+}
+
+/// With more examples than the units can have, batches would be smaller than their divisor.
+fn check_examples(units: u64, given: PoissonOfExamples) -> Result<(), PlanError> {
+    let PoissonOfExamples { examples, examples_per_unit } = given;
+    let most = units.saturating_mul(examples_per_unit.into());
+    if examples <= most {
+        return Ok(());
+    }
+    let field = "privacy.sampling.poisson_of_examples.examples";
+    let given = format!("{examples} of {units} units with at most {examples_per_unit} each");
+    refuse(
+        field,
+        given,
+        &format!("at most {most}"),
+        "count each unit's examples up to examples_per_unit, and declare their sum",
+    )
 }
 
 /// Correlated noise needs a part of the units for each band, and a norm that does not change between steps.

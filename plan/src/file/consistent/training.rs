@@ -1,12 +1,13 @@
 //! Batches, steps and the objective.
 
 use crate::messages::refuse;
-use crate::{BatchPhase, Initial, Objective, PlanError, PlanFile, Training, Visibility};
+use crate::{BatchPhase, Initial, Objective, PlanError, PlanFile, PrivacyUnit, Training, Visibility};
 
 /// Accepts batches, steps and an objective that fit the data and the model.
 pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
     check_batch_fields(&file.training)?;
     check_batch_sizes(file)?;
+    check_views(file)?;
     check_steps(&file.training)
 }
 
@@ -31,16 +32,50 @@ fn check_batch_fields(training: &Training) -> Result<(), PlanError> {
 }
 
 fn check_batch_sizes(file: &PlanFile) -> Result<(), PlanError> {
-    let (training, units) = (&file.training, file.data.units);
+    let (training, population) = (&file.training, file.population());
     let phases = training.phases();
-    let too_large = |phase: &BatchPhase| phase.expected_batch_size > units;
+    let too_large = |phase: &BatchPhase| phase.expected_batch_size > population;
     let Some(index) = phases.iter().position(too_large) else { return Ok(()) };
     let path = match training.batch_schedule {
         Some(_) => format!("training.batch_schedule[{index}].expected_batch_size"),
         None => "training.expected_batch_size".to_owned(),
     };
-    let given = format!("{}, more than the {units} units of data.units", phases[index].expected_batch_size);
-    refuse(&path, given, "at most data.units", &format!("set expected_batch_size ≤ {units}"))
+    let sampling = file.privacy.sampling;
+    let field = match sampling.examples_per_unit() {
+        Some(_) => "privacy.sampling.poisson_of_examples.examples",
+        None => "data.units",
+    };
+    let what = sampling.sampled();
+    let given =
+        format!("{}, more than the {population} {what} of {field}", phases[index].expected_batch_size);
+    let fix = format!("set expected_batch_size ≤ {population}");
+    refuse(&path, given, &format!("at most {field}"), &fix)
+}
+
+/// A unit has several views only if it has several windows, records or masks. Together they are no longer than the longest window: norms are
+/// computed over all of their positions.
+fn check_views(file: &PlanFile) -> Result<(), PlanError> {
+    /// The largest `model.context`.
+    const LONGEST: u32 = 131_072;
+    let (views, context) = (file.training.views_per_unit, file.model.context);
+    let field = "training.views_per_unit";
+    if views > 1 && file.training.objective.reads_fields() && file.privacy.unit != PrivacyUnit::User {
+        let given =
+            format!("{views} with privacy.unit \"{}\" and an objective that reads fields", file.privacy.unit);
+        let allowed = "1: a record is one example; more with \"user\"";
+        return refuse(field, given, allowed, "remove it, or set privacy.unit to \"user\"");
+    }
+    if views > 1 && file.privacy.sampling.examples_per_unit().is_some() {
+        let given = format!("{views} with privacy.sampling \"poisson_of_examples\"");
+        let fix = "remove it, or set privacy.sampling to \"poisson\"";
+        return refuse(field, given, "1 with this sampling: each example is clipped by itself", fix);
+    }
+    if views.saturating_mul(context) <= LONGEST {
+        return Ok(());
+    }
+    let given = format!("{views} with model.context {context}");
+    let allowed = format!("at most {} with this context", LONGEST / context.max(1));
+    refuse(field, given, &allowed, "use fewer views or shorter windows")
 }
 
 fn check_steps(training: &Training) -> Result<(), PlanError> {

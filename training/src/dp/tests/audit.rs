@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 use accountant::audit::Positives;
 use accountant::{DpEvent, NeighboringRelation};
 use mechanisms::{
-    BallsInBinsGaussian, Bands, CyclicPoissonGaussian, FixedSizeSampledGaussian, PoissonSampledGaussian,
-    ShuffledGaussian, TrainingMechanism, TruncatedPoissonSampledGaussian,
+    BallsInBinsGaussian, Bands, CyclicPoissonGaussian, FixedSizeSampledGaussian,
+    PoissonSampledExamplesGaussian, PoissonSampledGaussian, ShuffledGaussian, TrainingMechanism,
+    TruncatedPoissonSampledGaussian,
 };
 use serde_json::json;
 
@@ -52,15 +53,21 @@ enum Fault {
     NoiseTakenBack,
     /// Micro-batches are filled with copies of the last example.
     PaddingRepeated,
+    /// Each view of a unit is clipped by itself, and their sum is not divided.
+    ViewsClippedAlone,
+    /// Each of a unit's examples is sampled by itself, and charged as if it were the unit.
+    ExamplesAsUnits,
 }
 
-const FAULTS: [Fault; 6] = [
+const FAULTS: [Fault; 8] = [
     Fault::NoClipping,
     Fault::HalfTheNoise,
     Fault::ShuffledAsPoisson,
     Fault::NoiseReused,
     Fault::NoiseTakenBack,
     Fault::PaddingRepeated,
+    Fault::ViewsClippedAlone,
+    Fault::ExamplesAsUnits,
 ];
 
 /// A trainer under audit.
@@ -105,6 +112,7 @@ impl Target {
         let direction: Vec<f64> = of_member.iter().map(|value| value / length).collect();
         let cosine = dot(&direction, &of_other) / of_others;
         assert!((cosine + 1.0).abs() < 1e-5, "{cosine}");
+        let member = Example::of_views(vec![member; 3]);
         Self { model, weights, member, other, direction, l2_clip_norm: length.min(of_others) / 4.0 }
     }
 }
@@ -125,7 +133,7 @@ impl Audit {
     }
 
     /// A right trainer of each sampling.
-    fn of_samplings() -> [Self; 6] {
+    fn of_samplings() -> [Self; 7] {
         use NeighboringRelation::{AddOrRemoveOne, ZeroOut};
         let right = |certified: Box<dyn TrainingMechanism>, relation| Self {
             fault: Fault::Nothing,
@@ -135,6 +143,10 @@ impl Audit {
         let q = 1.0 / UNITS as f64;
         [
             right(Box::new(PoissonSampledGaussian::new(q, NOISE_MULTIPLIER).unwrap()), AddOrRemoveOne),
+            right(
+                Box::new(PoissonSampledExamplesGaussian::new(q, NOISE_MULTIPLIER, 3).unwrap()),
+                AddOrRemoveOne,
+            ),
             // Two parts, whose units are sampled with twice the probability.
             right(
                 Box::new(CyclicPoissonGaussian::new(STEPS, 2, 2.0 * q, NOISE_MULTIPLIER).unwrap()),
@@ -166,12 +178,12 @@ impl Audit {
             if self.fault == Fault::ShuffledAsPoisson { &shuffled } else { self.certified.as_ref() };
         // A unit that is zeroed out stays in the text without a contribution.
         let removed = !world.member && self.relation == NeighboringRelation::AddOrRemoveOne;
-        let population = UNITS - u64::from(removed);
+        let population = UNITS - 1 + if removed { 0 } else { self.examples_of_member() };
         let in_pass = sampler.steps_per_pass();
         let mut block = self.matrix().map(|matrix| BandedNoise::begin(matrix, 0, 0));
         let release = |step| {
             let mut pass = sampler.sample(step / in_pass, population, rng).unwrap();
-            let example = |unit: u64| match unit + 1 == UNITS {
+            let example = |unit: u64| match unit + 1 >= UNITS {
                 true => world.member.then(|| target.member.clone()),
                 false => world.crowd.then(|| target.other.clone()),
             };
@@ -179,6 +191,15 @@ impl Audit {
             self.step(target, examples, step, block.as_mut(), rng)
         };
         (0..STEPS).map(release).collect()
+    }
+
+    /// Number of the unit's examples of which each is sampled by itself.
+    fn examples_of_member(&self) -> u64 {
+        match self.certified.event() {
+            DpEvent::PoissonSampledExamplesGaussian { examples_per_unit, .. } => examples_per_unit.into(),
+            _ if self.fault == Fault::ExamplesAsUnits => 3,
+            _ => 1,
+        }
     }
 
     /// The matrix that correlates the noise.
@@ -203,6 +224,10 @@ impl Audit {
     ) -> f64 {
         if let (Fault::PaddingRepeated, Some(last)) = (self.fault, examples.last().cloned()) {
             examples.resize(examples.len().next_multiple_of(ROWS), last);
+        }
+        if self.fault == Fault::ViewsClippedAlone {
+            let alone = |view: &Example| Example { further: Vec::new(), ..view.clone() };
+            examples = examples.iter().flat_map(Example::views).map(alone).collect();
         }
         // The same noise on a sum that is not clipped.
         let unclipped = if self.fault == Fault::NoClipping { 1000.0 } else { 1.0 };
@@ -326,8 +351,8 @@ fn show(name: &str, findings: &[Finding]) {
 fn audits_catch_broken_trainers_and_no_right_one() {
     let minutes = std::env::var("CAMPAIGN_MINUTES").ok().map(|minutes| minutes.parse::<u64>().unwrap());
     let (effort, samplings) = match minutes {
-        Some(_) => (Effort { runs: 400, false_alarm: 1e-4 }, 6),
-        None => (Effort { runs: 160, false_alarm: 1e-2 }, 2),
+        Some(_) => (Effort { runs: 400, false_alarm: 1e-4 }, 7),
+        None => (Effort { runs: 160, false_alarm: 1e-2 }, 3),
     };
     let end = Instant::now() + Duration::from_secs(60 * minutes.unwrap_or(0));
     let target = Target::new();

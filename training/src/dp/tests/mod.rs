@@ -6,6 +6,7 @@ mod banded;
 mod exact;
 mod modes;
 mod ranks;
+mod views;
 
 use mechanisms::{GaussianMechanism, Grid, L2Sensitivity, PrivacyRng, Purpose, TestRng};
 use plan::{Arithmetic, Clipping};

@@ -57,7 +57,8 @@ fn total_noise_has_variance_sigma_squared_c_squared_for_any_number_of_ranks_and_
 fn ranks_release_the_bits_that_one_process_releases_also_where_some_have_no_examples() {
     // Nine examples in micro-batches of 4 fill three ranks, and the fourth has none. In
     // micro-batches of 16, one rank has all examples.
-    for (examples, rows) in [(ragged_lot(), 4), (ragged_lot(), 16), (Vec::new(), 4)] {
+    let views: Vec<Example> = ragged_lot().chunks(2).map(|unit| Example::of_views(unit.to_vec())).collect();
+    for (examples, rows) in [(ragged_lot(), 4), (ragged_lot(), 16), (Vec::new(), 4), (views, 2)] {
         let alone = on_ranks(1, |ranks| gradient(&examples, rows, ranks)).remove(0);
         for count in 2..=4 {
             let together = on_ranks(count, |ranks| gradient(&examples, rows, ranks));

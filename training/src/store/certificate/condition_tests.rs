@@ -98,6 +98,10 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         let plan = with(of_file(), "/privacy/relation", json!("zero_out"));
         plain(with(plan, "/privacy/sampling", json!("shuffle")))
     };
+    let examples = || {
+        let sampled = json!({ "poisson_of_examples": { "examples": 600, "examples_per_unit": 4 } });
+        set("/privacy/sampling", sampled)
+    };
     let two = json!(["a", "b"]);
     let task = |objective: &str| plain(of_task(objective, two.clone()));
     let public_file = json!({ "public": { "path": "words.json", "made_from": "public_text" } });
@@ -159,6 +163,11 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
             set("/tokenizer", public_file.clone()),
         ),
         ("The plan declares 300 units", file(), shuffled()),
+        (
+            "declares 600 examples (windows or records) of 300 units. Of a unit with more than 4,",
+            examples(),
+            file(),
+        ),
         ("texts of this size only", shuffled(), file()),
         ("Sums within a micro-batch are 32-bit", file(), set("/privacy/arithmetic", json!("exact"))),
         ("A model of an earlier stage wrote", set("/data/made_from", json!("disjoint_units")), file()),

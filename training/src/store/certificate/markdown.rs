@@ -83,6 +83,9 @@ fn mechanisms(out: &mut String, c: &Certificate) -> fmt::Result {
     writeln!(out, "| clip norm, C | {} |", m.l2_clip_norm)?;
     let clipping = serde_json::to_string(&m.clipping).map_err(|_| std::fmt::Error)?;
     writeln!(out, "| clipping | `{clipping}` |")?;
+    if let Some(views) = m.views_per_unit {
+        writeln!(out, "| views of a unit in a step | up to {views}; C is for the mean of their gradients |")?;
+    }
     writeln!(out, "| spare steps | {} |", m.spare_steps)?;
     if let Some(DpEvent::Gaussian { noise_multiplier }) = m.label_histogram {
         writeln!(out, "| label counts in `labels.json` | Gaussian noise, σ = {noise_multiplier} units |")?;

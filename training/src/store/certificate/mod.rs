@@ -97,6 +97,9 @@ pub struct Mechanisms {
     pub l2_clip_norm: f64,
     /// The clipping method.
     pub clipping: plan::Clipping,
+    /// Largest number of a unit's windows or records whose gradients were averaged before the mean was clipped; absent for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub views_per_unit: Option<u32>,
     /// Phases of training.
     pub phases: Vec<PhaseSummary>,
     /// Steps that crashes may burn, charged in the plan.
@@ -326,6 +329,7 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
         declared_units: settings.data().units,
         l2_clip_norm: settings.training().l2_clip_norm,
         clipping: settings.training().clipping,
+        views_per_unit: Some(settings.training().views_per_unit).filter(|views| *views > 1),
         phases: plan
             .phases()
             .iter()

@@ -3,7 +3,9 @@
 use accountant::{Bounds, NeighboringRelation, Trials};
 use dp_tokenizer::release::most_units;
 use mechanisms::ReleaseMethod;
-use plan::{Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PrivacyUnit, Source};
+use plan::{
+    Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PoissonOfExamples, PrivacyUnit, Sampling, Source,
+};
 
 use super::PhaseSummary;
 use super::wording::Wording;
@@ -233,8 +235,14 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Heade
         Some(search) => search_in_words(wording, search),
         None => wording.hyperparameters.to_owned(),
     };
-    let exact = plan.plan().privacy().sampling.needs_exact_units();
-    let units = if exact { wording.exact_units } else { wording.declared_units };
+    let units = match plan.plan().privacy().sampling {
+        Sampling::PoissonOfExamples(PoissonOfExamples { examples, examples_per_unit }) => wording
+            .declared_examples
+            .replace("{examples}", &examples.to_string())
+            .replace("{examples_per_unit}", &examples_per_unit.to_string()),
+        sampling if sampling.needs_exact_units() => wording.exact_units.to_owned(),
+        _ => wording.declared_units.to_owned(),
+    };
     conditions.extend([
         units.replace("{units}", &plan.plan().data().units.to_string()),
         hyperparameters,

@@ -41,6 +41,76 @@ fn the_certificate_of_exact_arithmetic_has_no_unmet_condition() {
     );
 }
 
+/// The events are the same with views and without, and a certificate without them says nothing about them.
+#[test]
+fn the_certificate_states_how_many_views_were_averaged_and_charges_nothing_for_them() {
+    let of = |views: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));
+        let plan = PLAN.replace("\"steps\": 2", &format!("\"steps\": 2{views}"));
+        std::fs::write(&path, plan).unwrap();
+        run(&Request { out: Some(out.clone()), test_key: Some(1), ..Request::new(path) }).unwrap();
+        let certificate = VerifiedRun::read(&out).unwrap().certificate;
+        let weights = std::fs::read(out.join("model.safetensors")).unwrap();
+        (certificate.guarantee.epsilon, certificate.to_json().unwrap(), certificate.to_markdown(), weights)
+    };
+    let (alone, with_views) = (of(""), of(", \"views_per_unit\": 3"));
+    assert_eq!(alone.0, with_views.0);
+    assert!(with_views.1.contains("\"views_per_unit\": 3"), "{}", with_views.1);
+    assert!(with_views.2.contains("| views of a unit in a step | up to 3;"), "{}", with_views.2);
+    assert!(!alone.1.contains("views") && !alone.2.contains("views"));
+    assert!(
+        alone.3 != with_views.3,
+        "notes are longer than a window, so three windows have another gradient than one"
+    );
+}
+
+/// Users have one to six windows, of which four at most are used. The same run under another number of actual examples has the same ε.
+#[test]
+fn sampling_of_examples_is_charged_for_all_examples_of_a_user_whatever_their_number() {
+    let of = |users: usize, objective: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));
+        let line = |at: usize| {
+            let text = "abcdefgh ".repeat(at % 6 + 1);
+            format!(
+                "{{\"user\": \"u{}\", \"text\": \"{text}{at}\", \"label\": \"{}\"}}\n",
+                at % users,
+                at % 2
+            )
+        };
+        std::fs::write(folder.path().join("a.jsonl"), (0..2 * users).map(line).collect::<String>()).unwrap();
+        let mut plan: serde_json::Value = serde_json::from_str(PLAN).unwrap();
+        plan["data"] =
+            serde_json::json!({ "source": { "path": "a.jsonl" }, "user_field": "user", "units": 30 });
+        plan["privacy"]["unit"] = "user".into();
+        plan["privacy"]["sampling"] =
+            serde_json::json!({ "poisson_of_examples": { "examples": 90, "examples_per_unit": 4 } });
+        plan["training"]["objective"] = objective.into();
+        if objective == "sequence_classification" {
+            plan["training"]["labels"] = serde_json::json!(["0", "1"]);
+        }
+        std::fs::write(&path, plan.to_string()).unwrap();
+        run(&Request { out: Some(out.clone()), test_key: Some(1), ..Request::new(path) }).unwrap();
+        VerifiedRun::read(&out).unwrap().certificate
+    };
+    let (some, more, labelled) =
+        (of(30, "causal_lm"), of(37, "causal_lm"), of(30, "sequence_classification"));
+    let step = some.ledger.charges.iter().find_map(|charge| match charge.event {
+        accountant::DpEvent::PoissonSampledExamplesGaussian {
+            sampling_probability,
+            examples_per_unit,
+            ..
+        } => Some((sampling_probability, examples_per_unit)),
+        _ => None,
+    });
+    assert_eq!(step, Some((6.0 / 90.0, 4)));
+    assert_eq!(some.guarantee, more.guarantee);
+    assert_eq!(some.guarantee, labelled.guarantee);
+    assert!(some.guarantee.epsilon.is_some_and(|epsilon| epsilon.upper <= 8.0));
+    assert!(some.assumptions.join(" ").contains("Of a unit with more than 4, so many are used"));
+}
+
 #[test]
 fn exact_arithmetic_on_another_device_is_refused() {
     let (_folder, request) = finished("exact");

@@ -24,6 +24,7 @@ pub struct Wording {
     pub evaluation_of_stages: &'static str,
     /// The number of units, if sampling does not depend on it and if it does.
     pub declared_units: &'static str,
+    pub declared_examples: &'static str,
     pub exact_units: &'static str,
     pub evaluation: &'static str,
     /// Texts that are refused are not compared.
@@ -102,6 +103,10 @@ pub(crate) const CURRENT: Wording = Wording {
                            text that another stage evaluates.",
     declared_units: "The plan declares {units} units. The sampling probability follows from this figure alone, so the guarantee \
                      holds whatever the actual number of units is. That number is private: the run did not check or record it.",
+    declared_examples: "The plan declares {examples} examples (windows or records) of {units} units. Of a unit with more than \
+                        {examples_per_unit}, so many are used, evenly spaced, and ε is for all examples of a unit together. The sampling \
+                        probability follows from the declared number of examples alone, so the guarantee holds whatever the actual \
+                        numbers are. They are private: the run did not check or record them.",
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
     evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text by letters and \
                  digits alone (without case, accents, punctuation and white space). At most 1 in 1,000 records of either text \

@@ -68,6 +68,7 @@ fn lines(plan: &PlanFile, certified: &Certified) -> Vec<Charge> {
 fn training_mechanism(sampling: Sampling) -> &'static str {
     match sampling {
         Sampling::Poisson => "Training steps: Gaussian with Poisson sampling",
+        Sampling::PoissonOfExamples(_) => "Training steps: Gaussian with Poisson sampling of examples",
         Sampling::TruncatedPoisson(_) => "Training steps: Gaussian with truncated Poisson sampling",
         Sampling::FixedSize => "Training steps: Gaussian with sampling without replacement",
         Sampling::BallsInBins => "Training steps: Gaussian with one random batch per pass",

@@ -2,7 +2,9 @@
 
 use accountant::NeighboringRelation;
 use leptos::prelude::*;
-use plan::{BatchPhase, CyclicPoisson, PlanFile, PrivacyUnit, Sampling, Source, TruncatedPoisson};
+use plan::{
+    BatchPhase, CyclicPoisson, PlanFile, PoissonOfExamples, PrivacyUnit, Sampling, Source, TruncatedPoisson,
+};
 
 use crate::log_scale::LogScale;
 use crate::page::dom::{El, el};
@@ -169,6 +171,7 @@ const SAMPLING: Choice = Choice {
     },
     options: &[
         ("poisson", "Poisson"),
+        ("poisson_of_examples", "Poisson, of examples"),
         ("truncated_poisson", "Truncated Poisson"),
         ("fixed_size", "Fixed-size batches"),
         ("balls_in_bins", "Balls in bins"),
@@ -184,6 +187,11 @@ const SAMPLING: Choice = Choice {
                 let expected = expected.unwrap_or(1) as f64;
                 let largest = (expected + 8.0 * expected.sqrt()).ceil() as u64;
                 Sampling::TruncatedPoisson(TruncatedPoisson { largest_batch: largest.min(plan.data.units) })
+            }
+            "poisson_of_examples" => {
+                let (examples_per_unit, units) = (8, plan.data.units);
+                let examples = units.saturating_mul(u64::from(examples_per_unit));
+                Sampling::PoissonOfExamples(PoissonOfExamples { examples, examples_per_unit })
             }
             "fixed_size" => Sampling::FixedSize,
             "balls_in_bins" => Sampling::BallsInBins,
@@ -208,6 +216,10 @@ fn explain_sampling(sampling: Sampling) -> &'static str {
         Sampling::Poisson => {
             "Poisson: each unit joins each step independently, with probability B/N. Batch sizes vary; the sum is always \
              divided by B."
+        }
+        Sampling::PoissonOfExamples(_) => {
+            "Poisson sampling of examples: each window or record joins each step independently. A unit has at most so many of them \
+             as the plan says, and ε is for all of a unit's examples together."
         }
         Sampling::TruncatedPoisson(_) => {
             "Truncated Poisson: like Poisson, but a batch above the maximum size loses random units. N must be public."
