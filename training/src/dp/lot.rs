@@ -62,7 +62,8 @@ impl<B: Kernels> Lot<'_, B> {
         }
         let mut by_length: BTreeMap<usize, Vec<Example>> = BTreeMap::new();
         for example in examples {
-            let length = example.input.len().max(1).next_multiple_of(LENGTH_STEP).min(shape.input);
+            let longest = example.views().map(|view| view.input.len()).max().unwrap_or(0);
+            let length = longest.max(1).next_multiple_of(LENGTH_STEP).min(shape.input);
             by_length.entry(length).or_default().push(example.clone());
         }
         let similar = |(input, examples): (usize, Vec<Example>)| {

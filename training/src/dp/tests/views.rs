@@ -112,7 +112,8 @@ fn the_mean_gradient_of_a_units_views_is_clipped_in_every_family_as_in_the_loop(
         let bound = half_clipped(&network, &weights, &units);
         let want = by_loop(&network, &weights, &units, bound);
         for rows in [1, 2, 4] {
-            let lot = Lot { recompute: rows == 2, ..lot(&network, &examples, rows) };
+            let lot =
+                Lot { recompute: rows == 2, group_by_length: rows == 4, ..lot(&network, &examples, rows) };
             for arithmetic in [Arithmetic::Fast, Arithmetic::Exact] {
                 let distance = relative_distance(&sum(&network, &weights, &lot, arithmetic, bound), &want);
                 assert!(distance < 1e-4, "{what} {rows} {arithmetic:?}: {distance}");
