@@ -23,6 +23,9 @@ const MANY_UNITS: u64 = 50_000;
 /// Passes over the text.
 const EPOCHS: u64 = 6;
 
+/// Steps on texts of released words before the first private one.
+const WARM_START_STEPS: u64 = 600;
+
 /// The declaration about the checkpoint in a plan that starts from one.
 pub(crate) const PUBLIC: &str = "public_text";
 
@@ -110,6 +113,9 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
         },
         "performance": { "device": "cpu", "checkpoint_every": 10 },
     });
+    if plan["tokenizer"]["train"].is_object() {
+        plan["training"]["warm_start"] = json!({ "steps": WARM_START_STEPS });
+    }
     if let Some(path) = &choices.evaluation {
         plan["evaluation"] = json!({ "source": { "path": beside(out, path)? }, "every": (steps / 4).max(1) });
     }
@@ -156,7 +162,9 @@ impl Start {
         let (vocab_size, width, layers) = if units < MANY_UNITS { (2048, 128, 2) } else { (8000, 256, 4) };
         let has_words = units >= LEAST_UNITS_FOR_WORDS;
         let tokenizer = match has_words {
-            true => json!({ "train": { "model": "unigram", "vocab_size": vocab_size, "release": "pooled" } }),
+            true => json!({
+                "train": { "model": "unigram", "vocab_size": vocab_size, "release": "pooled", "words": "pairs" }
+            }),
             false => json!("bytes"),
         };
         let context = if has_words { 64 } else { 256 };
