@@ -203,7 +203,7 @@ mod tests {
         fn pairs_are_neighboring_words_by_class(text in "([a-cé]{1,4}|[.,]{1,2}|[12]| |\n|x{60,70}){0,30}") {
             let words = cut(&text, Words::ByClass);
             // Words that are too long are no items, and no pair reaches over them.
-            let parts = text.split(|c| c == 'x').flat_map(|part| {
+            let parts = text.split('x').flat_map(|part| {
                 let words = all(part);
                 let pair = |pair: &[String]| pair.concat();
                 words.windows(2).map(pair).collect::<Vec<_>>()
