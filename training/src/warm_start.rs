@@ -54,6 +54,9 @@ pub(crate) fn carry_out<B: Kernels>(
     note(&format!("{steps} steps on texts of released words, without noise: they cost no ε"));
     for step in 0..steps {
         go_on()?;
+        if step > 0 && step % 100 == 0 {
+            note(&format!("{step} of {steps} steps on texts of released words"));
+        }
         let lot = examples.take(WarmStart::BATCH_SIZE as usize);
         let taken = trainer.public_step(&mut optimizer, &lot, learning_rate(&schedule, step, steps));
         taken.map_err(|error: TrainError| RunError::Failed(format!("warm start: {error}")))?;

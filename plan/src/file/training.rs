@@ -136,6 +136,8 @@ pub struct WarmStart {
 impl WarmStart {
     /// Examples in a step.
     pub const BATCH_SIZE: u64 = 64;
+    /// The number of steps that is proposed.
+    pub const USUAL: Self = Self { steps: 600 };
 }
 
 /// Steps that share a batch size.

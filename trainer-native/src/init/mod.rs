@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use accountant::budget;
 use mechanisms::PrivacyUnit;
-use plan::{Plan, PlanFile};
+use plan::{Plan, PlanFile, WarmStart};
 use serde_json::{Map, Value, json};
 
 pub(crate) use look::{Counts, Fields, count};
@@ -22,9 +22,6 @@ const LEAST_UNITS_FOR_WORDS: u64 = 2000;
 const MANY_UNITS: u64 = 50_000;
 /// Passes over the text.
 const EPOCHS: u64 = 6;
-
-/// Steps on texts of released words before the first private one.
-const WARM_START_STEPS: u64 = 600;
 
 /// The declaration about the checkpoint in a plan that starts from one.
 pub(crate) const PUBLIC: &str = "public_text";
@@ -114,7 +111,7 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
         "performance": { "device": "cpu", "checkpoint_every": 10 },
     });
     if plan["tokenizer"]["train"].is_object() {
-        plan["training"]["warm_start"] = json!({ "steps": WARM_START_STEPS });
+        plan["training"]["warm_start"] = json!(WarmStart::USUAL);
     }
     if let Some(path) = &choices.evaluation {
         plan["evaluation"] = json!({ "source": { "path": beside(out, path)? }, "every": (steps / 4).max(1) });

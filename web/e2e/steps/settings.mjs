@@ -44,6 +44,19 @@ await step('a batch schedule can be created, edited and removed', async () => {
   await fresh.context().close()
 })
 
+await step('pairs of words bring a warm start, and leave with it', async () => {
+  const fresh = await open()
+  const training = async () => {
+    await certified(fresh)
+    return JSON.parse((await save(fresh)).text).training
+  }
+  await fresh.locator('#words').selectOption('pairs')
+  assert.deepEqual((await training()).warm_start, { steps: 600 })
+  await fresh.locator('#tokenizer').selectOption('bytes')
+  assert.equal((await training()).warm_start, undefined)
+  await fresh.context().close()
+})
+
 await step('the target can be stated as μ or as the success of an attack', async () => {
   const fresh = await open()
   await fresh.locator('details.more summary').first().click()

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use plan::{
     ExtendedTokenizer, MadeFrom, PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel,
-    TrainedTokenizer, Words,
+    TrainedTokenizer, WarmStart, Words,
 };
 
 use crate::log_scale::LogScale;
@@ -108,17 +108,27 @@ const WORDS: Choice = Choice {
     field: PlanField {
         id: "words",
         label: "Words",
-        hint: "What is released as a word.",
+        hint: "What is released as a word. With pairs, training starts from texts that follow them, at no cost.",
         path: "tokenizer.train.words",
     },
-    options: &[("", "Letters, numbers and signs apart"), ("as_written", "As written")],
+    options: &[
+        ("", "Letters, numbers and signs apart"),
+        ("pairs", "The same, and pairs of neighbors"),
+        ("as_written", "As written"),
+    ],
     read: |plan| match &plan.tokenizer {
         Tokenizer::Train(trained) if trained.words == Words::AsWritten => "as_written",
+        Tokenizer::Train(trained) if trained.words == Words::Pairs => "pairs",
         _ => "",
     },
     write: |plan, name| {
         if let Tokenizer::Train(trained) = &mut plan.tokenizer {
-            trained.words = if name.is_empty() { Words::ByClass } else { Words::AsWritten };
+            trained.words = match name {
+                "pairs" => Words::Pairs,
+                "as_written" => Words::AsWritten,
+                _ => Words::ByClass,
+            };
+            plan.training.warm_start = (name == "pairs").then_some(WarmStart::USUAL);
         }
     },
 };
@@ -163,6 +173,7 @@ fn set_kind(plan: &mut PlanFile, name: &str) {
             words: Words::ByClass,
         }),
     };
+    plan.training.warm_start = None;
     if let Some(noise) = &mut plan.privacy.noise_multipliers {
         noise.tokenizer = plan.tokenizer.release().map(|_| noise.training);
     }
