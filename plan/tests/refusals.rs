@@ -72,7 +72,10 @@ fn a_warm_start_needs_released_words_a_new_model_and_running_text() {
     says(&[("/tokenizer", checkpoint)], &["training.warm_start", "releases no words", "\"train\""]);
     says(&[("/tokenizer", json!("bytes"))], &["training.warm_start", "releases no words"]);
     says(&[("/training/objective", json!("chat"))], &["training"]);
-    says(&[("/training/warm_start", json!({ "steps": 0 }))], &["training.warm_start"]);
+    assert_says(
+        &refusal(&altered(&[("/training/warm_start", json!({ "steps": 0 }))])),
+        &["training.warm_start"],
+    );
     let pairs = refusal(&altered(&[("/tokenizer/train/words", json!("pairs"))]));
     assert_says(&pairs, &["tokenizer.train.words: \"pairs\" without training.warm_start"]);
 }

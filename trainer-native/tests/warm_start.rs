@@ -15,6 +15,9 @@ use training::verify::verify_run;
 /// A plan of a few steps that starts from pairs of words.
 fn plan(steps: u64) -> Value {
     let mut plan = tiny_with_vocabulary();
+    plan["data"] = json!({ "source": { "embedded": { "records": 3000, "seed": 7 } }, "units": 3000 });
+    plan["privacy"]["tokenizer_share"] = json!(0.5);
+    plan["tokenizer"]["train"]["release"] = json!("pooled");
     plan["tokenizer"]["train"]["words"] = json!("pairs");
     plan["training"]["steps"] = json!(2);
     plan["training"]["learning_rate"] = json!({ "peak": 1e-4 });

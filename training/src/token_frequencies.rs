@@ -49,6 +49,11 @@ impl ReleasedWords {
         Self { unseen: unseen_words(&words), words, pairs }
     }
 
+    /// Whether they are enough to tell how many words a text has beside them.
+    pub fn are_many(&self) -> bool {
+        !self.unseen.is_empty()
+    }
+
     /// The tokens of each word, with its count: those of unseen words after those of the others.
     fn tokens(&self, tokenizer: &Tokenizer) -> Vec<(Vec<u32>, f64)> {
         let all = self.words.iter().chain(&self.unseen);

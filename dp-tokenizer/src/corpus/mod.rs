@@ -41,6 +41,7 @@ pub use positions::{LineFiles, SomeRecords};
 pub use read_progress::ReadProgress;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use same_text::check_comparable;
+#[cfg(not(target_arch = "wasm32"))]
 pub use same_text::{check_distinct, check_distinct_shares, common_file, public_sketch};
 
 /// One text, and its user where that is known.
