@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn correlated_noise_gets_the_bands_with_the_least_noise() {
         let mut file = quickstart();
-        file.tokenizer = crate::Tokenizer::Bytes;
+        (file.tokenizer, file.training.warm_start) = (crate::Tokenizer::Bytes, None);
         file.privacy.sampling = Sampling::CyclicPoisson(CyclicPoisson { bands: 1 });
         let compute = Compute::Tokens(6000.0 * 64.0 * 6.4);
         let advice = advise(&file, compute, Some(&SIZES[0])).unwrap();

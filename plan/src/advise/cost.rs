@@ -214,6 +214,7 @@ mod tests {
         file.training.steps = Some(10);
         file.training.expected_batch_size = Some(20);
         file.model.context = 50;
+        file.training.warm_start = None;
         let cost = file.cost();
         assert_eq!(cost.tokens, 10 * 20 * 50);
         let attention = 12.0 * f64::from(file.model.layers) * f64::from(file.model.d_model) * 50.0;
