@@ -101,16 +101,14 @@ fn for_training(path: &str, plan: &PlanFile) -> Vec<QuickFix> {
             let label = format!("Set warm-up to {} steps", grouped(steps));
             quick_fix(label, plan, |p| p.training.learning_rate.warmup_steps = steps)
         }
-        "training.warm_start" => {
-            quick_fix("Do not start from released words", plan, |p| {
-                p.training.warm_start = None;
-                if let Tokenizer::Train(trained) = &mut p.tokenizer
-                    && trained.words == Words::Pairs
-                {
-                    trained.words = Words::ByClass;
-                }
-            })
-        }
+        "training.warm_start" => quick_fix("Do not start from released words", plan, |p| {
+            p.training.warm_start = None;
+            if let Tokenizer::Train(trained) = &mut p.tokenizer
+                && trained.words == Words::Pairs
+            {
+                trained.words = Words::ByClass;
+            }
+        }),
         "model.d_model" => {
             let heads = plan.model.heads.max(1);
             let width = (plan.model.d_model / heads).max(1) * heads;

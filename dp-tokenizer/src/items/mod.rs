@@ -11,6 +11,9 @@ use tokenizer::BLANK;
 /// Longer items are not counted: they are keys or sequences and never worth a token.
 pub(crate) const MAX_ITEM_CHARS: usize = 64;
 
+/// Begins and ends a text in pairs of words. Where a text has it, its counts are those of the text's words too.
+pub(crate) const BOUNDARY: char = '\u{2403}';
+
 /// Longer runs of words are not counted: no token is that long.
 const MAX_RUN_CHARS: usize = 16;
 
@@ -35,7 +38,7 @@ impl Class {
 
 /// Calls `found` for each item of `text`: a run of letters, of digits, of white space or of other characters, with `▁` in
 /// front if a blank precedes it. As written, all that is not white space is one run. With [`Words::Runs`], runs of such words
-/// are items beside them, with [`Words::Pairs`] pairs of items by class.
+/// are items beside them, with [`Words::Pairs`] pairs of items by class, of which `␃` before the first and after the last is one.
 ///
 /// ```
 /// use dp_tokenizer::count::{Words, items};
@@ -50,7 +53,7 @@ impl Class {
 /// assert!(words.iter().chain(&found).all(|item| runs.contains(&(*item).to_owned())));
 /// assert_eq!(runs.len(), words.len() + found.len());
 /// items("No fever.", Words::Pairs, |item| pairs.push(item.to_owned()));
-/// assert_eq!(pairs, ["No", "▁fever", "No▁fever", ".", "▁fever."]);
+/// assert_eq!(pairs, ["No", "␃No", "▁fever", "No▁fever", ".", "▁fever.", ".␃"]);
 /// ```
 pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     let mut marked = String::new();
@@ -68,11 +71,31 @@ pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
 }
 
 /// The two words of an item that [`Words::Pairs`] counts beside words; `None` of a word.
+///
+/// ```
+/// use dp_tokenizer::count::words_of_pair;
+/// let pair = |first: &str, second: &str| Some([first, second].map(str::to_owned));
+/// assert_eq!(words_of_pair("▁fever."), pair("▁fever", "."));
+/// assert_eq!(words_of_pair(".␃"), pair(".", "␃"));
+/// assert_eq!(words_of_pair("▁fever"), None);
+/// ```
 #[must_use]
 pub fn words_of_pair(item: &str) -> Option<[String; 2]> {
+    let boundary = || String::from(BOUNDARY);
+    match (item.strip_prefix(BOUNDARY), item.strip_suffix(BOUNDARY)) {
+        (Some(word), _) if !word.is_empty() => return Some([boundary(), word.to_owned()]),
+        (_, Some(word)) if !word.is_empty() => return Some([word.to_owned(), boundary()]),
+        _ => {}
+    }
     let mut words = Vec::new();
     items(item, Words::ByClass, |word| words.push(word.to_owned()));
     words.try_into().ok()
+}
+
+/// Whether this word of a pair is the beginning or end of a text.
+#[must_use]
+pub fn is_boundary(word: &str) -> bool {
+    word.strip_prefix(BOUNDARY) == Some("")
 }
 
 fn classify(c: char) -> Class {
