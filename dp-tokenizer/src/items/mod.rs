@@ -225,20 +225,20 @@ mod tests {
         #[test]
         fn pairs_are_neighboring_words_by_class(text in "([a-cé]{1,4}|[.,]{1,2}|[12]| |\n|x{60,70}){0,30}") {
             let words = cut(&text, Words::ByClass);
-            // Words that are too long are no items, and no pair reaches over them.
-            let parts = text.split('x').flat_map(|part| {
-                let words = all(part);
-                let pair = |pair: &[String]| pair.concat();
-                words.windows(2).map(pair).collect::<Vec<_>>()
-            });
-            let mut expected: Vec<String> = words.iter().cloned().chain(parts).collect();
             let mut found = cut(&text, Words::Pairs);
+            // Words that are too long are no items, and no pair reaches over them.
             if !text.contains('x') {
+                let boundary = (!words.is_empty()).then(|| String::from(BOUNDARY));
+                let bounded: Vec<String> = boundary.iter().chain(&words).chain(&boundary).cloned().collect();
+                let pairs = bounded.windows(2).map(|pair| pair.concat());
+                let mut expected: Vec<String> = words.iter().cloned().chain(pairs).collect();
                 found.sort_unstable();
                 expected.sort_unstable();
                 prop_assert_eq!(found, expected);
             } else {
                 prop_assert!(found.iter().all(|item| item.chars().count() <= MAX_ITEM_CHARS));
+                let mut of_pairs = found.iter().filter_map(|item| words_of_pair(item)).flatten();
+                prop_assert!(of_pairs.all(|word| is_boundary(&word) || words.contains(&word)));
                 prop_assert!(words.iter().all(|word| found.contains(word)));
             }
         }
