@@ -121,8 +121,6 @@ fn for_training(path: &str, plan: &PlanFile) -> Vec<QuickFix> {
 
 #[cfg(test)]
 mod tests {
-    use plan::Objective;
-
     use super::*;
     use crate::handler::handle;
     use crate::presets::PRESETS;
@@ -141,7 +139,12 @@ mod tests {
             ("data.visibility", |p| p.data.visibility = Visibility::Public),
             ("evaluation.source", |p| p.evaluation.as_mut().unwrap().source = p.data.source.clone()),
             ("training.learning_rate.warmup_steps", |p| p.training.learning_rate.warmup_steps = 10_000),
-            ("training.warm_start", |p| p.training.objective = Objective::SequenceClassification),
+            ("training.warm_start", |p| {
+                p.data.source = Source::Path("records.jsonl".to_owned());
+                p.evaluation = None;
+                p.training.objective = plan::Objective::SequenceClassification;
+                p.training.labels = Some(["no", "yes"].map(str::to_owned).to_vec());
+            }),
             ("model.d_model", |p| p.model.d_model = 127),
             ("privacy.noise_multipliers.training", |p| {
                 p.privacy.noise_multipliers =
