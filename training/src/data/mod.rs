@@ -52,6 +52,7 @@ pub use canaries::Secret;
 pub use canaries::{Occurrences, Pattern, Planting, Secrets};
 pub use corpus::check_other_text;
 pub use corpus::read_records;
+pub(crate) use corpus::read_texts;
 pub use corpus::read_units;
 pub(crate) use corpus::{
     EVALUATION, evaluation_source, public_file, read_evaluation, read_public_file, training_source,
@@ -61,7 +62,7 @@ pub(crate) use dataset::SampledUnit;
 pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
 pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::check_apart;
-pub(crate) use overlap::{check_earlier, check_records, public_sketch};
+pub(crate) use overlap::{check_earlier, check_records, public_sketch, text_of};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;
