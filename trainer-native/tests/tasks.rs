@@ -98,7 +98,7 @@ fn runs() -> Vec<(Bench, &'static str, f64)> {
             let word = class(number).1;
             format!("{}\n", json!({ "pair": { "en": format!("{number}{word}"), "de": word.repeat(2) } }))
         });
-        runs.push((bench, "accuracy", 0.3));
+        runs.push((bench, "token_accuracy", 0.3));
     }
     runs
 }
