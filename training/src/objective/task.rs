@@ -268,6 +268,14 @@ impl Task {
         }
     }
 
+    /// Returns the token that a decoder beside an encoder starts from.
+    pub(crate) fn decoder_start(&self) -> Option<u32> {
+        match self.layout {
+            InputLayout::EncoderDecoder { start, .. } => Some(start),
+            InputLayout::Bert { .. } | InputLayout::Decoder { .. } => None,
+        }
+    }
+
     /// Returns the text of a conversation in which the assistant speaks next. Plain text becomes
     /// one message of the user. Of other tasks, returns the text after its prefix.
     ///
