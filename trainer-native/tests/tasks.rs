@@ -108,7 +108,7 @@ fn runs() -> Vec<(Bench, &'static str, f64)> {
     write(&bench, "jsonl", "", |number| {
         let (class, word) = class(number);
         let text = format!("{} {}", filler(number), number % 10);
-        format!("{}\n", json!({ "text": text, "more": word, "label": ["no", "yes", "maybe"][class] }))
+        format!("{}\n", json!({ "text": text, "more": word, "label": (["no", "yes", "maybe"][class]) }))
     });
     runs.push((bench, "accuracy", 0.6));
     runs
