@@ -208,7 +208,7 @@ impl Objective {
 pub enum Answers {
     /// Each is one of these labels: words, as T5 writes classes. They are declared public and never read from the data. Scored by accuracy, F1
     /// and Matthews' correlation of the written texts, and of the likeliest label.
-    Labels(#[schemars(length(min = 2, max = 1_000))] Vec<String>),
+    Labels(#[schemars(length(min = 1, max = 1_000))] Vec<String>),
     /// Each is a number, which is rounded to a multiple of this one, as T5 does with 0.2 for STS-B (Raffel et al. 2020, section 2.4). Scored by
     /// the correlations of Pearson and Spearman.
     Numbers(#[schemars(extend("minimum" = 1e-6, "maximum" = 1e6))] f64),
