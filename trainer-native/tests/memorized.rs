@@ -170,7 +170,7 @@ fn another_split_than_the_trained_one_is_refused_or_named_a_lower_bound() {
 fn audited() -> impl Iterator<Item = Case> {
     let cases = cases();
     [0, 3, 4, 5, 7, 8].into_iter().map(move |at| {
-        let (mut model, objective, training) = cases[at].clone();
+        let Case { mut model, objective, training } = cases[at].clone();
         model
             .as_object_mut()
             .unwrap()
