@@ -93,17 +93,14 @@ fn lengths<B: Kernels>(
     continuation: Option<usize>,
 ) -> Result<[usize; 2], RunError> {
     let window = run.objective.window_spec().length;
-    let [usual, after] = match run.objective.fixed_split() {
-        Some(split) => split,
-        None if window >= PREFIX + CONTINUATION => [PREFIX, CONTINUATION],
-        None => [(2 * window / 3).max(1), (window / 3).max(1)],
-    };
+    let [usual, after] = run.objective.fixed_split().unwrap_or([PREFIX, CONTINUATION]);
     let room = |other: usize| window.saturating_sub(other).max(1);
     let (prefix, continuation) = match (prefix, continuation) {
         (Some(prefix), Some(continuation)) => (prefix, continuation),
         (Some(prefix), None) => (prefix, after.min(room(prefix))),
         (None, Some(continuation)) => (usual.min(room(continuation)), continuation),
-        (None, None) => (usual, after),
+        (None, None) if usual + after <= window => (usual, after),
+        (None, None) => ((2 * window / 3).max(1), (window / 3).max(1)),
     };
     if prefix == 0 || continuation == 0 {
         return refused("--prefix, --continuation: 0 is out of range; allowed: at least 1 each");
