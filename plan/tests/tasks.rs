@@ -156,7 +156,12 @@ fn fields_and_labels_that_do_not_fit_are_refused_with_the_way_out() {
         (class, "/data/format", json!("text"), "data.format: \"text\""),
         (class, "/data/format", json!("iob"), "data.format: \"iob\""),
         (class, "/privacy/unit", json!({ "words": 64 }), "privacy.unit: words"),
-        ("token_classification", "/model/family", json!("t5"), "training.objective: \"token_classification\""),
+        (
+            "token_classification",
+            "/model/family",
+            json!("t5"),
+            "training.objective: \"token_classification\"",
+        ),
         ("text_to_text", "/model/family", json!("bert"), "training.objective: \"text_to_text\""),
         (class, "/model/d_head", json!(8), "model.d_head: given"),
     ];
