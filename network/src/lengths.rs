@@ -42,6 +42,8 @@ pub fn corruption_lengths(context: usize) -> CorruptionLengths {
 pub fn decoder_context(objective: plan::Objective, model: &plan::Model) -> usize {
     match (objective, model.decoder_context) {
         (plan::Objective::SpanCorruption, _) => corruption_lengths(model.context as usize).targets,
+        // The decoder reads what the encoder reads.
+        (objective, _) if objective.has_labels() => model.context as usize,
         (_, length) => length.unwrap_or(model.context) as usize,
     }
 }

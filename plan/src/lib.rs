@@ -35,12 +35,13 @@ pub use advise::{
 pub use certify::{CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting, TokenizerRelease};
 pub use file::schema::{self, reference};
 pub use file::{
-    Adafactor, AdamW, Adaptive, AllTrials, Arithmetic, Automatic, Averaging, BatchPhase, Chat, Clipping,
-    CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family, Initial,
-    LabelHistogram, Lamb, Learn, LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer,
-    Performance, Plan, PlanFile, PoissonOfExamples, Pooling, Precision, Privacy, PublicTokenizer, Sampling,
-    Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer,
-    Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart,
+    Adafactor, AdamW, Adaptive, AllTrials, Answers, Arithmetic, Automatic, Averaging, BatchPhase, Chat,
+    Clipping, CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family,
+    Initial, LabelHistogram, Lamb, Learn, LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective,
+    Optimizer, Performance, Plan, PlanFile, PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy,
+    PublicTokenizer, Sampling, Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer, TokenizerModel,
+    Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField,
+    Visibility, WarmStart,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

@@ -35,7 +35,7 @@ fn every_task_is_accepted_by_the_families_that_learn_it() {
             ][..],
         ),
         ("bert", &["sequence_classification", "multi_label_classification", "token_classification"]),
-        ("t5", &["text_to_text"]),
+        ("t5", &["text_to_text", "sequence_classification", "multi_label_classification"]),
     ] {
         for objective in objectives {
             certify(&task(objective, &[("/model/family", json!(family))])).unwrap();
@@ -47,6 +47,15 @@ fn every_task_is_accepted_by_the_families_that_learn_it() {
         ("/data/columns", json!(["text", "b", "c"])),
     ];
     certify(&task("sequence_classification", &pairs)).unwrap();
+    let written = [
+        ("/data/second_text_field", json!("b")),
+        ("/data/text_prefix", json!("mrpc sentence1: ")),
+        ("/data/second_text_prefix", json!("sentence2: ")),
+    ];
+    for answers in [json!({ "labels": ["not_equivalent", "equivalent"] }), json!({ "numbers": 0.2 })] {
+        let answers = [("/training/answers", answers), ("/model/family", json!("t5"))];
+        certify(&task("text_to_text", &[&written[..], &answers].concat())).unwrap();
+    }
     certify(&task("text_to_text", &[("/data/target_field", json!("de")), ("/data/format", json!("csv"))]))
         .unwrap();
     certify(&task("token_classification", &[("/data/format", json!("iob"))])).unwrap();
@@ -147,7 +156,12 @@ fn fields_and_labels_that_do_not_fit_are_refused_with_the_way_out() {
         (class, "/data/format", json!("text"), "data.format: \"text\""),
         (class, "/data/format", json!("iob"), "data.format: \"iob\""),
         (class, "/privacy/unit", json!({ "words": 64 }), "privacy.unit: words"),
-        (class, "/model/family", json!("t5"), "training.objective: \"sequence_classification\""),
+        (
+            "token_classification",
+            "/model/family",
+            json!("t5"),
+            "training.objective: \"token_classification\"",
+        ),
         ("text_to_text", "/model/family", json!("bert"), "training.objective: \"text_to_text\""),
         (class, "/model/d_head", json!(8), "model.d_head: given"),
     ];
@@ -206,4 +220,58 @@ fn conversations_need_the_tokenizer_of_a_checkpoint_and_a_decoder() {
     }
     let message = refusal(&task("text_to_text", &[("/training/chat", json!({}))]));
     assert!(message.contains("training.chat: given"), "{message}");
+}
+
+#[test]
+fn answers_and_prefixes_that_nothing_reads_are_refused() {
+    for (objective, changes, part) in [
+        (
+            "text_to_text",
+            vec![("/training/answers", json!({ "labels": ["yes"] }))],
+            "training.answers.labels: 1 labels",
+        ),
+        ("text_to_text", vec![("/training/answers", json!({ "labels": ["a", "a"] }))], "each label once"),
+        ("text_to_text", vec![("/training/answers", json!({ "numbers": 0.0 }))], "training.answers.numbers"),
+        (
+            "sequence_classification",
+            vec![("/training/answers", json!({ "numbers": 0.2 }))],
+            "only \"text_to_text\" reads it",
+        ),
+        (
+            "text_to_text",
+            vec![("/data/second_text_prefix", json!("b: "))],
+            "nothing without data.second_text_field",
+        ),
+        ("token_classification", vec![("/data/text_prefix", json!("ner: "))], "data.text_prefix"),
+    ] {
+        let message = refusal(&task(objective, &changes));
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+/// Ponomareva et al. 2022, section 5.2: 512 tokens of text are read and 114 are written. The end-of-text tokens come on top.
+#[test]
+fn a_split_of_a_prefix_counts_tokens_of_text_and_names_the_contexts_that_hold_it() {
+    let of = |context: u64, decoder: Value| {
+        altered(&[
+            ("/model/family", json!("t5")),
+            ("/model/context", json!(context)),
+            ("/model/decoder_context", decoder),
+            ("/training/objective", json!("prefix_lm")),
+            ("/training/prefix_split", json!({ "read": 512, "written": 114 })),
+        ])
+    };
+    certify(&of(513, json!(115))).unwrap();
+    certify(&of(513, Value::Null)).unwrap();
+    for (plan, part) in [
+        (of(512, json!(115)), "model.context: 512; allowed: at least 513"),
+        (of(513, json!(114)), "model.decoder_context: 114; allowed: at least 115"),
+        (
+            altered(&[("/training/prefix_split", json!({ "read": 5, "written": 5 }))]),
+            "training.prefix_split: given; allowed: nothing: only \"prefix_lm\" reads it",
+        ),
+    ] {
+        let message = refusal(&plan);
+        assert!(message.contains(part), "{message}");
+    }
 }

@@ -126,7 +126,7 @@ fn every_objective_trains_verifies_and_repeats() {
             card.contains(if family == "bert" { "- fill-mask" } else { "- text2text-generation" }),
             "{card}"
         );
-        let accuracy = evaluation["accuracy"].as_f64().unwrap();
+        let accuracy = evaluation["token_accuracy"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&accuracy), "{family} {objective}: {accuracy}");
         // The model is hardly trained, so the order of sentences is a guess: ln 2 each.
         let sentences = &evaluation["sentences"];

@@ -187,8 +187,7 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
             words,
         );
     };
-    with(&["--span"], "--span");
-    with(&["--prefix", "40", "--continuation", "12"], "at most 20");
+    with(&["--prefix", "40", "--continuation", "12"], "at most 32 together");
     with(&["--similarity", "0"], "--similarity");
     with(&["--examples", "0"], "--examples");
 }

@@ -98,9 +98,87 @@ fn runs() -> Vec<(Bench, &'static str, f64)> {
             let word = class(number).1;
             format!("{}\n", json!({ "pair": { "en": format!("{number}{word}"), "de": word.repeat(2) } }))
         });
-        runs.push((bench, "accuracy", 0.3));
+        runs.push((bench, "token_accuracy", 0.3));
     }
+    runs.push((classified_by_t5(), "accuracy", 0.6));
     runs
+}
+
+/// Pairs of texts, which the encoder and decoder of a T5 read.
+fn classified_by_t5() -> Bench {
+    let mut pairs = plan("t5", "sequence_classification", "jsonl");
+    pairs["training"]["labels"] = json!(["no", "yes", "maybe"]);
+    pairs["data"]["second_text_field"] = json!("more");
+    let bench = Bench::new(&pairs);
+    write(&bench, "jsonl", "", |number| {
+        let (class, word) = class(number);
+        let text = format!("{} {}", filler(number), number % 10);
+        format!("{}\n", json!({ "text": text, "more": word, "label": (["no", "yes", "maybe"][class]) }))
+    });
+    bench
+}
+
+/// A pair task as T5 reads it. Its headline is the score of whole answers.
+#[test]
+fn written_labels_and_numbers_are_scored_as_such() {
+    let words = ["no", "yes", "maybe"];
+    for (answers, decoder_context) in [(json!({ "labels": words }), 8), (json!({ "numbers": 0.2 }), 6)] {
+        let mut plan = on_public_text(&plan("t5", "text_to_text", "jsonl"));
+        plan["data"]["text_prefix"] = json!("task a: ");
+        plan["data"]["second_text_field"] = json!("more");
+        plan["data"]["second_text_prefix"] = json!("b: ");
+        plan["model"]["decoder_context"] = json!(decoder_context);
+        plan["training"]["answers"] = answers.clone();
+        plan["training"]["steps"] = json!(200);
+        let bench = Bench::new(&plan);
+        write(&bench, "jsonl", "", |number| {
+            let (class, word) = class(number);
+            let target = match answers["labels"].is_array() {
+                true => json!(words[class]),
+                // Rounded to 0.6, 1.6 and 2.6.
+                false => json!((class as f64 + 0.55).to_string()),
+            };
+            format!(
+                "{}\n",
+                json!({ "text": filler(number), "more": format!("{word} {number}"), "target": target })
+            )
+        });
+        bench.model("run", &["--test-key", "3"]);
+        let figures = read_json(&bench.path("run/evaluation.json"));
+        assert!(figures["scores"].is_null(), "{figures}");
+        let shown = stderr(&bench.run("run", &["--test-key", "3", "--resume"]));
+        if answers["labels"].is_array() {
+            let found = &figures["answers"]["labels"];
+            assert_eq!(found["texts"], 60, "{figures}");
+            assert!((found["majority_accuracy"].as_f64().unwrap() - 1.0 / 3.0).abs() < 0.05, "{figures}");
+            for way in ["written", "likeliest"] {
+                assert!(found[way]["accuracy"].as_f64().unwrap() > 0.6, "{way}: {figures}");
+            }
+        } else {
+            let found = &figures["answers"]["numbers"];
+            assert!(
+                found["pearson"].as_f64().unwrap() > 0.5 && found["spearman"].as_f64().unwrap() > 0.5,
+                "{figures}"
+            );
+        }
+        assert!(!shown.contains("warning"), "{shown}");
+        let prompt = ["generate", "@0", "--prompt", "no b: zzz 7", "--temperature", "0", "--tokens", "6"];
+        let written = String::from_utf8(program(&prompt, &[&bench.path("run")]).stdout).unwrap();
+        let answer = if answers["labels"].is_array() { "no" } else { "0.6" };
+        assert_eq!(written.trim(), answer, "the prefix stands before a prompt as well");
+        write(&bench, "jsonl", "", |_| {
+            json!({ "text": "a", "more": "b", "target": "other" }).to_string() + "\n"
+        });
+        refuses_named(&bench, "record 1 has a");
+    }
+}
+
+/// Refuses a changed text in one line.
+fn refuses_named(bench: &Bench, expected: &str) {
+    let output = bench.run("again", &[]);
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains(expected), "{message}");
 }
 
 fn program(arguments: &[&str], paths: &[&Path]) -> Output {
@@ -228,6 +306,7 @@ fn configurations_name_the_task_and_its_labels() {
         ("BertForTokenClassification", json!({ "0": "O", "1": "B-Thing", "2": "I-Thing" })),
         ("T5ForConditionalGeneration", Value::Null),
         ("GPT2LMHeadModel", Value::Null),
+        ("T5ForSequenceClassification", json!({ "0": "no", "1": "yes", "2": "maybe" })),
     ];
     for ((bench, ..), (architecture, labels)) in runs().into_iter().zip(want) {
         let mut plan = read_json(&bench.path("plan.json"));
@@ -236,6 +315,12 @@ fn configurations_name_the_task_and_its_labels() {
         bench.model("run", &[]);
         let config = read_json(&bench.path("run").join("config.json"));
         assert_eq!((&config["architectures"][0], &config["id2label"]), (&json!(architecture), &labels));
+        let starts = config["decoder_start_token_id"].is_u64();
+        assert_eq!(
+            starts,
+            architecture.starts_with("T5"),
+            "{architecture} shifts its decoder's input by itself"
+        );
     }
 }
 

@@ -24,7 +24,8 @@ use plan::Device;
 use serde::{Deserialize, Serialize};
 
 use training::RunError;
-use training::data::{Occurrences, Planting, Secrets};
+use training::data::{Occurrences, Pattern, Planting, Secrets};
+use training::objective::Objective;
 use training::plan_file::read_uncertified;
 use training::progress::DIGITS;
 use training::run::{Request, run};
@@ -86,6 +87,7 @@ pub fn exposure(request: &Request, secrets: &Secrets) -> Result<Curve, RunError>
             "data.visibility: a plan for public text has no run with privacy to compare; allowed: \"private\"".to_owned(),
         ));
     }
+    check_predicted(&plan, secrets)?;
     let folder =
         request.out.clone().unwrap_or_else(|| Path::new("runs").join(format!("{}-exposure", plan.name())));
     let carry_out = |name: &str, non_private: bool| {
@@ -140,6 +142,19 @@ fn check(secrets: &Secrets) -> Result<(), RunError> {
             None => Ok(()),
         },
     }
+}
+
+/// Refuses patterns whose secret training never predicts: no model could know it.
+fn check_predicted(plan: &plan::Plan, secrets: &Secrets) -> Result<(), RunError> {
+    if let Occurrences::Probabilities(_) = secrets.occurrences {
+        return Ok(());
+    }
+    let predicted = |pattern: &Pattern| Objective::predicts(plan, pattern.length(), pattern.place());
+    let Some(pattern) = secrets.patterns.iter().find(|pattern| !predicted(pattern)) else { return Ok(()) };
+    Err(RunError::Refused(format!(
+        "--patterns {pattern}: training never predicts the secret of such a text, because this plan's objective has it read that place; \
+         allowed: patterns that end in the secret, such as HHHHS; or use --probabilities, which inserts secrets into longer texts"
+    )))
 }
 
 impl Curve {

@@ -5,6 +5,7 @@ use std::path::Path;
 use plan::Device;
 
 use super::Figures;
+use network::Example;
 use network::nn::Kernels;
 use training::RunError;
 use training::data::{Canaries, Dataset, Occurrences, Secret, Secrets, Units, WindowSpec, read_units};
@@ -109,20 +110,21 @@ impl Asked {
         self.windows.push((unit[begin..end].to_vec(), place - begin));
     }
 
-    /// Returns the ranks of the secret in all examples: 1 if no candidate is likelier. Equally
-    /// likely candidates count half.
+    /// Returns the ranks of the secret in all examples that predict it: 1 if no candidate is likelier.
+    /// Equally likely candidates count half.
     fn ranks<B: Kernels>(
         &self,
         run: &RunModel<B>,
         secret: u32,
         candidates: &[u32],
     ) -> Result<Vec<f64>, RunError> {
-        let rank = |(window, place): &(Vec<u32>, usize)| {
-            let question = run.objective.question(window, *place);
+        let questions =
+            self.windows.iter().filter_map(|(window, place)| run.objective.question(window, *place));
+        let rank = |question: Example| {
             let logits = run.model.logits(&question).map_err(|error| RunError::Failed(error.to_string()))?;
             Ok(rank(logits.last().map_or(&[], Vec::as_slice), secret, candidates))
         };
-        self.windows.iter().map(rank).collect()
+        questions.map(rank).collect()
     }
 }
 

@@ -12,25 +12,28 @@
 
 mod index;
 mod measure;
+mod question;
 mod scores;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use index::NearDuplicates;
 pub(crate) use measure::Figures;
-use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Device;
+use question::Question;
 use scores::{SCORED, Scores};
 use serde::{Deserialize, Serialize};
 
 use crate::membership::Membership;
 use network::nn::Kernels;
 use training::RunError;
-use training::data::read_records;
 use training::infer::{
-    Beams, EarlyStopping, GenerationOptions, ModelTask, Prompt, RunModel, Sampling, Strategy, with_model,
+    Asked, Beams, EarlyStopping, GenerationOptions, ModelTask, Prompt, Recall, RunModel, Sampling, Strategy,
+    TrainedRecord, with_model,
 };
 
 /// The warning that comes with the figures.
@@ -46,8 +49,10 @@ pub struct MemorizationOptions<'a> {
     pub train: &'a Path,
     /// Text that it was not trained on.
     pub valid: &'a Path,
-    /// The task given to the model.
-    pub question: Question,
+    /// Tokens of a record that the model is given; by default, those that it reads in training.
+    pub prefix: Option<usize>,
+    /// Tokens after them that it should write.
+    pub continuation: Option<usize>,
     /// Largest number of examples of a split.
     pub examples: usize,
     /// Jaccard similarity of runs of five words from which two records are near-duplicates.
@@ -58,26 +63,15 @@ pub struct MemorizationOptions<'a> {
     pub references: &'a [PathBuf],
 }
 
-/// The task given to the model.
-#[derive(Clone, Copy, Debug)]
-pub enum Question {
-    /// The first `prefix` tokens of a record: the next `continuation` tokens are the target.
-    Prefix {
-        /// Tokens of the prompt.
-        prefix: usize,
-        /// Tokens of the target.
-        continuation: usize,
-    },
-    /// A record's first window with spans cut out, as in training: the spans are the target.
-    Span,
-}
-
 /// Figures of a model on the four splits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Memorization {
     warning: Cow<'static, str>,
     /// The task given to the model, in words.
     pub question: String,
+    /// Why the figures are lower bounds, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower_bound: Option<String>,
     /// A row for each kind of text.
     pub rows: Vec<Row>,
     /// Figures of telling training records from validation records by the loss; absent if one of
@@ -99,12 +93,8 @@ pub struct Row {
     pub(crate) figures: Option<Figures>,
 }
 
-/// Prompts of a split with what followed in the text.
-#[derive(Default)]
-struct Split {
-    prompts: Vec<Prompt>,
-    targets: Vec<Vec<u32>>,
-}
+/// Questions about the records of a split.
+type Split = Vec<Recall>;
 
 /// Measures how much of its training text a run's model has memorized.
 ///
@@ -134,14 +124,15 @@ impl ModelTask for Measure<'_> {
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError> {
         let options = self.0;
-        options.question.check(run)?;
-        let train = read_records(options.train, "--train")?;
-        let valid = read_records(options.valid, "--valid")?;
-        let index = NearDuplicates::new(&train, options.similarity);
-        let near_train = |at: usize| index.has_near(&train[at], Some(at));
-        let near_valid = |at: usize| index.has_near(&valid[at], None);
-        let [train_duplicated, train_unique] = splits(run, options, &train, near_train)?;
-        let [valid_in_train, valid_unique] = splits(run, options, &valid, near_valid)?;
+        let question = Question::new(run, options.prefix, options.continuation)?;
+        let train = run.read_as_trained(options.train, "--train")?;
+        let valid = run.read_as_trained(options.valid, "--valid")?;
+        let texts: Vec<&str> = train.iter().map(|record| record.text.as_str()).collect();
+        let index = NearDuplicates::new(&texts, options.similarity);
+        let near_train = |at: usize| index.has_near(texts[at], Some(at));
+        let near_valid = |at: usize| index.has_near(&valid[at].text, None);
+        let [train_duplicated, train_unique] = splits(run, options, &question, &train, near_train)?;
+        let [valid_in_train, valid_unique] = splits(run, options, &question, &valid, near_valid)?;
         let splits = [
             ("train, duplicated", train_duplicated),
             ("train, unique", train_unique),
@@ -151,15 +142,16 @@ impl ModelTask for Measure<'_> {
         let mut rows = Vec::new();
         for (name, split) in &splits {
             let greedy = Strategy::Sample(Sampling::GREEDY);
-            rows.push(split.measure(run, options.question, [*name, "greedy"], greedy)?);
+            rows.push(measure(run, &question, split, [*name, "greedy"], greedy)?);
             if let Some(width) = options.beams {
                 let beams = Beams { width, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
-                rows.push(split.measure(run, options.question, [*name, "beams"], Strategy::Search(beams))?);
+                rows.push(measure(run, &question, split, [*name, "beams"], Strategy::Search(beams))?);
             }
         }
         let figures = Memorization {
             warning: WARNING.into(),
-            question: options.question.to_string(),
+            question: question.to_string(),
+            lower_bound: question.lower_bound,
             rows,
             membership: None,
             calibrated_membership: None,
@@ -173,120 +165,71 @@ impl ModelTask for Measure<'_> {
 fn splits<B: Kernels>(
     run: &RunModel<B>,
     options: &MemorizationOptions<'_>,
-    records: &[String],
+    question: &Question,
+    records: &[TrainedRecord],
     is_near: impl Fn(usize) -> bool,
 ) -> Result<[Split; 2], RunError> {
     let rng = TestRng::from_seed(SEED);
     let mut order: Vec<usize> = (0..records.len()).collect();
     let mut draws = rng.stream(Purpose::Generation, 0, 0);
     let mut splits = [Split::default(), Split::default()];
-    while !order.is_empty() && splits.iter().any(|split| split.targets.len() < options.examples) {
+    while !order.is_empty() && splits.iter().any(|split| split.len() < options.examples) {
         let at = order.swap_remove(draws.below(order.len() as u64) as usize);
         let mut stream = rng.stream(Purpose::Masking, at as u64, 0);
-        let Some((prompt, target)) = options.question.ask(run, &records[at], &mut stream)? else { continue };
+        let Some(recall) = question.ask(run, &records[at], &mut stream)? else { continue };
         let split = &mut splits[usize::from(!is_near(at))];
-        if split.targets.len() < options.examples {
-            split.prompts.push(prompt);
-            split.targets.push(target);
+        if split.len() < options.examples {
+            split.push(recall);
         }
     }
     Ok(splits)
 }
 
-impl Question {
-    /// Refuses lengths and prompts that the model cannot take.
-    fn check<B: Kernels>(self, run: &RunModel<B>) -> Result<(), RunError> {
-        match self {
-            Self::Prefix { prefix, continuation } => {
-                let longest = run.model.longest_prompt(continuation).unwrap_or(0);
-                if prefix >= 1 && continuation >= 1 && prefix <= longest {
-                    return Ok(());
-                }
-                Err(RunError::Refused(format!(
-                    "--prefix {prefix}, --continuation {continuation}: they do not fit the model; allowed: at least 1 each, \
-                     and a prefix of at most {longest} tokens with this continuation"
-                )))
-            }
-            Self::Span if run.objective.cuts_spans() => Ok(()),
-            Self::Span => Err(RunError::Refused(
-                "--span: this model was not trained to fill spans; leave the option out".to_owned(),
-            )),
-        }
-    }
-
-    /// Returns the prompt of a record and its target; [`None`] if the record is too short.
-    fn ask<B: Kernels>(
-        self,
-        run: &RunModel<B>,
-        record: &str,
-        stream: &mut Stream,
-    ) -> Result<Option<(Prompt, Vec<u32>)>, RunError> {
-        let mut tokens = run.tokenizer.encode(record);
-        match self {
-            Self::Prefix { prefix, continuation } => {
-                if tokens.len() < prefix + continuation {
-                    return Ok(None);
-                }
-                tokens.truncate(prefix + continuation);
-                let target = tokens.split_off(prefix);
-                Ok(Some((run.prompt(&tokens)?, target)))
-            }
-            Self::Span => {
-                tokens.truncate(run.objective.window_spec().length);
-                let mut example = run.objective.example(&tokens, stream);
-                example.targets.pop();
-                if example.targets.is_empty() {
-                    return Ok(None);
-                }
-                example.decoder_input.truncate(1);
-                let prompt = Prompt { encoder_input: example.input, written: example.decoder_input };
-                Ok(Some((prompt, example.targets)))
+/// Has the model answer the questions of a split, those with targets of the same length at a time.
+fn measure<B: Kernels>(
+    run: &RunModel<B>,
+    question: &Question,
+    split: &Split,
+    [name, decoding]: [&'static str; 2],
+    strategy: Strategy,
+) -> Result<Row, RunError> {
+    let mut generated = vec![Vec::new(); split.len()];
+    let mut by_length: BTreeMap<usize, (Vec<usize>, Vec<Prompt>)> = BTreeMap::new();
+    for (at, Recall { asked, target }) in split.iter().enumerate() {
+        match asked {
+            Asked::Filled(example) => generated[at] = run.model.filled(example)?,
+            Asked::Continued(prompt) => {
+                let (places, prompts) = by_length.entry(target.len()).or_default();
+                places.push(at);
+                prompts.push(prompt.clone());
             }
         }
     }
-}
-
-impl fmt::Display for Question {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Prefix { prefix, continuation } => write!(f, "prefix {prefix} + {continuation}"),
-            Self::Span => f.write_str("spans"),
-        }
-    }
-}
-
-impl Split {
-    fn measure<B: Kernels>(
-        &self,
-        run: &RunModel<B>,
-        question: Question,
-        [split, decoding]: [&'static str; 2],
-        strategy: Strategy,
-    ) -> Result<Row, RunError> {
-        let tokens = self.targets.iter().map(Vec::len).max().unwrap_or(0);
-        // The record goes on after the target, so a generated end of text is never right.
-        let min_tokens = if matches!(question, Question::Prefix { .. }) { tokens } else { 0 };
+    for (tokens, (places, prompts)) in by_length {
         let options = GenerationOptions {
             tokens,
-            min_tokens,
+            min_tokens: if question.goes_on() { tokens } else { 0 },
             no_repeat_ngram: 0,
             strategy,
             batch: BATCH,
             seed: Some(SEED),
             first: 0,
         };
-        let generated = run.generate(&self.prompts, &options)?;
-        Ok(Row {
-            split: split.into(),
-            decoding: decoding.into(),
-            figures: Figures::of(&generated, &self.targets),
-        })
+        for (at, tokens) in places.into_iter().zip(run.generate(&prompts, &options)?) {
+            generated[at] = tokens;
+        }
     }
+    let targets: Vec<Vec<u32>> = split.iter().map(|recall| recall.target.clone()).collect();
+    Ok(Row { split: name.into(), decoding: decoding.into(), figures: Figures::of(&generated, &targets) })
 }
 
 impl fmt::Display for Memorization {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.warning)?;
+        writeln!(f, "asked for: {}", self.question)?;
+        if let Some(why) = &self.lower_bound {
+            writeln!(f, "These figures are lower bounds: {why}.")?;
+        }
         write!(f, "{:<22}{:<8}{:>9}{:>9}{:>9}{:>9}", "split", "text", "examples", "EM %", "TA %", "MED")?;
         for Row { split, decoding, figures } in &self.rows {
             write!(f, "\n{split:<22}{decoding:<8}")?;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use dp_tokenizer::unit::Piece;
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use plan::Device;
 
@@ -10,8 +9,8 @@ use super::{MemorizationOptions, SEED};
 use crate::membership::Membership;
 use network::nn::Kernels;
 use training::RunError;
-use training::data::{Dataset, UnitText, WindowSpec, read_records};
-use training::infer::{ModelTask, RunModel, with_model};
+use training::data::WindowSpec;
+use training::infer::{ModelTask, RunModel, TrainedRecord, with_model};
 
 /// Largest number of records of a text whose losses are compared.
 pub(super) const SCORED: usize = 1000;
@@ -28,7 +27,11 @@ pub(super) struct Scores {
 }
 
 impl Scores {
-    pub fn read<B: Kernels>(run: &RunModel<B>, train: &[String], valid: &[String]) -> Result<Self, RunError> {
+    pub fn read<B: Kernels>(
+        run: &RunModel<B>,
+        train: &[TrainedRecord],
+        valid: &[TrainedRecord],
+    ) -> Result<Self, RunError> {
         let [members, others] = [of_records(run, train)?, of_records(run, valid)?];
         let (tokenizer, windows) = (run.tokenizer.to_json(), run.objective.window_spec());
         Ok(Self { tokenizer, windows, members, others })
@@ -81,26 +84,20 @@ impl ModelTask for Read<'_> {
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Scores, RunError> {
         let MemorizationOptions { train, valid, .. } = self.0;
-        Scores::read(run, &read_records(train, "--train")?, &read_records(valid, "--valid")?)
+        Scores::read(run, &run.read_as_trained(train, "--train")?, &run.read_as_trained(valid, "--valid")?)
     }
 }
 
 /// Minus the loss, in nats a target, of the first training window of each record. At most [`SCORED`] records are taken, at random
 /// but always the same.
-fn of_records<B: Kernels>(run: &RunModel<B>, records: &[String]) -> Result<Vec<f64>, RunError> {
+fn of_records<B: Kernels>(run: &RunModel<B>, records: &[TrainedRecord]) -> Result<Vec<f64>, RunError> {
     let mut draws = TestRng::from_seed(SEED).stream(Purpose::Generation, 1, 0);
     let mut order: Vec<usize> = (0..records.len()).collect();
-    let mut texts = Vec::new();
-    while !order.is_empty() && texts.len() < SCORED {
-        let record = order.swap_remove(draws.below(order.len() as u64) as usize);
-        let piece = Piece { unit: texts.len() as u64, text: records[record].clone() };
-        texts.push(UnitText { piece, begins_record: true, ends_record: true });
+    let mut drawn = Vec::new();
+    while !order.is_empty() && drawn.len() < SCORED {
+        drawn.push(&records[order.swap_remove(draws.below(order.len() as u64) as usize)]);
     }
-    let dataset = Dataset::encode(&texts, &run.tokenizer, run.objective.window_spec());
-    let units = (0..dataset.units()).filter(|&unit| dataset.windows_of(unit) > 0);
-    let windows: Vec<Vec<u32>> = units.map(|unit| dataset.window(unit, 0)).collect::<Result<_, _>>()?;
-    let mut examples = run.objective.public_examples(&windows);
-    examples.retain(|example| !example.targets.is_empty());
+    let examples = run.public_examples(&drawn);
     let losses = run.model.nll_each(&examples).map_err(|error| RunError::Failed(error.to_string()))?;
     Ok(losses.iter().zip(&examples).map(|(nll, example)| -nll / example.targets.len() as f64).collect())
 }

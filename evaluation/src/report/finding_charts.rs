@@ -9,7 +9,7 @@ use crate::audit;
 use crate::exposure::{self, Curve};
 use crate::membership::Membership;
 use crate::memorization::{Memorization, Row};
-use training::infer::{Evaluation, LabelEvaluation};
+use training::infer::{AnswerEvaluation, Evaluation};
 
 /// The charts of all files of findings.
 #[derive(Debug, Default)]
@@ -146,7 +146,21 @@ fn of_scores(all: &[Titled<'_, Measured>]) -> Bars {
             }
             Measured::Evaluation(evaluation) => match evaluation.as_ref() {
                 Evaluation::Tokens(figures) => {
-                    figures.accuracy.iter().for_each(|accuracy| percent("accuracy", *accuracy.get()));
+                    let share = figures.token_accuracy.iter();
+                    share.for_each(|share| percent("token accuracy", *share.get()));
+                    match &figures.answers {
+                        Some(AnswerEvaluation::Labels { written, likeliest, majority_accuracy, .. }) => {
+                            percent("accuracy", *written.accuracy.get());
+                            percent("accuracy of the likeliest label", *likeliest.accuracy.get());
+                            of_majority(&mut groups, *majority_accuracy);
+                            continue;
+                        }
+                        Some(AnswerEvaluation::Numbers { pearson, spearman, .. }) => {
+                            pearson.iter().for_each(|r| percent("Pearson", *r.get()));
+                            spearman.iter().for_each(|r| percent("Spearman", *r.get()));
+                        }
+                        None => {}
+                    }
                     let scores = figures.scores.iter().flat_map(|scores| scores.get());
                     scores.for_each(|score| percent(&score.name, score.score / 100.0));
                 }
@@ -154,7 +168,7 @@ fn of_scores(all: &[Titled<'_, Measured>]) -> Bars {
                     percent("accuracy", *figures.accuracy.get());
                     percent("macro F1", *figures.macro_f1.get());
                     percent("micro F1", *figures.micro_f1.get());
-                    of_majority(&mut groups, figures);
+                    of_majority(&mut groups, figures.majority_accuracy);
                 }
                 Evaluation::Entities(figures) => {
                     percent("F1 of entities", *figures.f1.get());
@@ -169,8 +183,8 @@ fn of_scores(all: &[Titled<'_, Measured>]) -> Bars {
 }
 
 /// Adds the score of guessing the most frequent label, once for each such share.
-fn of_majority(groups: &mut Vec<Group>, figures: &LabelEvaluation) {
-    let guess = bar("most frequent label", 100.0 * figures.majority_accuracy);
+fn of_majority(groups: &mut Vec<Group>, majority_accuracy: f64) {
+    let guess = bar("most frequent label", 100.0 * majority_accuracy);
     if groups.iter().all(|group| !group.bars.contains(&guess)) {
         add(groups, "accuracy", guess);
     }

@@ -26,6 +26,8 @@ pub enum Pooling {
     FirstAlone,
     /// The last position that is not padding, which has seen all others, as in a decoder.
     Last,
+    /// That position, through dropout, a linear layer and an activation, as in T5.
+    LastThrough(Linear, Activation),
     /// The mean over the positions that are not padding.
     Mean,
 }
@@ -68,7 +70,9 @@ impl SequenceHead {
     ) -> Var<B> {
         match self.pooling {
             Pooling::First(..) | Pooling::FirstAlone => row(pass, hidden, 0),
-            Pooling::Last => gather(pass, hidden, lengths.sub_scalar(1).unsqueeze_dim(1)),
+            Pooling::Last | Pooling::LastThrough(..) => {
+                gather(pass, hidden, lengths.sub_scalar(1).unsqueeze_dim(1))
+            }
             Pooling::Mean => mean(pass, hidden, lengths),
         }
     }
@@ -78,7 +82,10 @@ impl SequenceHead {
     /// - output: `[batch, 1, classes]`
     pub fn classify<B: Kernels>(self, pass: &mut Pass<'_, B>, features: Var<B>) -> Var<B> {
         let mut pooled = features;
-        if let Pooling::First(linear, activation) = self.pooling {
+        if let Pooling::LastThrough(..) = self.pooling {
+            pooled = dropout(pass, pooled);
+        }
+        if let Pooling::First(linear, activation) | Pooling::LastThrough(linear, activation) = self.pooling {
             pooled = linear.forward(pass, pooled);
             pooled = activation.forward(pass, pooled);
         }

@@ -12,12 +12,12 @@ use serde_json::json;
 
 use super::seq2seq::Side;
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
-use crate::head::LmHead;
+use crate::head::{LmHead, Pooling, SequenceHead};
 use crate::lengths;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
-    Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamList, Part, Pass, RelativeBias, RmsNorm,
-    TokenEmbedding, Var, branch, dropout, residual,
+    Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamId, ParamList, Part, Pass, RelativeBias,
+    RmsNorm, TokenEmbedding, Var, branch, dropout, residual,
 };
 use crate::tensor::Tensor;
 
@@ -65,9 +65,18 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("d_ff", "model.d_ff"),
         ("d_kv", "model.d_head"),
     ],
+    // Classifiers have it, models of text do not.
+    prefix: "transformer.",
+    label_heads: &["classification_head."],
     // The first published files contain this tensor, which no version of the model has used.
     unused: &["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
-    copies: &["lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"],
+    copies: &[
+        "lm_head.weight",
+        "encoder.embed_tokens.weight",
+        "decoder.embed_tokens.weight",
+        "transformer.encoder.embed_tokens.weight",
+        "transformer.decoder.embed_tokens.weight",
+    ],
     ..HuggingFace::plain("t5", "T5")
 };
 
@@ -90,9 +99,16 @@ pub struct T5Config {
     pub d_ff: usize,
     /// Whether it is version 1.1: a gated GELU and a head of its own.
     pub v1_1: bool,
+    /// Whether a classifier reads the hidden states: its parameters have other names.
+    pub classifies: bool,
 }
 
 impl T5Config {
+    /// What the names of parameters begin with.
+    fn prefix(&self) -> &'static str {
+        if self.classifies { HUGGING_FACE.prefix } else { "" }
+    }
+
     /// Returns `config.json` as `transformers` reads it. The tokenizer adds the ids of special
     /// tokens.
     fn hugging_face(&self) -> serde_json::Value {
@@ -125,6 +141,8 @@ impl T5Config {
 pub struct T5 {
     description: Description,
     table: TokenEmbedding,
+    /// The table of a head for tokens, if it is not the one that the model reads.
+    head_table: Option<ParamId>,
     encoder: Stack,
     decoder: Stack,
 }
@@ -158,7 +176,11 @@ impl T5 {
     pub fn new(config: T5Config) -> Self {
         let mut list = ParamList::default();
         let (d, vocabulary) = (config.d_model, config.vocab_size);
-        let table = list.add("shared.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
+        let table = list.add(
+            format!("{}shared.weight", config.prefix()),
+            &[vocabulary, d],
+            Initial::Normal { std: 1.0 },
+        );
         let encoder = Stack::new(&config, Side::Encoder, &mut list);
         let decoder = Stack::new(&config, Side::Decoder, &mut list);
         list.enter(Part::Head);
@@ -180,7 +202,9 @@ impl T5 {
             },
             config.hugging_face(),
         );
-        Self { description, table: TokenEmbedding { table }, encoder, decoder }
+        let head_table =
+            Some(description.head.logits.table).filter(|&own| own != table && !config.classifies);
+        Self { description, table: TokenEmbedding { table }, head_table, encoder, decoder }
     }
 
     /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
@@ -212,6 +236,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<T5, ModelError> {
         d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
         d_ff,
         v1_1: plan.model.family == plan::Family::T5V1_1,
+        classifies: plan.training.objective.has_labels(),
     }))
 }
 
@@ -220,12 +245,22 @@ impl Model for T5 {
         &self.description
     }
 
+    /// As `T5ClassificationHead`, on the decoder's last position.
+    fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
+        let d = self.description.width;
+        let std = (d as f64).powf(-0.5);
+        let mut layer = |name: &str, d_out| {
+            list.linear(&format!("classification_head.{name}"), LinearSpec::normal(d, d_out, std).biased())
+        };
+        let (dense, classes) = (layer("dense", d), layer("out_proj", classes));
+        SequenceHead { pooling: Pooling::LastThrough(dense, Activation::Tanh), drops_pooled: true, classes }
+    }
+
     fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
         let memory = self.memory(pass, batch, &mask);
-        let head = self.description.head.logits.table;
-        if head != self.table.table {
-            pass.leave_record_here(head);
+        if let Some(table) = self.head_table {
+            pass.leave_record_here(table);
         }
         let output = self.table.forward(pass, batch.decoder_input());
         // The decoder's padding comes last, so no place with a target sees it.
@@ -235,7 +270,7 @@ impl Model for T5 {
 
 impl Stack {
     fn new(config: &T5Config, side: Side, list: &mut ParamList) -> Self {
-        let name = side.name();
+        let name = format!("{}{}", config.prefix(), side.name());
         let blocks = (0..config.layers).map(|at| Block::new(config, side, at, list)).collect();
         if side == Side::Decoder {
             list.enter(Part::Block(0));
@@ -301,7 +336,7 @@ impl Block {
         if side == Side::Decoder {
             list.enter(Part::Block(at));
         }
-        let name = format!("{}.block.{at}.layer", side.name());
+        let name = format!("{}{}.block.{at}.layer", config.prefix(), side.name());
         let attention = attention(list, &format!("{name}.0.SelfAttention"), config);
         let attention_norm = norm(list, &format!("{name}.0.layer_norm"), d);
         let cross = (side == Side::Decoder).then(|| Cross {

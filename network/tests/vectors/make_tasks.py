@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import (
     BertConfig, BertForSequenceClassification, BertForTokenClassification, GPT2Config, GPT2ForSequenceClassification,
-    GPT2ForTokenClassification, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration,
+    GPT2ForTokenClassification, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration, T5ForSequenceClassification,
 )
 
 LONG = [5, 17, 17, 22, 1, 3, 12, 8, 9, 11, 2, 20]
@@ -46,7 +46,8 @@ def loss_of(model, example):
     tensors = {"input_ids": torch.tensor([example["input"]])}
     if "segments" in example:
         tensors["token_type_ids"] = torch.tensor([example["segments"]])
-    if "decoder_input" in example:
+    # A classifier shifts the encoder's input itself.
+    if "decoder_input" in example and model.config.problem_type is None:
         tensors["decoder_input_ids"] = torch.tensor([example["decoder_input"]])
     logits = model(**tensors).logits[0]
     targets = torch.tensor(example["targets"])
@@ -101,10 +102,19 @@ def bert(**fields):
 
 
 # The width of a head is not the width of the model divided by the number of heads, as in T5 1.1 small and mT5 small.
-T5 = T5Config(
-    vocab_size=23, d_model=8, d_kv=6, d_ff=12, num_layers=2, num_decoder_layers=2, num_heads=2, dropout_rate=0.0,
-    decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
-)
+def t5(**fields):
+    return T5Config(
+        vocab_size=23, d_model=8, d_kv=6, d_ff=12, num_layers=2, num_decoder_layers=2, num_heads=2, dropout_rate=0.0,
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, **fields,
+    )
+
+
+def ended(targets):
+    """Texts with T5's end-of-text token, one of them a pair, and the decoder's input."""
+    texts = [[5, 17, 17, 22, 3, 12, 8, 9, 11, 2, 20, 1], [6, 1], [7, 7, 1, 4, 7, 1]]
+    return [{"input": text, "decoder_input": [0, *text[:-1]], "targets": target} for text, target in zip(texts, targets)]
+
+
 CLASSES = [[2], [0], [1]]
 SETS = [[0, 1, 1], [0, 0, 0], [1, 0, 0]]
 write("gpt2_classifier_tiny", gpt2(num_labels=3), GPT2ForSequenceClassification, classified(CLASSES))
@@ -114,4 +124,7 @@ write("bert_multi_label_tiny", bert(**several), BertForSequenceClassification, c
 write("bert_tagger_tiny", bert(num_labels=3), BertForTokenClassification, TAGGED)
 write("gpt2_tagger_tiny", gpt2(num_labels=3), GPT2ForTokenClassification, TAGGED)
 write("gpt2_text_to_text_tiny", gpt2(), GPT2LMHeadModel, CONTINUED)
-write("t5_text_to_text_tiny", T5, T5ForConditionalGeneration, WRITTEN)
+write("t5_text_to_text_tiny", t5(), T5ForConditionalGeneration, WRITTEN)
+single = {"num_labels": 3, "problem_type": "single_label_classification"}
+write("t5_classifier_tiny", t5(**single), T5ForSequenceClassification, ended(CLASSES))
+write("t5_v1_1_classifier_tiny", t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False, **single), T5ForSequenceClassification, ended(CLASSES))

@@ -20,10 +20,20 @@ pub struct Data {
     #[serde(default = "text_field")]
     #[schemars(length(min = 1))]
     pub text_field: String,
-    /// The field that holds a second text, if classes are those of pairs of texts.
+    /// Put before each text, such as `sst2 sentence: ` for a T5 that learns several tasks (classification of texts and text_to_text only).
+    /// `generate` puts it before a prompt as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
+    pub text_prefix: Option<String>,
+    /// The field that holds a second text, if a record is a pair of texts (classification of texts and text_to_text only). In text_to_text, it
+    /// follows the first text after a blank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub second_text_field: Option<String>,
+    /// Put before each second text, such as `sentence2: `.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
+    pub second_text_prefix: Option<String>,
     /// The field that holds the label of a record, its labels or the tags of its words. Defaults to `label`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]

@@ -153,9 +153,13 @@ impl Family {
                 Objective::TextToText,
                 Objective::Chat,
             ],
-            Self::T5 | Self::T5V1_1 => {
-                &[Objective::SpanCorruption, Objective::PrefixLm, Objective::TextToText]
-            }
+            Self::T5 | Self::T5V1_1 => &[
+                Objective::SpanCorruption,
+                Objective::PrefixLm,
+                Objective::TextToText,
+                Objective::SequenceClassification,
+                Objective::MultiLabelClassification,
+            ],
             Self::Bert => &[
                 Objective::MaskedLm,
                 Objective::MaskedLmNextSentence,

@@ -34,6 +34,6 @@ pub use privacy::{
 pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
-    Adafactor, AdamW, Averaging, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn, LearningRate,
-    Objective, Optimizer, Sgd, Side, Training, WarmStart,
+    Adafactor, AdamW, Answers, Averaging, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn,
+    LearningRate, Objective, Optimizer, PrefixSplit, Sgd, Side, Training, WarmStart,
 };

@@ -28,8 +28,9 @@ pub struct Model {
     /// Tokens per window: the longest text that the model sees.
     #[schemars(range(min = 2, max = 131_072))]
     pub context: u32,
-    /// Most tokens that the decoder writes (t5, t5_v1_1, bart, mbart and marian only). Defaults to `context`; with `span_corruption` it follows from
-    /// `context`. With `prefix_lm` it also fixes where a text is divided: in the proportion of `context` to this.
+    /// Most tokens that the decoder writes, the end-of-text token included (t5, t5_v1_1, bart, mbart and marian only). Defaults to `context`; with
+    /// `span_corruption` and classification it follows from `context`. With `prefix_lm` it also fixes where a text is divided, unless
+    /// `training.prefix_split` does: after `context` − 1 tokens, and this − 1 are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 131_072))]
     pub decoder_context: Option<u32>,

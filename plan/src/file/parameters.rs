@@ -26,12 +26,14 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
             layer_norm_decoder(model, predicts, vocabulary, block)
         }
         Family::T5 | Family::T5V1_1 => {
-            let (tables, matrices) = if model.family == Family::T5 { (1.0, 2.0) } else { (2.0, 3.0) };
+            let (own_table, matrices) = if model.family == Family::T5 { (0.0, 2.0) } else { (1.0, 3.0) };
+            // A hidden layer and the labels in place of the table of version 1.1.
+            let head = if classifies { d * d + d + labels * d + labels } else { own_table * vocabulary * d };
             // Two attentions and three norms in a decoder's block, one and two in an encoder's.
             let attention = 4.0 * d * heads * model.d_head.map_or((d / heads).floor(), f64::from);
             let blocks = layers * (3.0 * attention + 2.0 * matrices * d * d_ff + 5.0 * d);
             let (buckets, last_norms) = (2.0 * 32.0 * heads, 2.0 * d);
-            tables * vocabulary * d + blocks + buckets + last_norms
+            vocabulary * d + head + blocks + buckets + last_norms
         }
         Family::Bert | Family::Roberta | Family::DistilBert => bert(model, predicts, vocabulary, block),
         Family::ModernBert => {

@@ -16,6 +16,13 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub labels: Option<Vec<String>>,
+    /// What the texts to be written are, if each is a label or a number (text_to_text only). It decides how answers are scored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
+    /// Where a text is divided into the part that is read and the part that is written (prefix_lm only). Defaults to a random place or, with
+    /// `model.decoder_context`, to what the two contexts hold beside the end-of-text token of each part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix_split: Option<PrefixSplit>,
     /// How conversations are learnt (chat only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<Chat>,
@@ -193,6 +200,42 @@ impl Objective {
     pub fn reads_fields(self) -> bool {
         self.has_labels() || matches!(self, Self::TextToText | Self::Chat)
     }
+}
+
+/// What the texts to be written are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answers {
+    /// Each is one of these labels: words, as T5 writes classes. They are declared public and never read from the data. Scored by accuracy, F1
+    /// and Matthews' correlation of the written texts, and of the likeliest label.
+    Labels(#[schemars(length(min = 1, max = 1_000))] Vec<String>),
+    /// Each is a number, which is rounded to a multiple of this one, as T5 does with 0.2 for STS-B (Raffel et al. 2020, section 2.4). Scored by
+    /// the correlations of Pearson and Spearman.
+    Numbers(#[schemars(extend("minimum" = 1e-6, "maximum" = 1e6))] f64),
+}
+
+impl Answers {
+    /// The labels; none if answers are numbers.
+    #[must_use]
+    pub fn labels(&self) -> &[String] {
+        match self {
+            Self::Labels(labels) => labels,
+            Self::Numbers(_) => &[],
+        }
+    }
+}
+
+/// The number of tokens of text of each part of a window. The end-of-text token of each part comes on top. A shorter text is divided in the
+/// same proportion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrefixSplit {
+    /// Tokens that are read. `model.context` is at least one more.
+    #[schemars(range(min = 1, max = 131_071))]
+    pub read: u32,
+    /// Tokens that are written. `model.decoder_context` is at least one more.
+    #[schemars(range(min = 1, max = 131_071))]
+    pub written: u32,
 }
 
 /// How conversations are learnt. `chat_template.jinja` or `tokenizer_config.json` beside the tokenizer has the template.

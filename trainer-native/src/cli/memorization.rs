@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DeviceName, print_result};
-use evaluation::memorization::{MemorizationOptions, Question, memorization};
+use evaluation::memorization::{MemorizationOptions, memorization};
 use training::RunError;
 
 #[derive(Debug, Args)]
@@ -18,15 +18,12 @@ pub(super) struct MemorizationArgs {
     /// Text that the model was not trained on
     #[arg(long, value_name = "FILE")]
     valid: PathBuf,
-    /// Tokens of a record that the model is given
-    #[arg(long, default_value_t = 32)]
-    prefix: usize,
-    /// Tokens after them that it should continue with
-    #[arg(long, default_value_t = 16)]
-    continuation: usize,
-    /// Have the model fill spans that were cut out, as in training, instead of continuing prefixes
-    #[arg(long)]
-    span: bool,
+    /// Tokens of a record that the model is given [default: as in training; 32 of a decoder]
+    #[arg(long, value_name = "N")]
+    prefix: Option<usize>,
+    /// Tokens after them that it should continue with [default: as in training; 16 of a decoder]
+    #[arg(long, value_name = "N")]
+    continuation: Option<usize>,
     /// Most examples of each split
     #[arg(long, default_value_t = 200)]
     examples: usize,
@@ -51,10 +48,6 @@ pub(super) struct MemorizationArgs {
 impl MemorizationArgs {
     /// Measures, and prints the result.
     pub fn run(self) -> Result<(), RunError> {
-        let question = match self.span {
-            true => Question::Span,
-            false => Question::Prefix { prefix: self.prefix, continuation: self.continuation },
-        };
         for (option, given) in [("--examples", Some(self.examples)), ("--beams", self.beams)] {
             if given == Some(0) {
                 return Err(RunError::Refused(format!("{option}: 0 is out of range; allowed: at least 1")));
@@ -63,7 +56,8 @@ impl MemorizationArgs {
         let options = MemorizationOptions {
             train: &self.train,
             valid: &self.valid,
-            question,
+            prefix: self.prefix,
+            continuation: self.continuation,
             examples: self.examples,
             similarity: self.similarity,
             beams: self.beams,

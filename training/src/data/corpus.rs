@@ -229,7 +229,12 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
     })
 }
 
-fn read_texts(source: &Source, unit: PrivacyUnit, field: &str) -> Result<(Vec<UnitText>, u64), RunError> {
+/// The texts of a source, which `field` names, and the number of their units.
+pub(crate) fn read_texts(
+    source: &Source,
+    unit: PrivacyUnit,
+    field: &str,
+) -> Result<(Vec<UnitText>, u64), RunError> {
     let mut texts = Vec::new();
     let records = corpus::open(source).map_err(|error| refused(field, &error))?;
     let mut kept = Kept::default();

@@ -24,6 +24,8 @@ pub(crate) struct LabelledFields {
     pub data: plan::Data,
     /// The index of each label.
     pub labels: HashMap<String, u32>,
+    /// What the texts to be written are, if each is a label or a number.
+    pub written: Option<plan::Answers>,
     /// Whether the records have labels or targets. Otherwise these are to be predicted.
     pub answers: bool,
     /// Whether the text is declared public, so that a message may quote a label.
@@ -37,6 +39,7 @@ impl LabelledFields {
             objective: plan.training().objective,
             data: plan.data().clone(),
             labels: plan.training().labels().iter().cloned().zip(0..).collect(),
+            written: plan.training().answers.clone(),
             answers: true,
             public: plan.is_public(),
         }
@@ -125,7 +128,7 @@ impl LabelledFields {
         let answer = match self.objective {
             // It is within the text: messages.
             _ if !reads_answer => Answer::Labels(Vec::new()),
-            Objective::TextToText => Answer::Text(given.join(" ")),
+            Objective::TextToText => Answer::Text(self.written(given.join(" "))?),
             Objective::MultiLabelClassification => {
                 let each = given.iter().flat_map(|value| value.split(',')).map(str::trim);
                 let labels = each.filter(|label| !label.is_empty()).map(|label| self.label(label));
@@ -149,16 +152,49 @@ impl LabelledFields {
         Ok(LabelledRecord { unit, text, words, second: second.map(|text| text.join(" ")), answer })
     }
 
-    fn label(&self, label: &str) -> Result<u32, String> {
-        self.labels.get(label).copied().ok_or_else(|| {
-            let quoted = if self.public { format!(" {label:?}") } else { String::new() };
-            format!(
-                "has a label{quoted} that training.labels does not list; allowed: the {} listed ones; fix: add it to \
-                 training.labels, or correct the record",
-                self.labels.len()
-            )
-        })
+    /// The text to be written: a label as it is listed, or a number rounded as the plan says.
+    fn written(&self, given: String) -> Result<String, String> {
+        match &self.written {
+            None => Ok(given),
+            Some(plan::Answers::Labels(labels)) => {
+                let label = labels.iter().find(|label| *label == given.trim()).cloned();
+                label.ok_or_else(|| self.unlisted(&given, "training.answers.labels", labels.len()))
+            }
+            Some(plan::Answers::Numbers(step)) => {
+                let number = given.trim().parse().ok().filter(|number: &f64| number.is_finite());
+                let quoted = self.quoted(&given);
+                number.map(|number| rounded(number, *step)).ok_or_else(|| {
+                    format!(
+                        "has a target{quoted} that is no number; give a number, or remove training.answers"
+                    )
+                })
+            }
+        }
     }
+
+    fn label(&self, label: &str) -> Result<u32, String> {
+        let found = self.labels.get(label).copied();
+        found.ok_or_else(|| self.unlisted(label, "training.labels", self.labels.len()))
+    }
+
+    fn unlisted(&self, label: &str, field: &str, count: usize) -> String {
+        format!(
+            "has a label{} that {field} does not list; allowed: the {count} listed ones; fix: add it to {field}, or correct the \
+             record",
+            self.quoted(label)
+        )
+    }
+
+    /// A value of a record in a message, if the text is public.
+    fn quoted(&self, value: &str) -> String {
+        if self.public { format!(" {value:?}") } else { String::new() }
+    }
+}
+
+/// The multiple of `step` that is closest to a number, with as many decimals as the step.
+fn rounded(number: f64, step: f64) -> String {
+    let decimals = step.to_string().split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    format!("{:.decimals$}", (number / step).round() * step)
 }
 
 /// The labelled records of the training text.

@@ -282,7 +282,7 @@ impl Units {
 /// Returns the text of a record without its label: the input and the target, in an order that does
 /// not change if a pair is swapped. The text of a conversation is that of its messages, independent
 /// of the JSON form.
-fn text_of(record: &LabelledRecord, is_chat: bool) -> String {
+pub(crate) fn text_of(record: &LabelledRecord, is_chat: bool) -> String {
     if is_chat {
         return strings_of_json(&record.text);
     }

@@ -83,7 +83,8 @@ impl HeldOut {
             template.check(records, plan.training().chat().learn, "evaluation", true)?;
         }
         let writes = plan.training().objective == plan::Objective::TextToText;
-        let answers = writes.then(|| Answers::new(records, &examples));
+        let kind = plan.training().answers.as_ref();
+        let answers = writes.then(|| Answers::new(records, &examples, task, tokenizer, kind));
         let tokens = HeldOutTokens::of_examples(examples, tokenizer)?;
         Ok(tokens.map(|tokens| Self::Tokens(HeldOutTokens { answers, ..tokens })))
     }
@@ -101,8 +102,7 @@ impl HeldOut {
     ) -> Result<Evaluation, RunError> {
         match (self, figures) {
             (Self::Tokens(HeldOutTokens { answers: Some(answers), .. }), Evaluation::Tokens(figures)) => {
-                let scores = Some(answers.score(model, tokenizer)?);
-                Ok(Evaluation::Tokens(TokenEvaluation { scores, ..figures }))
+                Ok(Evaluation::Tokens(answers.score(figures, model, tokenizer)?))
             }
             (_, figures) => Ok(figures),
         }
@@ -171,7 +171,7 @@ impl HeldOutTokens {
             tokens: all.count as u64,
             perplexity: Released::from_public_text(all.mean_nll().exp()),
             best_unigram_perplexity: best_unigram_nll(&self.examples).exp(),
-            accuracy: Some(Released::from_public_text(all.accuracy())),
+            token_accuracy: Some(Released::from_public_text(all.accuracy())),
             words: self.words.map(|count| ByWord {
                 count,
                 perplexity: Released::from_public_text((all.nats / count as f64).exp()),
@@ -185,7 +185,9 @@ impl HeldOutTokens {
                 nll: Released::from_public_text(pairs.mean_nll()),
                 accuracy: Released::from_public_text(pairs.accuracy()),
             }),
+            answers: None,
             scores: None,
+            copied_bleu: None,
         })
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::AnswerEvaluation;
 use super::scores::Counts;
 use crate::disclosure::Released;
 use crate::score::Score;
@@ -35,10 +36,7 @@ impl Evaluation {
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
         match self {
-            Self::Tokens(figures) if *figures.perplexity.get() >= figures.best_unigram_perplexity => Some(
-                "word frequencies alone predict this text better than the model; give it more units, a larger ε or a public \
-                 checkpoint (`trainer-native advise` predicts what a budget buys)",
-            ),
+            Self::Tokens(figures) => figures.warning(),
             Self::Labels(figures) if *figures.accuracy.get() <= figures.majority_accuracy => Some(
                 "always naming the most frequent label is as accurate as the model; give it more units, a larger ε or a public \
                  checkpoint (`trainer-native init --checkpoint` proposes a plan)",
@@ -47,7 +45,7 @@ impl Evaluation {
                 "the model finds no mention; give it more units, a larger ε or a public checkpoint (`trainer-native init \
                  --checkpoint` proposes a plan)",
             ),
-            Self::Tokens(_) | Self::Labels(_) | Self::Entities(_) => None,
+            Self::Labels(_) | Self::Entities(_) => None,
         }
     }
 }
@@ -71,9 +69,9 @@ pub struct TokenEvaluation {
     pub perplexity: Released<f64>,
     /// Perplexity of the best unigram model fitted on this very text. No unigram model has a lower one.
     pub best_unigram_perplexity: f64,
-    /// Share of tokens that the model ranks first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<Released<f64>>,
+    /// Share of tokens that the model ranks first, each after the true tokens before it. It is no accuracy of whole answers.
+    #[serde(default, alias = "accuracy", skip_serializing_if = "Option::is_none")]
+    pub token_accuracy: Option<Released<f64>>,
     /// Figures per word, if the model predicts every token. They compare models with different vocabularies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<ByWord>,
@@ -83,10 +81,42 @@ pub struct TokenEvaluation {
     /// Figures about sentence pairs, if the model predicts their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Sentences>,
+    /// Figures of the labels or numbers that a finished model writes, if the plan says that its answers are such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnswerEvaluation>,
     /// Scores of the texts that a finished model writes for each record, if it was trained to write
-    /// targets. Decoding is greedy.
+    /// targets of another kind. Decoding is greedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Released<Vec<Score>>>,
+    /// BLEU of copying the input of each record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_bleu: Option<f64>,
+}
+
+impl TokenEvaluation {
+    /// As [`Evaluation::warning`]: of the task's own figures where there are some.
+    fn warning(&self) -> Option<&'static str> {
+        if let Some(answers) = &self.answers {
+            return answers.warning();
+        }
+        let bleu = self.scores.iter().flat_map(Released::get).find(|score| score.name == "BLEU");
+        let unigram = *self.perplexity.get() >= self.best_unigram_perplexity;
+        match (bleu, self.copied_bleu, &self.sentences) {
+            (Some(bleu), Some(copied), _) if bleu.score <= copied => Some(
+                "copying the input scores as much BLEU as the model; give it more units, more steps, a larger ε or a public checkpoint \
+                 (`trainer-native init --checkpoint` proposes a plan)",
+            ),
+            _ if unigram => Some(
+                "word frequencies alone predict this text better than the model; give it more units, a larger ε or a public \
+                 checkpoint (`trainer-native advise` predicts what a budget buys)",
+            ),
+            (_, _, Some(pairs)) if *pairs.nll.get() >= std::f64::consts::LN_2 => Some(
+                "a coin predicts the order of sentences as well as the model; give it more units, a larger ε or a public checkpoint, or \
+                 leave the order out (\"masked_lm\")",
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// Figures per word.
@@ -123,13 +153,26 @@ pub struct Sentences {
 impl fmt::Display for TokenEvaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tokens, perplexity, best_unigram_perplexity: unigram, .. } = self;
+        // A task's own figures come first.
+        if let Some(answers) = &self.answers {
+            writeln!(f, "{answers}")?;
+        }
+        for (place, score) in self.scores.iter().flat_map(Released::get).enumerate() {
+            let copied = self.copied_bleu.filter(|_| place == 0);
+            let copied = copied.map_or_else(String::new, |bleu| format!("; copying the input: {bleu:.2}"));
+            writeln!(f, "{score}{copied}")?;
+        }
         let own = perplexity.get();
         write!(
             f,
             "perplexity per token {own:.2} on {tokens} tokens; the best unigram model's is {unigram:.2}"
         )?;
-        if let Some(accuracy) = &self.accuracy {
-            write!(f, "; {:.1} % of tokens predicted correctly", 100.0 * accuracy.get())?;
+        if let Some(accuracy) = &self.token_accuracy {
+            write!(
+                f,
+                "; token accuracy {:.1} %, each after the true tokens before it",
+                100.0 * accuracy.get()
+            )?;
         }
         if let Some(ByWord { count, perplexity }) = &self.words {
             write!(f, "\nperplexity per word {:.2} on {count} words and marks", perplexity.get())?;
@@ -144,9 +187,6 @@ impl fmt::Display for TokenEvaluation {
                 f,
                 "\norder of {correct:.1} % of {pairs} sentence pairs predicted correctly, {nll:.3} nats per pair"
             )?;
-        }
-        for score in self.scores.iter().flat_map(Released::get) {
-            write!(f, "\n{score}")?;
         }
         Ok(())
     }
@@ -167,6 +207,9 @@ pub struct LabelEvaluation {
     pub macro_f1: Released<f64>,
     /// F1 of all decisions together.
     pub micro_f1: Released<f64>,
+    /// F1 of the second label, if there are two and a text has one, as GLUE computes it for MRPC and QQP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub f1: Option<Released<f64>>,
     /// Matthews' correlation coefficient, if a text has one label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matthews: Option<Released<f64>>,
@@ -234,6 +277,9 @@ impl fmt::Display for LabelEvaluation {
             self.texts,
             100.0 * self.majority_accuracy
         )?;
+        if let Some(f1) = &self.f1 {
+            write!(f, ", F1 {:.4}", f1.get())?;
+        }
         if let Some(matthews) = &self.matthews {
             write!(f, ", Matthews {:.4}", matthews.get())?;
         }
@@ -263,17 +309,19 @@ mod tests {
             tokens: 10,
             perplexity: Released::from_public_text(perplexity),
             best_unigram_perplexity: 100.0,
-            accuracy: None,
+            token_accuracy: None,
             words: None,
             unknown: None,
             sentences: None,
+            answers: None,
             scores: None,
+            copied_bleu: None,
         })
     }
 
     fn labels(accuracy: f64) -> Evaluation {
         let [nll, accuracy, macro_f1, micro_f1] = [1.0, accuracy, 0.1, 0.1].map(Released::from_public_text);
-        let (texts, majority_accuracy, matthews, labels) = (10, 0.5, None, Vec::new());
+        let (texts, majority_accuracy, f1, matthews, labels) = (10, 0.5, None, None, Vec::new());
         Evaluation::Labels(LabelEvaluation {
             texts,
             nll,
@@ -281,6 +329,7 @@ mod tests {
             majority_accuracy,
             macro_f1,
             micro_f1,
+            f1,
             matthews,
             labels,
         })
@@ -292,5 +341,44 @@ mod tests {
         assert!(tokens(100.0).warning().is_some_and(|warning| warning.contains("word frequencies")));
         assert_eq!(labels(0.51).warning(), None);
         assert!(labels(0.5).warning().is_some_and(|warning| warning.contains("most frequent label")));
+    }
+
+    /// A text-to-text task is judged by its own score, not by its tokens.
+    #[test]
+    fn a_task_is_warned_about_by_its_own_baseline() {
+        let with = |answers: Option<AnswerEvaluation>, scores: &[f64], copied_bleu| {
+            let Evaluation::Tokens(figures) = tokens(2.0) else { panic!() };
+            let score = |&score: &f64| {
+                let [name, signature, details] = ["BLEU", "", ""].map(str::to_owned);
+                Score { name, score, signature, details }
+            };
+            let scores = Some(scores.iter().map(score).collect()).filter(|all: &Vec<Score>| !all.is_empty());
+            let scores = scores.map(Released::from_public_text);
+            Evaluation::Tokens(TokenEvaluation { answers, scores, copied_bleu, ..figures })
+        };
+        let labels = |written: &[u32]| {
+            with(Some(AnswerEvaluation::of_labels(2, &[0, 0, 1], written, &[0, 0, 1])), &[], None)
+        };
+        assert_eq!(labels(&[0, 0, 1]).warning(), None);
+        // A text that is no label is wrong.
+        for written in [[0, 0, 0], [0, 0, 2], [1, 1, 1]] {
+            assert!(labels(&written).warning().unwrap().contains("most frequent label"), "{written:?}");
+        }
+        let numbers = |written: [&str; 3]| {
+            let texts = |all: [&str; 3]| all.map(str::to_owned);
+            with(
+                Some(AnswerEvaluation::of_numbers(&texts(["1.0", "2.0", "3.0"]), &texts(written))),
+                &[],
+                None,
+            )
+        };
+        assert_eq!(numbers(["0.2", "0.4", "5.0"]).warning(), None);
+        for written in [["2.0", "2.0", "2.0"], ["3.0", "2.0", "no"]] {
+            assert!(numbers(written).warning().unwrap().contains("do not correlate"), "{written:?}");
+        }
+        assert_eq!(with(None, &[5.1], Some(5.0)).warning(), None);
+        assert!(with(None, &[5.0], Some(5.0)).warning().unwrap().contains("copying"));
+        let shown = with(None, &[5.1], Some(5.0)).to_string();
+        assert!(shown.starts_with("BLEU") && shown.contains("copying the input: 5.00"), "{shown}");
     }
 }

@@ -6,7 +6,7 @@ use plan::Objective;
 use tokenizer::Tokenizer;
 
 use super::entities::count_mentions;
-use super::scores::{Counts, count, macro_f1, matthews};
+use super::scores::{Counts, binary_f1, count, macro_f1, majority, matthews};
 use super::{EntityEvaluation, Evaluation, InferenceModel, LabelEvaluation, LabelScore};
 use crate::RunError;
 use crate::data::{Answer, LabelledRecord};
@@ -70,18 +70,16 @@ impl HeldOutLabels {
         let counts = count(self.names.len(), &pairs);
         let texts = pairs.len() as f64;
         let correct = pairs.iter().filter(|(actual, predicted)| actual == predicted).count();
-        let mut sets: BTreeMap<&[u32], u64> = BTreeMap::new();
-        pairs.iter().for_each(|(actual, _)| *sets.entry(actual).or_default() += 1);
-        let majority = sets.into_values().max().unwrap_or(0);
         let released = Released::from_public_text;
         LabelEvaluation {
             texts: pairs.len() as u64,
             nll: released(nats / decisions as f64),
             accuracy: released(correct as f64 / texts),
-            majority_accuracy: majority as f64 / texts,
+            majority_accuracy: majority(&pairs),
             macro_f1: released(macro_f1(&counts, any_number)),
             micro_f1: released(Counts::total(&counts).f1()),
             matthews: (!any_number).then(|| released(matthews(&counts))),
+            f1: binary_f1(self.names.len(), &counts).filter(|_| !any_number).map(released),
             labels: self
                 .names
                 .iter()
@@ -135,7 +133,7 @@ pub(super) fn decide(objective: Objective, logits: &[f32]) -> Vec<u32> {
 }
 
 /// Returns the index of the largest logit, and the first of equal ones.
-fn likeliest(logits: &[f32]) -> u32 {
+pub(super) fn likeliest(logits: &[f32]) -> u32 {
     let mut best = 0;
     for (label, logit) in logits.iter().enumerate() {
         if *logit > logits[best] {

@@ -1,5 +1,6 @@
 //! Predictions of a trained model: held-out figures and generated text. Nothing here builds an optimizer or draws weights.
 
+mod answer_evaluation;
 mod answers;
 mod bert_score;
 mod entities;
@@ -11,6 +12,7 @@ mod labels;
 mod measure;
 mod model;
 mod predict;
+mod recall;
 mod scores;
 
 use std::path::Path;
@@ -18,6 +20,7 @@ use std::path::Path;
 use plan::{Device, Trainable};
 use tokenizer::Tokenizer;
 
+pub use answer_evaluation::{AnswerEvaluation, ClassScores};
 pub use bert_score::BertScore;
 pub(crate) use evaluate::HeldOut;
 pub use evaluate::evaluate;
@@ -37,6 +40,7 @@ pub use generate::generate;
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
 pub use predict::predict;
+pub use recall::{Asked, Recall, TrainedRecord};
 
 use crate::objective::Objective;
 use crate::plan_file::read_uncertified;

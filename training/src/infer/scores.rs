@@ -1,5 +1,7 @@
 //! Scores of predicted labels, as scikit-learn computes them.
 
+use std::collections::BTreeMap;
+
 /// Counts of one label, from which its precision, recall and F1 follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -71,6 +73,49 @@ pub(super) fn matthews(all: &[Counts]) -> f64 {
     if spread > 0.0 { (correct * texts - both) / spread } else { 0.0 }
 }
 
+/// F1 of the second of two labels, which GLUE's tasks take for the positive one. Further counts are of no label.
+pub(super) fn binary_f1(labels: usize, all: &[Counts]) -> Option<f64> {
+    (labels == 2).then(|| all[1].f1())
+}
+
+/// The accuracy of always predicting the most frequent label, or set of labels.
+pub(super) fn majority(pairs: &[(Vec<u32>, Vec<u32>)]) -> f64 {
+    let mut sets: BTreeMap<&[u32], u64> = BTreeMap::new();
+    pairs.iter().for_each(|(actual, _)| *sets.entry(actual).or_default() += 1);
+    ratio(sets.into_values().max().unwrap_or(0), pairs.len() as u64)
+}
+
+/// Pearson's correlation coefficient; [`None`] if all values of one kind are equal.
+pub(super) fn pearson(one: &[f64], other: &[f64]) -> Option<f64> {
+    let centered = |values: &[f64]| -> Vec<f64> {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        values.iter().map(|value| value - mean).collect()
+    };
+    let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+    let (one, other) = (centered(one), centered(other));
+    let scale = norm(&one) * norm(&other);
+    let product: f64 = one.iter().zip(&other).map(|(a, b)| a * b).sum();
+    (scale > 0.0).then(|| (product / scale).clamp(-1.0, 1.0))
+}
+
+/// Spearman's rank correlation coefficient, with mean ranks of equal values.
+pub(super) fn spearman(one: &[f64], other: &[f64]) -> Option<f64> {
+    pearson(&ranks(one), &ranks(other))
+}
+
+/// The rank of each value, from 1; equal values share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let (mut ranks, mut first) = (vec![0.0; values.len()], 0);
+    for equal in order.chunk_by(|&a, &b| values[a] == values[b]) {
+        let mean = first as f64 + (equal.len() as f64 + 1.0) / 2.0;
+        equal.iter().for_each(|&at| ranks[at] = mean);
+        first += equal.len();
+    }
+    ranks
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -105,11 +150,33 @@ mod tests {
                 if !any_number {
                     scores.push(("matthews", matthews(&counts)));
                 }
+                if case["f1"].is_number() {
+                    scores.push(("f1", binary_f1(2, &counts).unwrap()));
+                }
                 for (name, got) in scores {
                     let want = case[name].as_f64().unwrap();
                     // The last digit depends on the order of a sum.
                     assert!((got - want).abs() < 1e-15, "{kind} {name}: {got} {want}");
                 }
+            }
+        }
+    }
+
+    /// Oracle: SciPy (tests/vectors/scores/make.py), with ties, and constant values for which it has NaN.
+    #[test]
+    fn correlations_equal_those_of_scipy() {
+        let file: Value =
+            serde_json::from_str(include_str!("../../tests/vectors/scores/expected.json")).unwrap();
+        for case in file["numbers"].as_array().unwrap() {
+            let values = |field: &str| serde_json::from_value::<Vec<f64>>(case[field].clone()).unwrap();
+            let (actual, predicted) = (values("actual"), values("predicted"));
+            let scores =
+                [("pearson", pearson(&actual, &predicted)), ("spearman", spearman(&actual, &predicted))];
+            for (name, got) in scores {
+                let want = case[name].as_f64();
+                // The order of a sum decides the last digits.
+                let equal = got.zip(want).map_or(got == want, |(got, want)| (got - want).abs() < 1e-14);
+                assert!(equal, "{name}: {got:?} {want:?}");
             }
         }
     }

@@ -27,6 +27,8 @@ const CASES: [(Objective, &[&str]); 6] = [
             "roberta_classifier_tiny",
             "distilbert_classifier_tiny",
             "modernbert_classifier_tiny",
+            "t5_classifier_tiny",
+            "t5_v1_1_classifier_tiny",
         ],
     ),
     (Objective::MultiLabelClassification, &["bert_multi_label_tiny"]),

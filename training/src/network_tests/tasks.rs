@@ -43,12 +43,17 @@ fn examples(task: &str, encoder_decoder: bool) -> Vec<Example> {
         let input = input.to_vec();
         let class = (index % 3) as u32;
         let places: Vec<u32> = (0..input.len() as u32).step_by(2).collect();
+        // A classifier's decoder reads the input, shifted by one.
+        let shifted = [&[0], &input[..input.len() - 1]].concat();
+        let decoder_input = if encoder_decoder { shifted } else { Vec::new() };
         let tags: Vec<u32> = places.iter().map(|place| (place + class) % 3).collect();
         match task {
-            "sequence_classification" => Example { input, targets: vec![class], ..Example::default() },
+            "sequence_classification" => {
+                Example { input, decoder_input, targets: vec![class], ..Example::default() }
+            }
             "multi_label_classification" => {
                 let targets = vec![u32::from(class == 0), class % 2, 0];
-                Example { input, targets, ..Example::default() }
+                Example { input, decoder_input, targets, ..Example::default() }
             }
             _ if encoder_decoder => {
                 Example { decoder_input: places, targets: tags, input, ..Example::default() }
@@ -86,6 +91,7 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         json!({ "family": "opt" }),
         json!({ "family": "gpt_neo" }),
         json!({ "family": "t5", "d_head": 3 }),
+        json!({ "family": "t5_v1_1" }),
     ];
     for fields in families {
         let family = plan::Family::named(fields["family"].as_str().unwrap()).unwrap();

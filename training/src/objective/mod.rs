@@ -90,9 +90,10 @@ impl Objective {
                 sentinels: special.sentinels(context)?,
                 start: special.padding()?,
             }),
-            plan::Objective::PrefixLm => {
-                Variant::PrefixLm { start: special.padding()?, split: spans::Split::of(plan.model()) }
-            }
+            plan::Objective::PrefixLm => Variant::PrefixLm {
+                start: special.padding()?,
+                split: spans::Split::of(plan.model(), plan.training()),
+            },
             _ => Variant::MaskedLm(masks::MaskedLm {
                 classify: special.any(special::CLASSIFY)?,
                 separate: special.any(special::SEPARATE)?,
@@ -178,39 +179,57 @@ impl Objective {
         (0..).zip(windows).map(example).collect()
     }
 
-    /// Returns the example that predicts only the token at `place` of a window. The last of its
-    /// predictions is that of this token. Tokens after it are shown if the model reads text in both
-    /// directions.
-    pub fn question(&self, window: &[u32], place: usize) -> Example {
-        let (before, after) = (&window[..place], &window[place + 1..]);
-        let after = after.strip_suffix(&[self.eos]).unwrap_or(after);
-        let last = |tokens: usize| &before[before.len().saturating_sub(tokens)..];
+    /// Returns an example, divided or masked as in training, whose last prediction is that of the token at `place` of a window. Tokens
+    /// after it are shown if the model reads text in both directions. [`None`] if training never predicts the token at this place.
+    pub fn question(&self, window: &[u32], place: usize) -> Option<Example> {
+        let text = window.strip_suffix(&[self.eos]).unwrap_or(window);
+        let (before, after) = (&window[..place], text.get(place + 1..).unwrap_or_default());
         match &self.variant {
-            Variant::CausalLm => Example { input: last(self.context).to_vec(), ..Example::default() },
-            Variant::PrefixLm { start, .. } => Example {
-                input: [last(self.context - 1), &[self.eos]].concat(),
-                decoder_input: vec![*start],
-                ..Example::default()
-            },
-            Variant::SpanCorruption(spans) => {
-                let sentinel = &spans.sentinels[..1];
-                let after = &after[..after.len().min(self.context / 2)];
-                let before = last(self.context - 2 - after.len());
-                Example {
-                    input: [before, sentinel, after, &[self.eos]].concat(),
-                    decoder_input: [&[spans.start], sentinel].concat(),
-                    ..Example::default()
-                }
+            Variant::CausalLm => {
+                let input = before[before.len().saturating_sub(self.context)..].to_vec();
+                Some(Example { input, ..Example::default() })
             }
-            Variant::MaskedLm(masked) => masked.question(before, after),
+            Variant::PrefixLm { start, split } => {
+                let read = split.fixed(text.len().max(2)).unwrap_or(place);
+                let written = before.get(read..).filter(|_| read > 0 && place < text.len())?;
+                let input = [&before[..read], &[self.eos]].concat();
+                let decoder_input = [&[*start], written].concat();
+                Some(Example { input, decoder_input, ..Example::default() })
+            }
+            Variant::SpanCorruption(spans) => spans.question(text, self.eos, place),
+            Variant::MaskedLm(masked) => Some(masked.question(before, after)),
             // The examples of a task are made of whole records.
-            Variant::Task(_) => Example::default(),
+            Variant::Task(_) => None,
         }
     }
 
-    /// Whether the model learns to fill spans that were cut out.
-    pub fn cuts_spans(&self) -> bool {
-        matches!(self.variant, Variant::SpanCorruption(_))
+    /// Whether training predicts the token at `place` of a unit of `length` tokens, in the objective of a plan that makes windows of text.
+    pub fn predicts(plan: &plan::Plan, length: usize, place: usize) -> bool {
+        match plan.training().objective {
+            plan::Objective::PrefixLm => {
+                let split = spans::Split::of(plan.model(), plan.training());
+                place >= split.fixed(length.max(2)).unwrap_or(1)
+            }
+            plan::Objective::SpanCorruption => {
+                let sentinels = (0..corruption_lengths(plan.model().context as usize).spans as u32).collect();
+                let spans = spans::SpanCorruption { sentinels, start: 0 };
+                spans.question(&vec![0; length], 0, place).is_some()
+            }
+            _ => true,
+        }
+    }
+
+    /// The number of tokens that the model reads and then writes, if it divides each whole window at the same place.
+    pub fn fixed_split(&self) -> Option<[usize; 2]> {
+        match self.variant {
+            Variant::PrefixLm { split: spans::Split::Fixed { read, written }, .. } => Some([read, written]),
+            _ => None,
+        }
+    }
+
+    /// Whether the model continues text that is divided where a window says, instead of filling or answering it.
+    pub fn continues(&self) -> bool {
+        matches!(self.variant, Variant::CausalLm | Variant::PrefixLm { .. })
     }
 
     /// Returns the way in which a model trained for this objective generates text.

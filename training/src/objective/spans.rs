@@ -3,7 +3,7 @@
 //! # References
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, sections 3.1.4 and 3.3; lengths as the authors' code.
 
-use mechanisms::Stream;
+use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 use network::lengths::{CorruptionLengths, corrupted};
 
@@ -26,11 +26,8 @@ impl SpanCorruption {
         if text.len() < 2 {
             return Example::default();
         }
-        let CorruptionLengths { targets, spans, .. } = corrupted(text.len());
-        let noise = targets - spans - 1;
-        let (cut, kept) = (segments(noise, spans, stream), segments(text.len() - noise, spans, stream));
         let (mut input, mut targets, mut rest) = (Vec::new(), Vec::new(), text);
-        for ((cut, kept), &sentinel) in cut.into_iter().zip(kept).zip(&self.sentinels) {
+        for (Run { kept, cut }, &sentinel) in Run::draw(text.len(), stream).into_iter().zip(&self.sentinels) {
             let (before, after) = rest.split_at(kept);
             let (run, after) = after.split_at(cut);
             input.extend_from_slice(before);
@@ -42,6 +39,49 @@ impl SpanCorruption {
         input.push(eos);
         targets.push(eos);
         answer(input, targets, self.start)
+    }
+
+    /// Returns an example up to the token at `place` of the window, which it predicts last. [`None`] if that place is in no run of
+    /// many draws: in a window with a single run, this is the window's end.
+    pub fn question(&self, text: &[u32], eos: u32, place: usize) -> Option<Example> {
+        /// A place that can be cut out is in a run of one draw in ten or more.
+        const DRAWS: u32 = 256;
+        let rng = TestRng::from_seed(0);
+        let stream = |draw| rng.stream(Purpose::Masking, place as u64, draw);
+        if text.len() < 2 {
+            return None;
+        }
+        (0..DRAWS).find_map(|draw| {
+            let (mut begin, mut targets) = (0, 0);
+            for Run { kept, cut } in Run::draw(text.len(), &mut stream(draw)) {
+                begin += kept;
+                if (begin..begin + cut).contains(&place) {
+                    let whole = self.example(text, eos, &mut stream(draw));
+                    let read = targets + 2 + place - begin;
+                    let decoder_input = whole.decoder_input[..read].to_vec();
+                    return Some(Example { input: whole.input, decoder_input, ..Example::default() });
+                }
+                begin += cut;
+                targets += 1 + cut;
+            }
+            None
+        })
+    }
+}
+
+/// Tokens that are kept, and the run after them that is cut out.
+struct Run {
+    kept: usize,
+    cut: usize,
+}
+
+impl Run {
+    /// Draws the runs of a window of `length` tokens, at least 2.
+    fn draw(length: usize, stream: &mut Stream) -> Vec<Self> {
+        let CorruptionLengths { targets, spans, .. } = corrupted(length);
+        let noise = targets - spans - 1;
+        let (cut, kept) = (segments(noise, spans, stream), segments(length - noise, spans, stream));
+        kept.into_iter().zip(cut).map(|(kept, cut)| Self { kept, cut }).collect()
     }
 }
 
@@ -55,11 +95,16 @@ pub(super) enum Split {
 }
 
 impl Split {
-    /// Returns the split of a plan. The end-of-text token takes a place in each part.
-    pub fn of(model: &plan::Model) -> Self {
-        match model.decoder_context {
-            None => Self::Random,
-            Some(decoder) => Self::Fixed { read: model.context as usize - 1, written: decoder as usize - 1 },
+    /// Returns the split of a plan. Where the contexts state it, the end-of-text token takes a place in each.
+    pub fn of(model: &plan::Model, training: &plan::Training) -> Self {
+        match (training.prefix_split, model.decoder_context) {
+            (Some(plan::PrefixSplit { read, written }), _) => {
+                Self::Fixed { read: read as usize, written: written as usize }
+            }
+            (None, Some(decoder)) => {
+                Self::Fixed { read: model.context as usize - 1, written: decoder as usize - 1 }
+            }
+            (None, None) => Self::Random,
         }
     }
 
@@ -73,11 +118,16 @@ impl Split {
 
     /// Returns the number of tokens that are read out of `length`, at least 2.
     fn at(self, length: usize, stream: &mut Stream) -> usize {
+        self.fixed(length).unwrap_or_else(|| 1 + stream.below(length as u64 - 1) as usize)
+    }
+
+    /// Returns the number of tokens that are read out of `length`, at least 2, if it is always the same.
+    pub fn fixed(self, length: usize) -> Option<usize> {
         match self {
-            Self::Random => 1 + stream.below(length as u64 - 1) as usize,
+            Self::Random => None,
             Self::Fixed { read, written } => {
                 let share = read as f64 / (read + written) as f64;
-                ((length as f64 * share).round() as usize).clamp(1, length - 1)
+                Some(((length as f64 * share).round() as usize).clamp(1, length - 1))
             }
         }
     }

@@ -24,6 +24,8 @@ pub struct Task {
     context: usize,
     /// Number of labels.
     labels: usize,
+    /// Put before the first text and before the second.
+    prefixes: [String; 2],
     /// Settings by which conversations become text, and the parts that are learnt.
     chat: Option<Conversations>,
 }
@@ -35,7 +37,8 @@ enum InputLayout {
     Bert { classify: u32, separate: u32, between: usize },
     /// Two texts with the end-of-text token between them.
     Decoder { eos: u32 },
-    /// A text with the end-of-text token after it; the decoder begins with `start`. In BART each text has a first token.
+    /// A text with the end-of-text token after it; the decoder begins with `start`. In BART each text has a first token. For classes,
+    /// the decoder reads what the encoder reads, shifted by one (`T5ForSequenceClassification`).
     EncoderDecoder { eos: u32, start: u32, first: Option<u32>, decoder_context: usize },
 }
 
@@ -81,7 +84,11 @@ impl Task {
             plan::Objective::Chat => Some(Conversations::new(plan, tokenizer, template)?),
             _ => None,
         };
-        Ok(Some(Self { objective, layout, context, labels: plan.training().labels().len(), chat }))
+        let data = plan.data();
+        let prefixes =
+            [&data.text_prefix, &data.second_text_prefix].map(|one| one.clone().unwrap_or_default());
+        let labels = plan.training().labels().len();
+        Ok(Some(Self { objective, layout, context, labels, prefixes, chat }))
     }
 
     /// Returns the example of a record. Without an answer, it has only the input and the places of
@@ -101,13 +108,24 @@ impl Task {
                     }
                     _ => labels.clone(),
                 };
-                let second = record.second.as_deref().map(|text| tokenizer.encode(text));
-                Example { targets, ..self.read(tokenizer.encode(&record.text), second) }
+                let [first, second] = self.texts(record);
+                let second = second.map(|text| tokenizer.encode(&text));
+                Example { targets, ..self.read(tokenizer.encode(&first.unwrap_or_default()), second) }
             }
             (_, Answer::Text(target)) => {
-                self.written(tokenizer.encode(&record.text), tokenizer.encode(target))
+                let texts: Vec<String> = self.texts(record).into_iter().flatten().collect();
+                self.written(tokenizer.encode(&texts.join(" ")), tokenizer.encode(target))
             }
         }
+    }
+
+    /// The first text of a record and its second, if there is one, after their prefixes.
+    fn texts(&self, record: &LabelledRecord) -> [Option<String>; 2] {
+        let [first, second] = &self.prefixes;
+        [
+            Some(format!("{first}{}", record.text)),
+            record.second.as_ref().map(|text| format!("{second}{text}")),
+        ]
     }
 
     /// Describes how many public records are cut to the model's context, if any is.
@@ -150,7 +168,8 @@ impl Task {
         let marks = match (self.layout, &second) {
             (InputLayout::Bert { between, .. }, Some(_)) => 2 + between,
             (InputLayout::Bert { .. }, None) => 2,
-            (_, Some(_)) | (InputLayout::EncoderDecoder { .. }, None) => 1,
+            (InputLayout::EncoderDecoder { .. }, Some(_)) => 2,
+            (InputLayout::Decoder { .. }, Some(_)) | (InputLayout::EncoderDecoder { .. }, None) => 1,
             (InputLayout::Decoder { .. }, None) => 0,
         };
         cut(&mut first, second.as_mut(), self.context.saturating_sub(marks));
@@ -171,6 +190,11 @@ impl Task {
                 if let Some(second) = second {
                     example.input.push(eos);
                     example.input.extend(second);
+                }
+                if let InputLayout::EncoderDecoder { start, .. } = self.layout {
+                    example.input.push(eos);
+                    let read = &example.input[..example.input.len() - 1];
+                    example.decoder_input = [&[start], read].concat();
                 }
                 // A model reads at least one token.
                 if example.input.is_empty() {
@@ -244,13 +268,22 @@ impl Task {
         }
     }
 
+    /// Returns the token that a decoder beside an encoder starts from.
+    pub(crate) fn decoder_start(&self) -> Option<u32> {
+        match self.layout {
+            InputLayout::EncoderDecoder { start, .. } => Some(start),
+            InputLayout::Bert { .. } | InputLayout::Decoder { .. } => None,
+        }
+    }
+
     /// Returns the text of a conversation in which the assistant speaks next. Plain text becomes
-    /// one message of the user.
+    /// one message of the user. Of other tasks, returns the text after its prefix.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the template refuses it.
     pub fn turn(&self, prompt: &str) -> Result<String, RunError> {
-        self.chat.as_ref().map_or_else(|| Ok(prompt.to_owned()), |chat| chat.turn(prompt))
+        let [prefix, _] = &self.prefixes;
+        self.chat.as_ref().map_or_else(|| Ok(format!("{prefix}{prompt}")), |chat| chat.turn(prompt))
     }
 
     /// The template of conversations, if there is one.
@@ -288,7 +321,7 @@ mod tests {
     use super::*;
 
     fn task(objective: plan::Objective, layout: InputLayout, context: usize) -> Task {
-        Task { objective, layout, context, labels: 3, chat: None }
+        Task { objective, layout, context, labels: 3, prefixes: [String::new(), String::new()], chat: None }
     }
 
     const BERT: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 1 };
@@ -313,6 +346,17 @@ mod tests {
         assert_eq!(read(DECODER, 8, Some(vec![5])).0, [1, 2, 3, 4, 9, 5]);
         assert_eq!(read(DECODER, 3, None).0, [1, 2, 3]);
         assert_eq!(task(class, DECODER, 3).read(vec![], None).input, [9]);
+    }
+
+    /// Oracle: `T5Tokenizer` on pairs, and `_shift_right` of `T5ForSequenceClassification`, whose decoder reads the encoder's input.
+    #[test]
+    fn a_decoder_reads_the_pair_that_is_classified_shifted_by_one() {
+        let layout = InputLayout::EncoderDecoder { eos: 1, start: 0, first: None, decoder_context: 8 };
+        let task = task(plan::Objective::SequenceClassification, layout, 8);
+        let pair = task.read(vec![5, 6, 7], Some(vec![8, 9]));
+        assert_eq!((pair.input, pair.decoder_input), (vec![5, 6, 7, 1, 8, 9, 1], vec![0, 5, 6, 7, 1, 8, 9]));
+        let cut = task.read(vec![5, 6, 7, 8, 9], Some(vec![8, 9]));
+        assert_eq!(cut.input, [5, 6, 7, 8, 1, 8, 9, 1]);
     }
 
     #[test]

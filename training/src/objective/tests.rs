@@ -25,6 +25,14 @@ fn model(context: usize, decoder_context: Option<usize>) -> plan::Model {
     .unwrap()
 }
 
+fn training(prefix_split: Option<plan::PrefixSplit>) -> plan::Training {
+    serde_json::from_value(
+        serde_json::json!({ "objective": "prefix_lm", "l2_clip_norm": 1.0, "optimizer": { "sgd": {} },
+        "learning_rate": { "peak": 1.0 }, "prefix_split": prefix_split }),
+    )
+    .unwrap()
+}
+
 fn objective(variant: Variant, context: usize) -> Objective {
     Objective { variant, eos: EOS, context, unit_is_piece: false }
 }
@@ -112,7 +120,7 @@ fn a_prefix_and_its_rest_are_the_window_and_every_cut_occurs() {
 /// Oracle: 512 tokens in and 114 out (Ponomareva et al. 2022), each with its end-of-text token.
 #[test]
 fn a_fixed_split_divides_whole_windows_at_its_place_and_shorter_ones_in_proportion() {
-    let split = Split::of(&model(512, Some(114)));
+    let split = Split::of(&model(512, Some(114)), &training(None));
     let objective = objective(Variant::PrefixLm { start: 0, split }, 512);
     assert_eq!(objective.window_spec().length, 511 + 113);
     assert_eq!(decoder_context(plan::Objective::PrefixLm, &model(512, Some(114))), 114);
@@ -247,6 +255,18 @@ fn a_choice_has_the_wanted_size_and_every_place_is_chosen_equally_often() {
     assert_eq!(choose(5, 3, &mut stream(0)), [0, 1, 2]);
 }
 
+/// Oracle: Ponomareva et al. 2022, section 5.2: 512 tokens of text in and 114 out.
+#[test]
+fn a_split_in_the_plan_counts_tokens_of_text_alone() {
+    let split =
+        Split::of(&model(513, Some(115)), &training(Some(plan::PrefixSplit { read: 512, written: 114 })));
+    let objective = objective(Variant::PrefixLm { start: 0, split }, 513);
+    assert_eq!(objective.window_spec().length, 626);
+    let example = objective.example(&(10..636).collect::<Vec<u32>>(), &mut stream(0));
+    assert_eq!((example.input.len(), example.targets.len()), (513, 115));
+    assert_eq!(objective.fixed_split(), Some([512, 114]));
+}
+
 /// The token in question is not shown. The tokens before it are shown, and those after it if the
 /// model reads in both directions.
 #[test]
@@ -261,29 +281,48 @@ fn a_question_shows_the_context_of_a_token_and_not_the_token() {
     ] {
         let objective = objective(variant, 16);
         for place in 1..14 {
-            let question = objective.question(&window, place);
+            let Some(question) = objective.question(&window, place) else {
+                assert!(matches!(objective.variant, Variant::SpanCorruption(_)), "{place}");
+                continue;
+            };
             assert!(question.input.len() <= 16 && !question.input.contains(&window[place]));
-            assert!(question.input.contains(&window[place - 1]));
-            let after = place < 13 && question.input.contains(&window[(place + 1).min(13)]);
-            assert_eq!(after, shows_after && place < 13, "{:?} {place}", objective.variant);
+            if !matches!(objective.variant, Variant::SpanCorruption(_)) {
+                assert!(question.input.contains(&window[place - 1]));
+                let after = place < 13 && question.input.contains(&window[(place + 1).min(13)]);
+                assert_eq!(after, shows_after && place < 13, "{:?} {place}", objective.variant);
+            }
             // The last prediction is of the token.
             match &objective.variant {
                 Variant::CausalLm => assert_eq!(question.input.last(), Some(&window[place - 1])),
                 Variant::PrefixLm { .. } => assert_eq!(question.decoder_input, [0]),
                 Variant::SpanCorruption(_) => {
-                    assert_eq!(question.decoder_input, [0, 900]);
-                    assert_eq!(question.input[place], 900);
+                    let last = *question.decoder_input.last().unwrap();
+                    assert!(last >= 900 || last == window[place - 1], "{place}");
                 }
                 _ => assert_eq!(question.input[question.positions[0] as usize], 4),
             }
         }
     }
-    // A window is longer than the input where the objective shortens it.
-    let lengths = corruption_lengths(64);
-    let long: Vec<u32> = (10..10 + lengths.window as u32).collect();
-    let objective = objective(Variant::SpanCorruption(spans()), 64);
-    for place in 0..long.len() {
-        let Example { input, .. } = objective.question(&long, place);
-        assert!(input.len() <= 64 && input.contains(&900));
+    let fixed = Variant::PrefixLm { start: 0, split: Split::Fixed { read: 9, written: 5 } };
+    let objective = objective(fixed, 16);
+    assert!((0..9).all(|place| objective.question(&window, place).is_none()));
+    let question = objective.question(&window, 11).unwrap();
+    assert_eq!(question.input, [&window[..9], &[EOS]].concat());
+    assert_eq!(question.decoder_input, [0, window[9], window[10]]);
+}
+
+/// A window of one run predicts its end alone, and a longer one every place but the first.
+#[test]
+fn a_place_that_training_cuts_out_is_asked_for() {
+    let context = 64;
+    let longest = corruption_lengths(context).window;
+    let objective = objective(Variant::SpanCorruption(spans()), context);
+    for (length, first) in [(5, 4), (20, 17), (longest, 1)] {
+        let text: Vec<u32> = (10..10 + length as u32).collect();
+        for place in 0..length {
+            let question = objective.question(&text, place);
+            assert_eq!(question.is_some(), place >= first, "{length} {place}");
+            assert!(question.is_none_or(|example| example.input.len() <= context));
+        }
     }
 }

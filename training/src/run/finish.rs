@@ -132,7 +132,12 @@ impl Configuration {
                 }
             }
             Generation::Turn { end } if end != eos => generation["eos_token_id"] = json!([end, eos]),
-            Generation::Turn { .. } | Generation::None => {}
+            Generation::Turn { .. } => {}
+            Generation::None => {
+                if let Some(start) = run.data.objective.task().and_then(Task::decoder_start) {
+                    generation["decoder_start_token_id"] = json!(start);
+                }
+            }
         }
         for (name, id) in generation.as_object().into_iter().flatten() {
             model[name] = id.clone();

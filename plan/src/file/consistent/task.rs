@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use crate::messages::{refuse, shown};
-use crate::{Format, Objective, PlanError, PlanFile, PrivacyUnit, Source, Tokenizer};
+use crate::{Answers, Format, Objective, PlanError, PlanFile, PrivacyUnit, Source, Tokenizer};
 
 /// Accepts labels and fields that the objective reads, and data that can hold them.
 pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
     check_fields(file)?;
     check_labels(file)?;
     check_chat(file)?;
+    if let Some(answers) = &file.training.answers {
+        check_answers(answers)?;
+    }
     if let Some(histogram) = &file.data.label_histogram {
         check_names("data.label_histogram.labels", &histogram.labels)?;
     }
@@ -19,14 +22,25 @@ pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
 /// A field that the objective does not read would be a promise nobody keeps.
 fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
     use Objective::{
-        Chat, MultiLabelClassification, SequenceClassification, TextToText, TokenClassification,
+        Chat, MultiLabelClassification, PrefixLm, SequenceClassification, TextToText, TokenClassification,
     };
     let (data, objective) = (&file.data, file.training.objective);
     let is_any = |objectives: &[Objective]| objectives.contains(&objective);
     let classifies = is_any(&[SequenceClassification, MultiLabelClassification]);
-    let tags = objective == TokenClassification;
+    let (tags, of_texts) = (objective == TokenClassification, classifies || objective == TextToText);
     let fields = [
-        ("data.second_text_field", data.second_text_field.is_some(), classifies, "classification of texts"),
+        (
+            "data.text_prefix",
+            data.text_prefix.is_some(),
+            of_texts,
+            "classification of texts or \"text_to_text\"",
+        ),
+        (
+            "data.second_text_field",
+            data.second_text_field.is_some(),
+            of_texts,
+            "classification of texts or \"text_to_text\"",
+        ),
         ("data.label_field", data.label_field.is_some(), classifies || tags, "classification"),
         ("data.target_field", data.target_field.is_some(), objective == TextToText, "\"text_to_text\""),
         (
@@ -34,6 +48,13 @@ fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
             data.label_histogram.is_some(),
             objective == TextToText,
             "\"text_to_text\" from a label to its text",
+        ),
+        ("training.answers", file.training.answers.is_some(), objective == TextToText, "\"text_to_text\""),
+        (
+            "training.prefix_split",
+            file.training.prefix_split.is_some(),
+            objective == PrefixLm,
+            "\"prefix_lm\"",
         ),
         ("training.chat", file.training.chat.is_some(), objective == Chat, "\"chat\""),
         ("training.labels", file.training.labels.is_some(), classifies || tags, "classification"),
@@ -50,6 +71,18 @@ fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
             let allowed = format!("nothing: only {reader} reads it");
             refuse(path, "given", &allowed, "remove it, or choose that training.objective")
         }
+    }
+}
+
+/// Labels that differ, or numbers that are multiples of one above 0.
+fn check_answers(answers: &Answers) -> Result<(), PlanError> {
+    let path = "training.answers.labels";
+    match answers {
+        Answers::Labels(labels) if labels.len() < 2 => {
+            refuse(path, format!("{} labels", labels.len()), "at least 2", "add the missing ones")
+        }
+        Answers::Labels(labels) => check_names(path, labels),
+        Answers::Numbers(_) => Ok(()),
     }
 }
 
@@ -156,6 +189,10 @@ fn check_data(file: &PlanFile) -> Result<(), PlanError> {
 
 fn check_distinct(file: &PlanFile) -> Result<(), PlanError> {
     let data = &file.data;
+    if data.second_text_prefix.is_some() && data.second_text_field.is_none() {
+        let allowed = "nothing without data.second_text_field";
+        return refuse("data.second_text_prefix", "given", allowed, "remove it, or name that field");
+    }
     let fields = [
         ("data.second_text_field", data.second_text_field.as_deref()),
         ("data.label_field", file.training.objective.has_labels().then(|| data.label_field())),

@@ -1,7 +1,9 @@
 //! Batches, steps and the objective.
 
 use crate::messages::refuse;
-use crate::{BatchPhase, Initial, Objective, PlanError, PlanFile, PrivacyUnit, Training, Visibility};
+use crate::{
+    BatchPhase, Initial, Objective, PlanError, PlanFile, PrefixSplit, PrivacyUnit, Training, Visibility,
+};
 
 /// Accepts batches, steps and an objective that fit the data and the model.
 pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
@@ -145,9 +147,11 @@ pub(super) fn check_objective(file: &PlanFile) -> Result<(), PlanError> {
         let allowed = format!("{} with this model.family", able.join(" or "));
         return refuse("training.objective", format!("{given} with model.family {family}"), &allowed, &fix);
     }
-    if objective == Objective::SpanCorruption && file.model.decoder_context.is_some() {
+    check_prefix_split(file)?;
+    let follows = objective == Objective::SpanCorruption || objective.has_labels();
+    if follows && file.model.decoder_context.is_some() {
         let fix = "remove it, or choose \"prefix_lm\" or \"text_to_text\"";
-        let allowed = "nothing: with span_corruption it follows from model.context";
+        let allowed = "nothing: with this training.objective it follows from model.context";
         return refuse("model.decoder_context", "given", allowed, fix);
     }
     /// The shortest window with something to read and something to predict beside the special tokens.
@@ -157,6 +161,25 @@ pub(super) fn check_objective(file: &PlanFile) -> Result<(), PlanError> {
     }
     let given = format!("{context} with training.objective {given}");
     refuse("model.context", given, &format!("at least {SHORTEST}"), &format!("set it to {SHORTEST} or more"))
+}
+
+/// Each part of a window and its end-of-text token fit the model.
+fn check_prefix_split(file: &PlanFile) -> Result<(), PlanError> {
+    let Some(PrefixSplit { read, written }) = file.training.prefix_split else { return Ok(()) };
+    let model = &file.model;
+    let parts = [
+        ("model.context", model.context, "read", read),
+        ("model.decoder_context", model.decoder_context.unwrap_or(model.context), "written", written),
+    ];
+    match parts.into_iter().find(|(_, context, _, tokens)| *context <= *tokens) {
+        None => Ok(()),
+        Some((field, context, part, tokens)) => {
+            let least = u64::from(tokens) + 1;
+            let allowed =
+                format!("at least {least}: training.prefix_split.{part} and the end-of-text token after it");
+            refuse(field, format!("{context}"), &allowed, &format!("set it to {least}"))
+        }
+    }
 }
 
 /// A value as the plan writes it.

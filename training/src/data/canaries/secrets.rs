@@ -50,8 +50,13 @@ pub struct Pattern {
 const LONGEST: usize = 16;
 
 impl Pattern {
+    /// The place of the secret in a sequence.
+    pub fn place(self) -> usize {
+        self.before
+    }
+
     /// Tokens of a sequence.
-    fn length(self) -> usize {
+    pub fn length(self) -> usize {
         self.before + 1 + self.after
     }
 }

@@ -85,17 +85,6 @@ impl<B: Kernels> InferenceModel<B> {
         self.network.shape().decoder
     }
 
-    /// Returns the largest number of tokens of a prompt that is read whole and continued by
-    /// `continuation` tokens, or [`None`] if the model writes fewer.
-    pub fn longest_prompt(&self, continuation: usize) -> Option<usize> {
-        let shape = self.network.shape();
-        match shape.decoder {
-            Some(written) => (continuation <= written).then(|| shape.input.saturating_sub(1)),
-            // The end-of-text token precedes the prompt, and the last token that is written is not read.
-            None => shape.input.checked_sub(continuation),
-        }
-    }
-
     /// Returns the largest number of tokens of an answer to each of these prompts, none of which is
     /// longer than the context.
     pub(crate) fn most_answered(&self, prompts: &[Prompt]) -> usize {
