@@ -56,7 +56,21 @@ pub(super) fn assign(
             None => left.push((name, tensor)),
         }
     }
+    if let Some(what) = left.iter().find_map(|(name, _)| wrapper(name)) {
+        return Err(what);
+    }
+    // A file may have a tied table under the name of its copy alone.
+    for (_, tensor) in left.iter().filter(|(name, _)| family.copies.contains(&name.as_str())) {
+        let lacks = |spec: &&ParamSpec| !found.contains_key(spec.name.as_str()) && spec.shape == tensor.shape;
+        let mut lacking = specs.iter().filter(lacks);
+        if let (Some(spec), None) = (lacking.next(), lacking.next()) {
+            found.insert(&spec.name, tensor);
+        }
+    }
     for (name, tensor) in left {
+        if found.values().any(|used| std::ptr::eq(*used, tensor)) {
+            continue;
+        }
         let buffer = family.buffers.iter().any(|end| name.ends_with(end));
         let replaced = predicts_labels && begins(name, family.token_heads);
         if begins(name, &[MEAN_CLASSIFIER]) {
@@ -75,7 +89,11 @@ pub(super) fn assign(
             used.shape == tensor.shape && used.data.to_f32() == tensor.data.to_f32()
         };
         if copy && !found.values().any(equals) {
-            return Err(format!("tensor {name} differs from the table that the model ties it to"));
+            let hint = match family.plan_fields.iter().any(|(_, of_plan)| *of_plan == "model.untied") {
+                true => "; set tie_word_embeddings to false in config.json if it is a head of its own",
+                false => "",
+            };
+            return Err(format!("tensor {name} differs from the table that the model ties it to{hint}"));
         }
         // A checkpoint of the body alone omits the prefix.
         let unused =
@@ -101,6 +119,20 @@ pub(super) fn assign(
     Ok(Assigned { weights, drawn, ignored })
 }
 
+/// Returns what to do about a tensor whose name begins as a wrapper of a model names its tensors.
+fn wrapper(name: &str) -> Option<String> {
+    let wrappers = [
+        ("base_model.model.", "PEFT", "model.merge_and_unload()"),
+        ("_module.", "Opacus", "model._module"),
+        ("_orig_mod.", "torch.compile", "model._orig_mod"),
+        ("module.", "DataParallel", "model.module"),
+    ];
+    let (prefix, whose, inner) = wrappers.into_iter().find(|wrapper| name.starts_with(wrapper.0))?;
+    Some(format!(
+        "tensor {name} has the prefix {prefix:?} of {whose}; save the model inside: {inner}.save_pretrained(\"DIR\")"
+    ))
+}
+
 /// The name that a tensor of an old file has now.
 fn current<'a>(family: &HuggingFace, name: &'a str) -> Cow<'a, str> {
     let renamed = |(old, new): &(&str, &str)| name.strip_suffix(old).map(|start| format!("{start}{new}"));
@@ -118,6 +150,9 @@ fn fitted(
             "tensor {} holds other numbers than floats of 16, 32 or 64 bits; save the model in one of these formats",
             tensor.name
         ));
+    }
+    if !tensor.data.is_finite() {
+        return Err(format!("tensor {} holds a value that is no finite number", tensor.name));
     }
     let longer = positions
         && tensor.shape.len() == 2
