@@ -241,7 +241,7 @@ impl<'a> Draw<'a> {
     /// The tokens of a text of so many words, with its end.
     fn text(&self, words: usize, objective: &Objective, stream: &mut Stream) -> Vec<u32> {
         let spec = objective.window_spec();
-        let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.eos).into_iter().collect();
+        let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.bos).into_iter().collect();
         let mut last = None;
         for _ in 0..words {
             let word = self.word(last, stream);

@@ -26,7 +26,7 @@ fn model(context: usize, decoder_context: Option<usize>) -> plan::Model {
 }
 
 fn objective(variant: Variant, context: usize) -> Objective {
-    Objective { variant, eos: EOS, context, unit_is_piece: false }
+    Objective { variant, bos: EOS, eos: EOS, context, unit_is_piece: false }
 }
 
 /// Oracle: T5's 512 and 114; and the published 28 sentinels of such a window.
