@@ -15,6 +15,9 @@ use crate::model::Network;
 use crate::nn::ParamSpec;
 use crate::tensor_file::{NamedTensor, StoredValues};
 
+/// Settings of generation, which name the end tokens too.
+const GENERATION_CONFIG_FILE_NAME: &str = "generation_config.json";
+
 /// A checkpoint on the host: its configuration, its tensors in the number formats of their files, and its digest.
 #[derive(Debug)]
 pub struct Checkpoint {
@@ -77,10 +80,12 @@ impl Checkpoint {
     /// round number.
     ///
     /// # Errors
-    /// [`FileError::Refused`] if the table is too short or its size is not given.
+    /// [`FileError::Refused`] if the table is too short, is longer than padding explains, or its size is not given.
     pub fn vocab_size(&self, tokenizer: usize) -> Result<usize, FileError> {
+        // Phi-2 pads its 50,295 tokens to 51,200, the most of the families here.
+        let is_padded = |size: usize, tokens: usize| size - tokens <= size / 20 || size - tokens <= 1024;
         match self.config["vocab_size"].as_u64().and_then(|size| usize::try_from(size).ok()) {
-            Some(size) if size >= tokenizer => Ok(size),
+            Some(size) if size >= tokenizer && is_padded(size, tokenizer) => Ok(size),
             given => {
                 let given = given.map_or("no vocab_size".to_owned(), |size| format!("{size} tokens"));
                 let what = format!(
@@ -89,6 +94,41 @@ impl Checkpoint {
                 Err(refused(self.field, &self.folder, &what))
             }
         }
+    }
+
+    /// Refuses a tokenizer of another model: the ids that the checkpoint states for this role, `eos` or `bos`, are neither that of
+    /// the tokenizer's token, `own`, nor special in it.
+    ///
+    /// # Errors
+    /// [`FileError::Refused`] with both ids.
+    pub fn check_role(
+        &self,
+        role: &str,
+        own: u32,
+        is_special: impl Fn(u32) -> bool,
+    ) -> Result<(), FileError> {
+        let field = format!("{role}_token_id");
+        let stated = |config: &Value| -> Vec<u64> {
+            let ids = &config[&field];
+            ids.as_u64()
+                .into_iter()
+                .chain(ids.as_array().into_iter().flatten().filter_map(Value::as_u64))
+                .collect()
+        };
+        let generation = durable::read_json(&self.folder.join(GENERATION_CONFIG_FILE_NAME))?;
+        let mut ids = [stated(&self.config), stated(&generation.unwrap_or_default())].concat();
+        // transformers writes the ids of another vocabulary where a model was made without any.
+        ids.retain(|id| Some(*id) < self.config["vocab_size"].as_u64());
+        let is_known = |id: &u64| u32::try_from(*id).is_ok_and(|id| id == own || is_special(id));
+        if ids.is_empty() || ids.iter().any(is_known) {
+            return Ok(());
+        }
+        let what = format!(
+            "{CONFIG_FILE_NAME} has {field} = {}, which is no special token of the plan's tokenizer, whose own is {own}; give the \
+             checkpoint's own tokenizer",
+            self.config[&field]
+        );
+        Err(refused(self.field, &self.folder, &what))
     }
 
     /// Returns the folder's `config.json`.

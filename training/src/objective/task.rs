@@ -329,6 +329,14 @@ mod tests {
         assert_eq!(read(DECODER, 8, Some(vec![5])).0, [1, 2, 3, 4, 9, 5]);
         assert_eq!(read(DECODER, 3, None).0, [1, 2, 3]);
         assert_eq!(task(class, DECODER, 3).read(vec![], None).input, [9]);
+        let begins = InputLayout::Decoder { first: Some(8), eos: 9 };
+        assert_eq!(read(begins, 8, Some(vec![5])).0, [8, 1, 2, 3, 4, 9, 5]);
+        assert_eq!(read(begins, 3, None).0, [8, 1, 2]);
+        let tagged = task(plan::Objective::TokenClassification, begins, 3);
+        let bytes = Tokenizer::bytes(&[]).unwrap();
+        let words = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(tagged.tagged(&words[..1], &[2], &bytes).positions, [1]);
+        assert!(tagged.tagged(&words, &[2, 1, 0], &bytes).positions.iter().all(|place| *place < 3));
     }
 
     #[test]
@@ -339,6 +347,9 @@ mod tests {
             (example.input, example.positions, example.targets),
             (vec![1, 2, 9, 5, 6], vec![2, 3, 4], vec![5, 6, 9])
         );
+        let begins = InputLayout::Decoder { first: Some(8), eos: 9 };
+        let example = task(text, begins, 8).written(vec![1, 2], vec![5, 6]);
+        assert_eq!((example.input, example.positions), (vec![8, 1, 2, 9, 5, 6], vec![3, 4, 5]));
         let cut = task(text, DECODER, 4).written(vec![1, 2, 3, 4], vec![5, 6]);
         assert_eq!((cut.input, cut.targets), (vec![1, 2, 9, 5], vec![5, 9]));
         let layout = InputLayout::EncoderDecoder { eos: 9, start: 0, first: None, decoder_context: 3 };
