@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use dp_tokenizer::corpus::{Files, Format, LineFiles, Source, open};
 use dp_tokenizer::identity::{
-    Key, Overlap, Passage, Reading, Share, Sketch, TELLING_WORDS, compare, compare_shares,
+    EqualPhrases, Key, Overlap, Passage, Reading, Share, Sketch, TELLING_WORDS, compare, compare_shares,
 };
 
 /// Records of the measurement of time and memory, unless an argument says how many.
@@ -251,7 +251,7 @@ fn false_alarms(corpora: &BTreeMap<String, Texts>) {
                 largest[0] = largest[0].max(side.shared_runs as f64 / side.runs.max(1) as f64);
                 largest[1] = largest[1].max(side.equal as f64 / side.records.max(1) as f64);
             }
-            if let Err(sharing) = found.check() {
+            if let Err(sharing) = found.check(EqualPhrases::Refused) {
                 refused += 1;
                 println!("refused: {public} against {private}: {sharing}: {found:?}");
             }
@@ -280,7 +280,7 @@ fn planted(corpora: &BTreeMap<String, Texts>) {
                 text.insert(place, private[rng.usize(..private.len())].clone());
             }
             pairs += 1;
-            if overlap(&text, private).check().is_ok() {
+            if overlap(&text, private).check(EqualPhrases::Refused).is_ok() {
                 missed += 1;
                 println!("missed: 1 % of {name} in {public}");
             }

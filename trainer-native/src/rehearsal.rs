@@ -29,6 +29,8 @@ const KEY: u64 = 1;
 pub(crate) struct Request {
     pub plan: PathBuf,
     pub public: Vec<PathBuf>,
+    /// Whether it may have phrases of the private text.
+    pub accept_equal_phrases: bool,
     /// Learning rates to try, in any order; the usual ones if empty. The same holds for the clip
     /// norms.
     pub learning_rates: Vec<f64>,
@@ -177,7 +179,8 @@ fn compare(certified: &CertifiedPlan, request: &Request) -> Result<bool, RunErro
     if paths.iter().any(|path| !base.join(path).exists()) {
         return Ok(false);
     }
-    data::check_other_text(certified.plan(), base, &request.public, "--public")?;
+    let compared = data::Compared::option("--public", request.accept_equal_phrases);
+    data::check_other_text(certified.plan(), base, &request.public, compared)?;
     Ok(true)
 }
 
@@ -324,9 +327,10 @@ fn interrupted(request: &Request) -> RunError {
     let public: Vec<String> = request.public.iter().map(|path| shell_word(path)).collect();
     RunError::Interrupted {
         resume: format!(
-            "trainer-native rehearse --plan {} --public {}{}{}{}{}",
+            "trainer-native rehearse --plan {} --public {}{}{}{}{}{}",
             shell_word(&request.plan),
             public.join(" "),
+            if request.accept_equal_phrases { " --accept-equal-phrases" } else { "" },
             list("--learning-rate", &request.learning_rates),
             list("--clip-norm", &request.clip_norms),
             file("--out", &request.out),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{FileRecords, STDIN};
 use super::{CorpusError, Files, Source, folder};
-use crate::identity::{Fingerprint, Fingerprints, Key, Passage, Share, Sketch, strings_of_json};
+use crate::identity::{Fingerprint, Fingerprints, Key, Length, Passage, Share, Sketch, strings_of_json};
 
 /// Hashes of all sketches of a corpus together.
 const MAX_HASHES: usize = 1 << 21;
@@ -136,7 +136,7 @@ fn examine(
         if let Some(sketch) = &mut sketch {
             sketch.add(fingerprint);
         }
-        if let Fingerprint::Record { hash: Some(hash), is_telling: true, .. } = fingerprint
+        if let Fingerprint::Record { hash: Some(hash), length: Length::Sentence, .. } = fingerprint
             && is_folder
         {
             texts.push(hash);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::found::{Found, Portion};
 use super::tally::{Side, Tallies};
-use super::{Key, RUN_CHARACTERS, RUN_WORDS, Read, Share, TELLING_WORDS};
+use super::{Key, PHRASE_LETTERS, RUN_CHARACTERS, RUN_WORDS, Read, Share, TELLING_WORDS};
 
 /// Hashes of the public text that are held at once, in 80 MB. Those of a larger text are compared in several passes.
 const MAX_HASHES: usize = 3_600_000;
@@ -30,19 +30,31 @@ pub struct Overlap {
 pub enum Sharing {
     /// Too many records are in the other text; the first of these in the public text, counted from 1.
     Records(Option<u64>),
+    /// Too many records are in the other text, if equal phrases count; the first of these phrases in the public text, counted from 1.
+    Phrases(Option<u64>),
     /// Too many runs are in both texts.
     Runs,
     /// Too many records, most of them short, are in both texts.
     ShortRecords,
 }
 
+/// Whether records of fewer than [`TELLING_WORDS`] words may be equal if they have [`PHRASE_LETTERS`] letters or more. More than 1 in
+/// 1,000 are where parts of one corpus are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EqualPhrases {
+    /// They count as copies.
+    Refused,
+    /// They are coincidences, as somebody declares.
+    Accepted,
+}
+
 impl Overlap {
-    /// Accepts two texts of which, on both sides, at most 1 record in 1,000 is [`Side::mostly_shared`], at most a quarter of all runs
-    /// are shared, and at most half of all records are equal.
+    /// Accepts two texts of which, on both sides, at most 1 record in 1,000 is [`Side::mostly_shared`] or a refused equal phrase, at
+    /// most a quarter of all runs are shared, and at most half of all records are equal.
     ///
     /// # Errors
     /// What they share.
-    pub fn check(&self) -> Result<(), Sharing> {
+    pub fn check(&self, phrases: EqualPhrases) -> Result<(), Sharing> {
         let most = |part: u64, most: f64| part as f64 <= most;
         let both = |accepts: &dyn Fn(&Side) -> bool| accepts(&self.public) && accepts(&self.private);
         if !both(&|side| most(side.mostly_shared, MAX_SHARED * side.records as f64)) {
@@ -51,6 +63,10 @@ impl Overlap {
             Err(Sharing::Runs)
         } else if !both(&|side| most(side.equal, MAX_EQUAL * side.records as f64)) {
             Err(Sharing::ShortRecords)
+        } else if phrases == EqualPhrases::Refused
+            && !both(&|side| most(side.mostly_shared + side.equal_phrases, MAX_SHARED * side.records as f64))
+        {
+            Err(Sharing::Phrases(self.public.first_equal_phrase))
         } else {
             Ok(())
         }
@@ -61,13 +77,24 @@ impl fmt::Display for Sharing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs =
             format!("runs of {RUN_WORDS} words (or {RUN_CHARACTERS} characters in scripts without blanks)");
+        let first = |first: &Option<u64>| {
+            first.map_or_else(String::new, |record| format!(", the first of them record {record}"))
+        };
         match self {
-            Self::Records(first) => {
+            Self::Records(record) => {
                 write!(
                     f,
-                    "more than 1 in 1,000 records share half of their {runs} or, from {TELLING_WORDS} words on, are equal"
-                )?;
-                first.map_or(Ok(()), |record| write!(f, ", the first of them record {record}"))
+                    "more than 1 in 1,000 records share half of their {runs} or, from {TELLING_WORDS} words on, are equal{}",
+                    first(record)
+                )
+            }
+            Self::Phrases(record) => {
+                write!(
+                    f,
+                    "more than 1 in 1,000 records, most of them of fewer than {TELLING_WORDS} words but of {PHRASE_LETTERS} letters or \
+                     more, are equal{}",
+                    first(record)
+                )
             }
             Self::Runs => write!(f, "more than a quarter of all {runs} are in both texts"),
             Self::ShortRecords => write!(f, "more than half of the records are in both texts"),
@@ -158,31 +185,49 @@ impl<E: Send> Comparison<'_, E> {
 }
 
 /// The side of a text that several threads have counted, in the order in which [`Side::of_numbers`] reads it.
-fn side(threads: &[Tallies]) -> [u64; 6] {
+fn side(threads: &[Tallies]) -> [u64; Side::NUMBERS] {
     let mut side = Side::default();
     threads.iter().for_each(|thread| thread.add_to(&mut side));
-    let Side { records, runs, shared_runs, equal, mostly_shared, first_mostly_shared } = side;
-    [records, runs, shared_runs, equal, mostly_shared, first_mostly_shared.unwrap_or(u64::MAX)]
+    let Side { records, runs, shared_runs, equal, mostly_shared, equal_phrases, .. } = side;
+    let firsts = [side.first_mostly_shared, side.first_equal_phrase].map(|first| first.unwrap_or(u64::MAX));
+    [records, runs, shared_runs, equal, mostly_shared, equal_phrases, firsts[0], firsts[1]]
 }
 
 impl Side {
+    /// Six counts, and the places of two first records.
+    const NUMBERS: usize = 8;
+
     /// Of the numbers of all processes.
     fn of_numbers<'a>(all: impl Iterator<Item = &'a [u64]>) -> Self {
-        let mut sums = [0, 0, 0, 0, 0, u64::MAX];
+        let (mut sums, mut firsts) = ([0; 6], [u64::MAX; 2]);
         for own in all {
-            sums.iter_mut().zip(own).take(5).for_each(|(sum, own)| *sum += own);
-            sums[5] = own.get(5).map_or(sums[5], |first| sums[5].min(*first));
+            sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            firsts
+                .iter_mut()
+                .zip(own.iter().skip(sums.len()))
+                .for_each(|(first, own)| *first = (*first).min(*own));
         }
-        let [records, runs, shared_runs, equal, mostly_shared, first] = sums;
-        let first_mostly_shared = Some(first).filter(|first| *first < u64::MAX);
-        Self { records, runs, shared_runs, equal, mostly_shared, first_mostly_shared }
+        let [records, runs, shared_runs, equal, mostly_shared, equal_phrases] = sums;
+        let [first_mostly_shared, first_equal_phrase] =
+            firsts.map(|first| Some(first).filter(|first| *first < u64::MAX));
+        Self {
+            records,
+            runs,
+            shared_runs,
+            equal,
+            mostly_shared,
+            first_mostly_shared,
+            equal_phrases,
+            first_equal_phrase,
+        }
     }
 }
 
 impl Overlap {
     fn of_all(sides: &[Vec<u64>]) -> Self {
-        let half =
-            |place: usize| Side::of_numbers(sides.iter().filter_map(move |own| own.chunks(6).nth(place)));
+        let half = |place: usize| {
+            Side::of_numbers(sides.iter().filter_map(move |own| own.chunks_exact(Side::NUMBERS).nth(place)))
+        };
         Self { public: half(0), private: half(1) }
     }
 }
@@ -285,8 +330,9 @@ mod tests {
     fn one_record_more_than_the_thresholds_is_refused_on_either_side() {
         let clean = Side { records: 1_000, runs: 1_000, ..Side::default() };
         type Set = fn(&mut Side, u64);
-        let cases: [(Set, u64, Sharing); 3] = [
+        let cases: [(Set, u64, Sharing); 4] = [
             (|side, count| side.mostly_shared = count, 1, Sharing::Records(None)),
+            (|side, count| side.equal_phrases = count, 1, Sharing::Phrases(None)),
             (|side, count| side.shared_runs = count, 250, Sharing::Runs),
             (|side, count| side.equal = count, 500, Sharing::ShortRecords),
         ];
@@ -296,9 +342,15 @@ mod tests {
                 set(&mut side, count);
                 [Overlap { public: side, private: clean }, Overlap { public: clean, private: side }]
             };
-            assert!(of(most).iter().all(|overlap| overlap.check().is_ok()), "{sharing:?}");
-            assert!(of(most + 1).iter().all(|overlap| overlap.check() == Err(sharing)), "{sharing:?}");
+            let check = |overlap: &Overlap| overlap.check(EqualPhrases::Refused);
+            assert!(of(most).iter().all(|overlap| check(overlap).is_ok()), "{sharing:?}");
+            assert!(of(most + 1).iter().all(|overlap| check(overlap) == Err(sharing)), "{sharing:?}");
+            let accepted = of(most + 1).map(|overlap| overlap.check(EqualPhrases::Accepted).is_ok());
+            assert_eq!(accepted, [matches!(sharing, Sharing::Phrases(_)); 2]);
         }
+        let both = Side { mostly_shared: 1, equal_phrases: 1, ..clean };
+        let overlap = Overlap { public: both, private: clean };
+        assert_eq!(overlap.check(EqualPhrases::Refused), Err(Sharing::Phrases(None)));
     }
 
     #[test]
@@ -318,7 +370,10 @@ mod tests {
                     ([&unrelated[..50], public].concat(), [&unrelated[50..], private].concat());
                 for most in [usize::MAX, 100] {
                     let found = overlap(&public, &private, most);
-                    assert!(matches!(found.check(), Err(Sharing::Records(_))), "{found:?}");
+                    assert!(
+                        matches!(found.check(EqualPhrases::Accepted), Err(Sharing::Records(_))),
+                        "{found:?}"
+                    );
                 }
                 assert_eq!(overlap(&public, &private, 100), overlap(&public, &private, usize::MAX));
             }
@@ -327,7 +382,22 @@ mod tests {
             overlap(&[&before, &secret], &[&after, &secret], 1000).public.first_mostly_shared,
             Some(2)
         );
-        overlap(&unrelated[..50], &unrelated[50..], 1000).check().unwrap();
+        overlap(&unrelated[..50], &unrelated[50..], 1000).check(EqualPhrases::Refused).unwrap();
+    }
+
+    #[test]
+    fn a_phrase_that_is_equal_is_found_and_may_be_accepted() {
+        let texts = |from: usize| -> Vec<String> { (from..from + 50).map(|n| words(n * 100, 17)).collect() };
+        let (mut public, mut private) = (texts(1_000), texts(5_000));
+        public.insert(30, "An excellent, outstanding idea!".to_owned());
+        private.push("an excellent outstanding IDEA".to_owned());
+        let [public, private] =
+            [&public, &private].map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        let found = overlap(&public, &private, usize::MAX);
+        assert_eq!((found.public.mostly_shared, found.public.equal_phrases), (0, 1));
+        assert_eq!(found.check(EqualPhrases::Refused), Err(Sharing::Phrases(Some(31))));
+        assert_eq!(found.check(EqualPhrases::Accepted), Ok(()));
+        assert_eq!(on_processes(3, &public, &private, usize::MAX), vec![found; 3]);
     }
 
     #[test]
@@ -340,7 +410,7 @@ mod tests {
         let check = |public: &[String], private: &[String]| {
             let [public, private] =
                 [public, private].map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
-            overlap(&public, &private, 1 << 20).check()
+            overlap(&public, &private, 1 << 20).check(EqualPhrases::Refused)
         };
         check(&text(1..101, 60), &text(201..301, 60)).unwrap();
         assert_eq!(check(&text(1..101, 70), &text(201..301, 1)), Err(Sharing::Runs));

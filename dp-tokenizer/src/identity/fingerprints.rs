@@ -2,7 +2,7 @@
 
 use super::key::{BLANK, mix};
 use super::letters::{Sign, each_sign};
-use super::{Key, Passage, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS, WORD_LETTERS};
+use super::{Key, PHRASE_LETTERS, Passage, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS, WORD_LETTERS};
 
 /// A run is complete at this weight: a word weighs [`RUN_CHARACTERS`], a character of a script without blanks [`RUN_WORDS`].
 const RUN_WEIGHT: u64 = RUN_WORDS * RUN_CHARACTERS;
@@ -25,9 +25,21 @@ pub enum Fingerprint {
         record: u64,
         /// The hash of its letters; [`None`] if it has none.
         hash: Option<u64>,
-        /// Whether it has at least [`TELLING_WORDS`] words, or as much text in scripts without blanks.
-        is_telling: bool,
+        /// How much an equal record of another text tells.
+        length: Length,
     },
+}
+
+/// The length of a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Length {
+    /// It occurs in any two texts ("Thank you.").
+    #[default]
+    Short,
+    /// At least [`PHRASE_LETTERS`] letters, which parts of one corpus have in common by chance, but other texts hardly ever.
+    Phrase,
+    /// At least [`TELLING_WORDS`] words, or as much text in scripts without blanks. No coincidence.
+    Sentence,
 }
 
 impl Fingerprint {
@@ -219,6 +231,16 @@ impl<'key> Fingerprints<'key> {
         mix(self.here.hash.wrapping_sub(before) ^ length.wrapping_mul(self.key.secret() | 1))
     }
 
+    fn length_from(&self, begin: &Place) -> Length {
+        if self.since(begin) >= TELLING_WORDS * RUN_CHARACTERS {
+            Length::Sentence
+        } else if self.here.letters - begin.letters >= PHRASE_LETTERS {
+            Length::Phrase
+        } else {
+            Length::Short
+        }
+    }
+
     fn end_record(&mut self, take: &mut impl FnMut(Fingerprint)) {
         self.end_word(take);
         let begin = self.record_begin;
@@ -226,7 +248,7 @@ impl<'key> Fingerprints<'key> {
         take(Fingerprint::Record {
             record: self.here.record,
             hash: has_letters.then(|| self.hash_from(&begin)),
-            is_telling: self.since(&begin) >= TELLING_WORDS * RUN_CHARACTERS,
+            length: self.length_from(&begin),
         });
         self.here.record += 1;
         self.record_begin = self.here;
@@ -289,13 +311,17 @@ mod tests {
         let key = Key::public();
         let of = |records: &[&str]| all(&key, records);
         assert_eq!(of(&["It's 5 o'clock."]), of(&["its 5 oclock"]));
-        let Fingerprint::Record { hash, is_telling, .. } = of(&["—"])[0] else { panic!() };
-        assert_eq!((hash, is_telling), (None, false));
-        for (text, want) in
-            [("a b c d e f g", false), ("a b c d e f g h", true), ("一二三四五六七八九十一二三", true)]
-        {
-            let Fingerprint::Record { is_telling, .. } = of(&[text])[0] else { panic!() };
-            assert_eq!(is_telling, want, "{text}");
+        let Fingerprint::Record { hash, length, .. } = of(&["—"])[0] else { panic!() };
+        assert_eq!((hash, length), (None, Length::Short));
+        for (text, want) in [
+            ("a b c d e f g", Length::Short),
+            ("a b c d e f g h", Length::Sentence),
+            ("an, important: ques ti", Length::Short),
+            ("an important quest ion", Length::Phrase),
+            ("一二三四五六七八九十一二三", Length::Sentence),
+        ] {
+            let Fingerprint::Record { length, .. } = of(&[text])[0] else { panic!() };
+            assert_eq!(length, want, "{text}");
         }
         let (mut reader, mut found) = (Fingerprints::new(&key), Vec::new());
         for (text, ends_record) in [("a1 b", false), ("2 c3", false), ("", true), (&WORDS[8..], true)] {

@@ -12,7 +12,7 @@
 //! is in another.
 //!
 //! ```
-//! use dp_tokenizer::identity::{Key, Passage, Reading, compare};
+//! use dp_tokenizer::identity::{EqualPhrases, Key, Passage, Reading, compare};
 //! let key = Key::public();
 //! let public = ["The patient was seen on Monday, and given two tablets of aspirin at night."];
 //! let private = ["the patient WAS seen on monday and", "given two tablets of Aspirin at night;", "another record"];
@@ -22,7 +22,7 @@
 //! };
 //! let overlap = compare(&key, &|reading| read(&public, reading), &|reading| read(&private, reading))?;
 //! assert_eq!(overlap.public.mostly_shared, 1);
-//! assert!(overlap.check().is_err());
+//! assert!(overlap.check(EqualPhrases::Refused).is_err());
 //! # Ok::<(), std::convert::Infallible>(())
 //! ```
 
@@ -36,8 +36,8 @@ mod share;
 mod sketch;
 mod tally;
 
-pub use comparison::{Exchange, Overlap, Sharing, compare, compare_shares};
-pub use fingerprints::{Fingerprint, Fingerprints};
+pub use comparison::{EqualPhrases, Exchange, Overlap, Sharing, compare, compare_shares};
+pub use fingerprints::{Fingerprint, Fingerprints, Length};
 pub use json::strings_of_json;
 pub use key::Key;
 pub use share::{Reading, Share};
@@ -52,14 +52,17 @@ pub const RUN_CHARACTERS: u64 = 20;
 /// Letters of the longest word that counts once.
 const WORD_LETTERS: u32 = 20;
 
-/// Words from which on an equal record is no coincidence. Shorter ones ("Thank you.") occur in any two texts.
-///
-/// No measure of shorter records that was tried tells copies from coincidences: their words, letters, information, whether they are
-/// once in both texts, and equal pairs within a text as a bound. Between different corpora, at most 0.05 % of records are equal and of
-/// 18 letters or more, and at least 0.12 % where a hundredth of a text is copied from phrases of three words. But of the parts into
-/// which the authors of a corpus divided it to train and to evaluate, up to 1 % are, by chance alone: `cargo bench -p dp-tokenizer
-/// --bench identity -- overlaps` prints all figures. With such a measure, these parts would be refused.
+/// Words from which on an equal record is no coincidence.
 pub const TELLING_WORDS: u64 = 8;
+
+/// Letters from which on an equal record of fewer words is a phrase that two corpora rarely have in common.
+///
+/// Between different corpora, at most 0.05 % of records are equal phrases, and at least 0.12 % where a hundredth of a text is copied
+/// from phrases of three words. But of the parts into which the authors of a corpus divided it to train and to evaluate, up to 1 % are,
+/// by chance alone, and no measure that was tried tells these from copies: words, information, whether they are once in both texts,
+/// and equal pairs within a text as a bound (`cargo bench -p dp-tokenizer --bench identity -- overlaps`). So equal phrases are
+/// refused unless somebody accepts them.
+pub const PHRASE_LETTERS: u64 = 18;
 
 /// Hashes of each kind in the sketch that stands beside what was made from a public text.
 pub const SKETCH: usize = 256;

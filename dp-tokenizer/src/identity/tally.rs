@@ -1,8 +1,8 @@
 //! Counts of the runs of each record.
 
-use super::Fingerprint;
 use super::found::{Portion, hash_of};
 use super::share::Part;
+use super::{Fingerprint, Length};
 
 /// One of two texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,11 @@ pub struct Side {
     pub mostly_shared: u64,
     /// The first of these, counted from 1.
     pub first_mostly_shared: Option<u64>,
+    /// Records that are not [`Side::mostly_shared`], of at least [`PHRASE_LETTERS`](super::PHRASE_LETTERS) letters, that the other
+    /// text has as a whole.
+    pub equal_phrases: u64,
+    /// The first of these, counted from 1.
+    pub first_equal_phrase: Option<u64>,
 }
 
 /// Runs of a record. Of a record with runs within it, these count alone; of a shorter one, those that begin in it.
@@ -30,7 +35,7 @@ struct Tally {
     is_long: bool,
     has_letters: bool,
     is_equal: bool,
-    is_telling: bool,
+    length: Length,
 }
 
 impl Tally {
@@ -46,8 +51,8 @@ impl Tally {
                     self.shared += u32::from(is_shared);
                 }
             }
-            Fingerprint::Record { hash, is_telling, .. } => {
-                (self.has_letters, self.is_telling) = (hash.is_some(), is_telling);
+            Fingerprint::Record { hash, length, .. } => {
+                (self.has_letters, self.length) = (hash.is_some(), length);
                 self.is_equal |= is_shared;
             }
         }
@@ -99,12 +104,17 @@ impl Tallies {
             side.shared_runs += u64::from(tally.shared);
             side.equal += u64::from(tally.is_equal);
             let by_runs = tally.shared > 0 && 2 * tally.shared >= tally.runs;
-            if by_runs || (tally.is_telling && tally.is_equal) {
-                let record = part.record(place) + 1;
-                side.mostly_shared += 1;
-                side.first_mostly_shared =
-                    Some(side.first_mostly_shared.map_or(record, |first| first.min(record)));
-            }
+            let (count, first) = match tally.length {
+                _ if by_runs => (&mut side.mostly_shared, &mut side.first_mostly_shared),
+                Length::Sentence if tally.is_equal => {
+                    (&mut side.mostly_shared, &mut side.first_mostly_shared)
+                }
+                Length::Phrase if tally.is_equal => (&mut side.equal_phrases, &mut side.first_equal_phrase),
+                _ => continue,
+            };
+            let record = part.record(place) + 1;
+            *count += 1;
+            *first = Some(first.map_or(record, |first| first.min(record)));
         }
     }
 }
@@ -113,21 +123,25 @@ impl Tallies {
 mod tests {
     use super::*;
 
-    fn mostly_shared(tally: Tally) -> u64 {
+    /// Records that are mostly shared, and equal phrases.
+    fn counted(tally: Tally) -> [u64; 2] {
         let mut side = Side::default();
         Tallies { part: Some(Part::WHOLE), chunks: vec![[tally].into()] }.add_to(&mut side);
-        side.mostly_shared
+        [side.mostly_shared, side.equal_phrases]
     }
 
     #[test]
     fn half_of_the_runs_or_all_of_a_record_of_eight_words_counts() {
         let own = Tally { runs: 8, has_letters: true, ..Tally::default() };
-        assert_eq!(mostly_shared(Tally { shared: 3, ..own }), 0);
-        assert_eq!(mostly_shared(Tally { shared: 4, ..own }), 1);
+        assert_eq!(counted(Tally { shared: 3, ..own }), [0, 0]);
+        assert_eq!(counted(Tally { shared: 4, ..own }), [1, 0]);
         let equal = Tally { is_equal: true, runs: 0, ..own };
-        assert_eq!(mostly_shared(equal), 0);
-        assert_eq!(mostly_shared(Tally { is_telling: true, ..equal }), 1);
-        assert_eq!(mostly_shared(Tally { is_telling: true, ..own }), 0);
+        assert_eq!(counted(equal), [0, 0]);
+        assert_eq!(counted(Tally { length: Length::Sentence, ..equal }), [1, 0]);
+        assert_eq!(counted(Tally { length: Length::Sentence, ..own }), [0, 0]);
+        assert_eq!(counted(Tally { length: Length::Phrase, ..equal }), [0, 1]);
+        assert_eq!(counted(Tally { length: Length::Phrase, ..own }), [0, 0]);
+        assert_eq!(counted(Tally { length: Length::Phrase, shared: 4, is_equal: true, ..own }), [1, 0]);
     }
 
     /// What follows a long record does not count as its own.

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::memorization::NearDuplicates;
 use training::RunError;
-use training::data::{check_apart, read_records};
+use training::data::{Compared, check_apart, read_records};
 use training::infer::BertScore;
 use training::score::Tokenization;
 use training::verify::check_unwritten;
@@ -48,6 +48,8 @@ pub struct QualityOptions<'a> {
     pub bert: Option<&'a Path>,
     /// The private training text.
     pub train: Option<&'a Path>,
+    /// Whether the reference may have phrases of it ([`EqualPhrases`](dp_tokenizer::identity::EqualPhrases)).
+    pub accept_equal_phrases: bool,
 }
 
 /// A record.
@@ -105,7 +107,7 @@ pub fn quality(options: &QualityOptions<'_>) -> Result<Quality, RunError> {
     let train = options.train.map(|train| training_texts(options, train)).transpose()?;
     if let Some(train) = &train {
         let reference: Vec<&str> = reference.iter().map(|record| record.text.as_str()).collect();
-        check_apart("--reference", &reference, train)?;
+        check_apart(Compared::option("--reference", options.accept_equal_phrases), &reference, train)?;
     }
     let records = synthetic.len().min(reference.len() / 2);
     if records < 2 {
@@ -306,7 +308,7 @@ mod tests {
         let swapped = file(folder.path(), "swapped.jsonl", &swapped);
         let repeated =
             file(folder.path(), "repeated.jsonl", &vec![("joy", "the fine day is over".to_owned()); 200]);
-        let compared = |synthetic: &Path, train: Option<&Path>| {
+        let compared = |synthetic: &Path, train: Option<&Path>, accept_equal_phrases: bool| {
             let (text_field, label_field) = ("text", Some("label"));
             quality(&QualityOptions {
                 synthetic,
@@ -315,11 +317,18 @@ mod tests {
                 label_field,
                 bert: None,
                 train,
+                accept_equal_phrases,
             })
         };
-        let of = |synthetic: &Path, train: Option<&Path>| compared(synthetic, train).unwrap();
-        let refused = compared(&good, Some(&reference)).unwrap_err().to_string();
+        let of = |synthetic: &Path, train: Option<&Path>| compared(synthetic, train, false).unwrap();
+        let refused = compared(&good, Some(&reference), true).unwrap_err().to_string();
         assert!(refused.contains("--reference: it shares text with the training text"), "{refused}");
+        let mut with_phrase = vec![("joy", "the fine day 0 was fine".to_owned())];
+        with_phrase.extend((0..200).map(|n| ("joy", format!("private {n}"))));
+        let with_phrase = file(folder.path(), "phrase.jsonl", &with_phrase);
+        let refused = compared(&good, Some(&with_phrase), false).unwrap_err().to_string();
+        assert!(refused.contains("--accept-equal-phrases accepts them"), "{refused}");
+        assert!(compared(&good, Some(&with_phrase), true).is_ok());
         let good_quality = of(&good, None);
         assert_eq!((good_quality.records, figure(&good_quality, "naive Bayes")), (200, (1.0, 1.0)));
         assert!(figure(&good_quality, "of words, bits").0 < 0.01);

@@ -171,6 +171,11 @@ pub struct Evaluation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub text_field: Option<String>,
+    /// Whether records of fewer than 8 words may be equal to training records though they have 18 letters or more. By default, at most
+    /// 1 in 1,000 may. Parts of one corpus of short texts have more, by chance. The certificate states what was accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub accept_equal_phrases: bool,
     /// Number of steps between evaluations. The model is also evaluated at the end.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub every: u64,

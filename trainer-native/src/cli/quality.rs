@@ -27,6 +27,9 @@ pub(super) struct QualityArgs {
     /// NOT PRIVATE: also count near-duplicates in this training text
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
+    /// Accept equal records of fewer than 8 words but 18 letters or more: the reference and the training text are parts of one corpus
+    #[arg(long, requires = "train")]
+    accept_equal_phrases: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -42,6 +45,7 @@ impl QualityArgs {
             label_field: self.label_field.as_deref(),
             bert: self.bert.as_deref(),
             train: self.train.as_deref(),
+            accept_equal_phrases: self.accept_equal_phrases,
         })?;
         print_result(&found, &found.to_string(), self.json)
     }

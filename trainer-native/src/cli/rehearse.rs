@@ -16,6 +16,9 @@ pub(super) struct RehearseArgs {
     /// PUBLIC text like the private one: the same fields, and at least as many units as a batch has
     #[arg(long, required = true, num_args = 1.., value_name = "FILE|DIR")]
     public: Vec<PathBuf>,
+    /// Accept equal records of fewer than 8 words but 18 letters or more: the public and the private text are parts of one corpus
+    #[arg(long)]
+    accept_equal_phrases: bool,
     /// Learning rates to try at the plan's clip norm [default: a third of the plan's, the plan's, and three times it]
     #[arg(long, value_delimiter = ',', value_name = "RATE,…")]
     learning_rate: Vec<f64>,
@@ -42,6 +45,7 @@ impl RehearseArgs {
         let Self {
             plan,
             public,
+            accept_equal_phrases,
             learning_rate: learning_rates,
             clip_norm: clip_norms,
             out,
@@ -50,7 +54,16 @@ impl RehearseArgs {
             json,
         } = self;
         let device = device.map(Into::into);
-        let found = rehearse(&Request { plan, public, learning_rates, clip_norms, out, write, device })?;
+        let found = rehearse(&Request {
+            plan,
+            public,
+            accept_equal_phrases,
+            learning_rates,
+            clip_norms,
+            out,
+            write,
+            device,
+        })?;
         print_result(&found, &found.to_string(), json)
     }
 }

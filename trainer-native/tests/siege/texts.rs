@@ -142,7 +142,8 @@ fn a_text_in_another_form_is_the_same_text() {
     for sentence in [
         "At most 1 in 1,000 records of either text",
         "runs of 13 words (20 characters in scripts without blanks)",
-        "private records of fewer than 8 words may be in the evaluation text",
+        "from 8 words or 18 letters on, are equal",
+        "private records of fewer than 8 words and 18 letters may be in the evaluation text",
     ] {
         assert!(certificate.contains(sentence), "{certificate}");
     }
@@ -300,6 +301,44 @@ fn a_rehearsal_on_the_private_text_is_refused() {
             .unwrap();
         assert_refused(public, &output, bench.folder.path(), &["--public", "training text"]);
     }
+}
+
+/// Records of three words, which a text has here and there. Parts of one corpus have some in common by chance.
+#[test]
+fn copies_of_phrases_are_refused_unless_the_plan_accepts_them() {
+    let mut plan = plan(&["train.txt"], Some("public.txt"));
+    plan["tokenizer"] = json!("bytes");
+    let bench = Bench::new(&plan);
+    let phrases = "Uncommonly delightful neighbors!\nInexplicable administrative delays\n";
+    fs::write(bench.path("train.txt"), lines(0..300) + phrases).unwrap();
+    fs::write(bench.path("public.txt"), lines(1_000..1_050) + &phrases.to_lowercase()).unwrap();
+    let found = "of fewer than 8 words but of 18 letters or more, are equal, the first of them record 51";
+    let accepts = "\"accept_equal_phrases\": true in evaluation accepts them";
+    assert_refused(
+        "run",
+        &bench.run("run", &[]),
+        bench.folder.path(),
+        &["evaluation.source", found, accepts],
+    );
+    let rehearse = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        command.current_dir(bench.folder.path()).args(["rehearse", "--plan", "plan.json", "--out", "run"]);
+        command.args(["--public", "public.txt", "--write", "plan.json"]).args(options).output().unwrap()
+    };
+    let folder = bench.folder.path();
+    assert_refused(
+        "rehearse",
+        &rehearse(&[]),
+        folder,
+        &["--public", found, "--accept-equal-phrases accepts them"],
+    );
+    assert_refused("accepted", &rehearse(&["--accept-equal-phrases"]), folder, &["the file exists"]);
+    plan["evaluation"]["accept_equal_phrases"] = json!(true);
+    fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    bench.model("run", &["--test-key", "1"]);
+    let certificate = fs::read_to_string(bench.path("run/certificate.md")).unwrap();
+    let accepted = "fewer than 8 words, which the plan accepts (evaluation.accept_equal_phrases), may be";
+    assert!(certificate.contains(accepted), "{certificate}");
 }
 
 /// Neither run of two has the texts of the other, and the certificate of the second says so.

@@ -165,8 +165,7 @@ pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
     source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
 }
 
-/// Refuses files that share text with a plan's private training text. `option` of the command line names them; they have the fields
-/// of the plan's text.
+/// Refuses files that share text with a plan's private training text. They have the fields of the plan's text.
 ///
 /// # Errors
 /// [`RunError::Refused`] if they do, or a text cannot be read.
@@ -174,7 +173,7 @@ pub fn check_other_text(
     plan: &plan::Plan,
     base: &Path,
     paths: &[PathBuf],
-    option: &str,
+    of_paths: overlap::Compared<'_>,
 ) -> Result<(), RunError> {
     let ranks = Ranks::alone();
     let units = read_units(plan, base, true, &ranks)?;
@@ -182,8 +181,8 @@ pub fn check_other_text(
     let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
     let training = units.tokens.is_none().then(|| training_source(plan, base));
-    overlap::check_files(training.as_ref(), &public, option, &ranks)?;
-    overlap::check_records(plan, base, &units, &read_public(plan, public, option)?, option, &ranks)
+    overlap::check_files(training.as_ref(), &public, of_paths.field, &ranks)?;
+    overlap::check_records(plan, base, &units, &read_public(plan, public, of_paths.field)?, of_paths, &ranks)
 }
 
 fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicText, RunError> {

@@ -60,7 +60,7 @@ pub use dataset::Dataset;
 pub(crate) use dataset::SampledUnit;
 pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
 pub(crate) use labelled_record::{Answer, LabelledRecord};
-pub use overlap::check_apart;
+pub use overlap::{Compared, check_apart};
 pub(crate) use overlap::{check_earlier, check_records, public_sketch};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;

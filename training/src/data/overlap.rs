@@ -9,19 +9,64 @@ use std::path::Path;
 
 use dp_tokenizer::corpus::{self, Source};
 use dp_tokenizer::identity::{
-    Key, Passage, Read, Reading, SKETCH, Share, Sharing, Sketch, compare_shares, strings_of_json,
+    EqualPhrases, Key, Passage, Read, Reading, SKETCH, Share, Sharing, Sketch, compare_shares,
+    strings_of_json,
 };
 use dp_tokenizer::tokens::TokenDataset;
 use tokenizer::Tokenizer;
 
 use super::unit_text::refused;
-use super::{Answer, LabelledRecord, PublicText, Units};
+use super::{Answer, EVALUATION, LabelledRecord, PublicText, Units};
 use crate::RunError;
 use crate::ranks::Ranks;
 
 /// The part of a message that says what `field` may name.
 const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \
                        remove what the texts share, or name other text";
+
+/// A public text that is compared with the training text.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// The field of the plan, or the option, that names it.
+    pub field: &'a str,
+    /// Whether it may have phrases of the training text.
+    pub phrases: EqualPhrases,
+    /// The field or the option that accepts these.
+    pub accepts: &'a str,
+}
+
+impl<'a> Compared<'a> {
+    /// Named by an option of the command line. `accepts` says whether `--accept-equal-phrases` is given.
+    #[must_use]
+    pub fn option(field: &'a str, accepts: bool) -> Self {
+        Self { field, phrases: phrases(accepts), accepts: "--accept-equal-phrases" }
+    }
+
+    /// The plan's evaluation text.
+    pub(crate) fn evaluation(plan: &plan::Plan) -> Self {
+        let accepts = plan.evaluation().is_some_and(|evaluation| evaluation.accept_equal_phrases);
+        Self {
+            field: EVALUATION,
+            phrases: phrases(accepts),
+            accepts: "\"accept_equal_phrases\": true in evaluation",
+        }
+    }
+
+    fn refused(&self, sharing: Sharing) -> RunError {
+        let accept = match sharing {
+            Sharing::Phrases(_) => format!(
+                "; if the texts are parts of one corpus, whose short records repeat by chance, {} accepts them",
+                self.accepts
+            ),
+            _ => String::new(),
+        };
+        refused(self.field, &format!("it shares text with the training text: {sharing}; {ALLOWED}{accept}"))
+    }
+}
+
+fn phrases(accepts: bool) -> EqualPhrases {
+    if accepts { EqualPhrases::Accepted } else { EqualPhrases::Refused }
+}
 
 /// Refuses a text that is named twice. `field` names it. All ranks call this together, with the same text, and each reads its share
 /// of the paths.
@@ -57,7 +102,7 @@ pub(super) fn check_files(
     })
 }
 
-/// Refuses public text that shares records, or runs of words, with private training text. `field` names the public text. All ranks
+/// Refuses public text that shares records, or runs of words, with private training text. All ranks
 /// call this together, with the same texts, and each reads its share of the records.
 ///
 /// # Errors
@@ -67,7 +112,7 @@ pub(crate) fn check_records(
     base: &Path,
     units: &Units,
     public: &PublicText,
-    field: &str,
+    of_public: Compared<'_>,
     ranks: &Ranks,
 ) -> Result<(), RunError> {
     if plan.is_public() {
@@ -80,19 +125,19 @@ pub(crate) fn check_records(
         Ok(())
     };
     let read_private = |reading: &mut Reading<'_>| units.each_passage(tokenizer.as_ref(), is_chat, reading);
-    check_pair(&read_public, &read_private, field, ranks)
+    check_pair(&read_public, &read_private, of_public, ranks)
 }
 
 fn check_pair(
     public: Read<'_, RunError>,
     private: Read<'_, RunError>,
-    field: &str,
+    of_public: Compared<'_>,
     ranks: &Ranks,
 ) -> Result<(), RunError> {
     let key = shared_key(ranks)?;
     let mut exchange_or_fail = |own| ranks.agree(own).map(|own: Vec<u64>| exchange(ranks, &own));
     let overlap = compare_shares(&key, share(ranks), public, private, &mut exchange_or_fail)?;
-    ranks.agree(overlap.check().map_err(|sharing| refused(field, &shared(sharing))))
+    ranks.agree(overlap.check(of_public.phrases).map_err(|sharing| of_public.refused(sharing)))
 }
 
 /// The numbers of every rank, by rank.
@@ -178,8 +223,8 @@ fn tokenizer_of_tokens(plan: &plan::Plan, base: &Path, units: &Units) -> Result<
     }
 }
 
-/// Refuses public records, which `option` names, that share text with private ones.
-pub fn check_apart(option: &str, public: &[&str], private: &[String]) -> Result<(), RunError> {
+/// Refuses public records that share text with private ones.
+pub fn check_apart(of_public: Compared<'_>, public: &[&str], private: &[String]) -> Result<(), RunError> {
     let read_public = |reading: &mut Reading<'_>| {
         public.iter().for_each(|text| reading.take(Passage::record(text)));
         Ok(())
@@ -188,11 +233,7 @@ pub fn check_apart(option: &str, public: &[&str], private: &[String]) -> Result<
         private.iter().for_each(|text| reading.take(Passage::record(text)));
         Ok(())
     };
-    check_pair(&read_public, &read_private, option, &Ranks::alone())
-}
-
-fn shared(sharing: Sharing) -> String {
-    format!("it shares text with the training text: {sharing}; {ALLOWED}")
+    check_pair(&read_public, &read_private, of_public, &Ranks::alone())
 }
 
 fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {

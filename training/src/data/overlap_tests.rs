@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokenizer::Tokenizer;
 
 use super::*;
-use crate::data::{EVALUATION, read_evaluation, read_units};
+use crate::data::{Compared, EVALUATION, read_evaluation, read_units};
 use crate::ranks::threads::on_ranks;
 
 /// Records of the private text: more than one rank's block of them.
@@ -75,7 +75,8 @@ impl Texts {
         on_ranks(ranks, |ranks| {
             let units = read_units(plan, base, in_files, ranks).unwrap();
             let public = read_evaluation(plan, base, &units, ranks).unwrap().unwrap();
-            check_records(plan, base, &units, &public, EVALUATION, ranks).map_err(|error| error.to_string())
+            check_records(plan, base, &units, &public, Compared::evaluation(plan), ranks)
+                .map_err(|error| error.to_string())
         })
     }
 }
@@ -173,7 +174,7 @@ fn a_file_that_can_no_longer_be_read_on_one_rank_is_refused_on_all() {
         if ranks.rank() == 1 {
             fs::remove_file(base.join("private.jsonl")).unwrap();
         }
-        check_records(plan, base, &units, &public, EVALUATION, ranks).unwrap_err()
+        check_records(plan, base, &units, &public, Compared::evaluation(plan), ranks).unwrap_err()
     });
     let shown = found[0].to_string();
     assert!(shown.contains("rank 1 of 3") && shown.contains("private.jsonl"), "{shown}");

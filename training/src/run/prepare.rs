@@ -60,7 +60,10 @@ impl Inputs {
         let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
         data::check_earlier(plan, base, &self.units, &job.public_stages(), ranks)?;
         match &self.evaluation {
-            Some(public) => data::check_records(plan, base, &self.units, public, data::EVALUATION, ranks),
+            Some(public) => {
+                let compared = data::Compared::evaluation(plan);
+                data::check_records(plan, base, &self.units, public, compared, ranks)
+            }
             None => Ok(()),
         }
     }

@@ -88,6 +88,7 @@ fn plain(plan: Value) -> Run {
 fn rows() -> Vec<(&'static str, Run, Run)> {
     let file = || plain(of_file());
     let set = |place: &str, value: Value| plain(with(of_file(), place, value));
+    let accepting = || set("/evaluation/accept_equal_phrases", json!(true));
     let embedded =
         || plain(serde_json::from_str(include_str!("../../../../plan/tests/fixtures/tiny.json")).unwrap());
     let users = || {
@@ -156,6 +157,12 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ("each record has one label", task("sequence_classification"), task("multi_label_classification")),
         ("that the chat template accepts", plain(with(chat, "/training/objective", json!("chat"))), file()),
         ("The evaluation text is public", file(), set("/evaluation", Value::Null)),
+        ("records of fewer than 8 words and 18 letters may be", file(), accepting()),
+        (
+            "than 8 words, which the plan accepts (evaluation.accept_equal_phrases), may be",
+            accepting(),
+            file(),
+        ),
         ("The tokenizer is a public file", set("/tokenizer", public_file.clone()), file()),
         (
             "that released words extend is a public file",

@@ -161,8 +161,10 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     {
         list.push(wording.public_checkpoint.replace("{sha256}", sha256));
     }
-    if plan.plan().evaluation().is_some() {
-        list.push(wording.evaluation.to_owned());
+    if let Some(evaluation) = plan.plan().evaluation() {
+        let [length, shorter] =
+            if evaluation.accept_equal_phrases { wording.equal_phrases } else { wording.every_record };
+        list.push(wording.evaluation.replace("{length}", length).replace("{shorter}", shorter));
     }
     let tokenizer = plan.plan().tokenizer();
     if tokenizer.file().is_some() && tokenizer.made_from() == MadeFrom::PublicText {

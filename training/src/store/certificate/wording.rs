@@ -27,6 +27,9 @@ pub struct Wording {
     pub declared_examples: &'static str,
     pub exact_units: &'static str,
     pub evaluation: &'static str,
+    /// From which length equal records count, and which shorter ones do not. The same for [`Wording::equal_phrases`].
+    pub every_record: [&'static str; 2],
+    pub equal_phrases: [&'static str; 2],
     /// Texts that are refused are not compared.
     pub refusals: &'static str,
     /// The unit is a user.
@@ -110,9 +113,12 @@ pub(crate) const CURRENT: Wording = Wording {
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
     evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text by letters and \
                  digits alone (without case, accents, punctuation and white space). At most 1 in 1,000 records of either text \
-                 have half of their runs of 13 words (20 characters in scripts without blanks) in the other text or, from 8 words \
+                 have half of their runs of 13 words (20 characters in scripts without blanks) in the other text or, from {length} \
                  on, are equal to a record of it; at most a quarter of all runs and at most half of all records are in both texts. \
-                 So private records of fewer than 8 words may be in the evaluation text. The guarantee compares training texts for which this holds.",
+                 So private records of fewer {shorter} may be in the evaluation text. The guarantee compares training texts for which \
+                 this holds.",
+    every_record: ["8 words or 18 letters", "than 8 words and 18 letters"],
+    equal_phrases: ["8 words", "than 8 words, which the plan accepts (evaluation.accept_equal_phrases),"],
     refusals: "The guarantee compares training texts that are not refused. A text is refused, before anything is released, unless \
                {conditions}.",
     user_ids: "The field {field} tells users apart, as the plan declares: nobody has two ids, and no id is that of several people. Ids \
