@@ -3,6 +3,7 @@
 
 mod memory;
 mod reading;
+mod tips;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ pub use durable::without_codes;
 
 pub use memory::leave_no_core_dump;
 pub use reading::{FOR_THE_OWNER, Reading};
+pub use tips::Tips;
 
 /// The commands by which a program documents itself.
 #[derive(Debug, Subcommand)]
@@ -45,20 +47,29 @@ pub fn arguments<T: FromArgMatches>(command: clap::Command) -> Result<T, clap::E
     })
 }
 
-/// Returns a refusal of the command line, without the usage that follows it.
+/// Returns a refusal of a command line, without the usage that follows it, and with a tip if there is one.
 ///
 /// ```
-/// let command = clap::Command::new("p").arg(clap::arg!(--steps <N>).required(true));
-/// let refused = command.try_get_matches_from(["p", "--step", "5"]).unwrap_err();
-/// assert!(!cli::in_one_line(&refused).contains('\n'));
+/// let command = clap::Command::new("p").subcommand(clap::Command::new("run").arg(clap::arg!(--steps <N>)));
+/// let said = |line: [&str; 3]| {
+///     let refused = command.clone().try_get_matches_from(line).unwrap_err();
+///     cli::in_one_line(&refused, &command, &[(&["epochs"], "give --steps")])
+/// };
+/// assert_eq!(said(["p", "run", "--epochs"]), "unexpected argument '--epochs' found; give --steps");
+/// assert_eq!(said(["p", "--steps", "5"]), "unexpected argument '--steps' found; it is an option of `run` and comes after it");
+/// assert_eq!(said(["p", "run", "five"]), "unexpected argument 'five' found; --help shows what is allowed");
 /// ```
 #[must_use]
-pub fn in_one_line(error: &clap::Error) -> String {
+pub fn in_one_line(error: &clap::Error, command: &clap::Command, tips: Tips) -> String {
     let text = error.to_string();
     let (text, _) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
     let (text, _) = text.split_once("\n\nFor more").unwrap_or((text, ""));
+    let tip = tips::tip(error, command, tips);
+    // A similar word is no better than a tip.
+    let text = if tip.is_some() { text.split_once("\n\n").map_or(text, |(first, _)| first) } else { text };
     let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
-    format!("{}; --help shows what is allowed", words.join(" "))
+    let tip = tip.unwrap_or_else(|| "--help shows what is allowed".to_owned());
+    format!("{}; {tip}", words.join(" "))
 }
 
 /// Returns a message as one readable line, whatever it quotes: without control characters, and

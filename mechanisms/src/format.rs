@@ -18,7 +18,8 @@ pub enum Format {
     Jsonl,
     /// A JSON array. Each element is a record: an object with a text field, or a string, which is the text.
     Json,
-    /// A table with commas (RFC 4180). Each row is a record, and each column a field.
+    /// A table with commas (RFC 4180), or with the semicolons, tabs or bars that alone stand between the names of its header line. Each row is
+    /// a record, and each column a field.
     Csv,
     /// A table with tabs, without quotation marks.
     Tsv,

@@ -5,7 +5,7 @@ use plan::{Initial, PlanFile, Source, Tokenizer};
 /// Fields of a checkpoint's `config.json` that name the folder that it was loaded from. They change no figure.
 const FOLDERS: [&str; 2] = ["_name_or_path", "name_or_path"];
 
-/// The plan without names of files and folders, in one line. Its figures are those of the plan.
+/// The plan without names of files, folders and fields, in one line. Its figures are those of the plan.
 pub(crate) fn text(plan: &PlanFile) -> String {
     let mut plan = plan.clone();
     remove_file_names(&mut plan);
@@ -15,6 +15,23 @@ pub(crate) fn text(plan: &PlanFile) -> String {
 
 fn remove_file_names(plan: &mut PlanFile) {
     let tokens = plan.data.token_file().map(|_| "text.tokens");
+    let data = &mut plan.data;
+    "text".clone_into(&mut data.text_field);
+    let fields = [
+        (&mut data.user_field, "user"),
+        (&mut data.label_field, "label"),
+        (&mut data.target_field, "target"),
+        (&mut data.second_text_field, "second_text"),
+    ];
+    for (field, neutral) in fields {
+        if let Some(field) = field {
+            neutral.clone_into(field);
+        }
+    }
+    data.columns = None;
+    if let Some(evaluation) = &mut plan.evaluation {
+        evaluation.text_field = None;
+    }
     let evaluation = plan.evaluation.as_mut().map(|evaluation| &mut evaluation.source);
     let sources =
         [(Some(&mut plan.data.source), tokens.unwrap_or("text.jsonl")), (evaluation, "held-out.jsonl")];
@@ -76,7 +93,12 @@ mod tests {
                     model["config"] = json!({ "_name_or_path": "C:/secret" });
                     let mut data = plan["data"].clone();
                     data["source"] = source.clone();
-                    let evaluation = json!({ "source": { "path": "secret-held-out.txt" }, "every": 1 });
+                    data["text_field"] = json!("secret text");
+                    data["columns"] = json!(["secret text"]);
+                    if data.get("user_field").is_some() {
+                        data["user_field"] = json!("secret id");
+                    }
+                    let evaluation = json!({ "source": { "path": "secret-held-out.txt" }, "text_field": "secret", "every": 1 });
                     let fields = [
                         ("data", data),
                         ("tokenizer", tokenizer.clone()),

@@ -76,12 +76,48 @@ pub fn command() -> clap::Command {
     Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true))
 }
 
+/// Arguments of other tokenizers.
+const TIPS: ::cli::Tips = &[
+    (&["files", "file", "corpus", "data", "train-file"], "name the text with --input FILE"),
+    (&["model-type"], "give --model unigram, bpe or wordpiece"),
+    (&["model-prefix", "output", "output-dir", "save"], "name the folder with --out DIR"),
+    (&["vocabulary-size", "vocab", "size"], "give --vocab-size"),
+    (&["eps", "target-epsilon"], "give --epsilon"),
+    (
+        &["special-tokens", "user-defined-symbols", "control-symbols"],
+        "give --special-token ROLE=NAME or --symbol TEXT, once for each",
+    ),
+    (
+        &["lowercase", "do-lower-case"],
+        "text is cased with --cased and lower case without it, where --model wordpiece",
+    ),
+    (&["tokenize"], "`dp-tokenizer encode` encodes text"),
+    (&["detokenize"], "`dp-tokenizer decode` decodes ids"),
+    (&["export", "save-pretrained"], "`dp-tokenizer convert` writes other formats"),
+];
+
+/// The refusal of a command line. A file in place of an option is a text.
+fn refusal(error: &clap::Error) -> String {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let given = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
+    match (error.kind(), given) {
+        (ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand, Some(ContextValue::String(given)))
+            if !given.starts_with('-') && Path::new(given).is_file() =>
+        {
+            format!(
+                "\"{given}\" is not a command; to train on a text, run: dp-tokenizer train --input {given} and further options"
+            )
+        }
+        _ => ::cli::in_one_line(error, &command(), TIPS),
+    }
+}
+
 /// Runs the command of this process. Exit codes: 0 for success, 2 for refused input, 1 for other failures.
 #[must_use]
 pub fn run() -> ExitCode {
     let Parsed { arguments, given } = match ::cli::arguments::<Parsed<Arguments>>(command()) {
         Ok(parsed) => parsed,
-        Err(error) => return failure::report(&failure::refuse(::cli::in_one_line(&error))),
+        Err(error) => return failure::report(&failure::refuse(refusal(&error))),
     };
     // A write beyond the limit of file sizes then fails with an error instead of ending the process without a word.
     #[cfg(unix)]
@@ -125,7 +161,7 @@ pub fn train(options: impl IntoIterator<Item = OsString>) -> Result<TrainedVocab
     let parsed = command().try_get_matches_from(names.into_iter().chain(options));
     let parsed = parsed.and_then(|found| Parsed::<Arguments>::from_arg_matches(&found));
     let Parsed { arguments, given } =
-        parsed.map_err(|error| Failure { refused: true, message: ::cli::in_one_line(&error) })?;
+        parsed.map_err(|error| Failure { refused: true, message: refusal(&error) })?;
     let Command::Train(arguments) = arguments.command else {
         return Err(Failure { refused: true, message: "only `train` is a command here".to_owned() });
     };

@@ -1,4 +1,7 @@
 //! Tables with a separator: CSV with quotation marks (RFC 4180), and TSV without.
+//!
+//! Spreadsheets write CSV with the list separator of their language. A header line without commas, but with one kind of the other
+//! separators, tells which.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Result};
@@ -12,7 +15,8 @@ use super::rows::{JsonLines, RowFault, Rows, push_json_string};
 /// What separates fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
-    /// A comma. A field in quotation marks may hold commas, line ends and doubled quotation marks.
+    /// A comma, or what the header line has in its place. A field in quotation marks may hold commas, line ends and doubled quotation
+    /// marks.
     Comma,
     /// A tab. Quotation marks are text.
     Tab,
@@ -25,7 +29,25 @@ impl Separator {
             Self::Tab => b'\t',
         }
     }
+
+    /// The byte between the names of a header line.
+    fn byte_of(self, header: &[u8]) -> u8 {
+        let mut is_quoted = false;
+        let outside = |byte: &&u8| {
+            is_quoted ^= **byte == b'"';
+            !is_quoted
+        };
+        let found: Vec<u8> =
+            header.iter().filter(outside).copied().filter(|byte| SEPARATORS.contains(byte)).collect();
+        match found.first() {
+            Some(first) if self == Self::Comma && found.iter().all(|byte| byte == first) => *first,
+            _ => self.byte(),
+        }
+    }
 }
+
+/// Separators of CSV files.
+const SEPARATORS: [u8; 4] = *b",;\t|";
 
 /// The JSON lines of a table that is no file: the text and the user of each row.
 pub(crate) fn json_lines<R: BufRead>(
@@ -43,6 +65,7 @@ pub(crate) fn json_lines<R: BufRead>(
 pub(super) struct Separated<R> {
     input: R,
     separator: Separator,
+    byte: u8,
     /// Place and name of each column that is asked for.
     columns: Vec<(usize, String)>,
     /// Fields of every row.
@@ -94,7 +117,7 @@ impl<R: BufRead> Separated<R> {
 
     fn new(input: R, separator: Separator) -> Self {
         let (columns, row) = (Vec::new(), Vec::new());
-        Self { input, separator, columns, width: 0, line: 0, header_lines: 0, row }
+        Self { input, separator, byte: separator.byte(), columns, width: 0, line: 0, header_lines: 0, row }
     }
 
     /// The fields of the header line.
@@ -102,6 +125,7 @@ impl<R: BufRead> Separated<R> {
         self.header_lines = self.read_row()?;
         let header = std::mem::take(&mut self.row);
         let header = header.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&header);
+        self.byte = self.separator.byte_of(header);
         Ok(self.fields(header)?.into_iter().map(Cow::into_owned).collect())
     }
 
@@ -140,7 +164,7 @@ impl<R: BufRead> Separated<R> {
 
     /// The fields of a row.
     fn fields<'a>(&self, row: &'a [u8]) -> Result<Vec<Cow<'a, [u8]>>> {
-        let separator = self.separator.byte();
+        let separator = self.byte;
         if self.separator == Separator::Tab || !row.contains(&b'"') {
             return Ok(row.split(|&byte| byte == separator).map(Cow::Borrowed).collect());
         }
@@ -255,6 +279,26 @@ mod tests {
         let text = "\u{feff}id,text,label\r\n1,\"a, \"\"b\"\"\nc\",yes\r\n\r\n2,plain\u{1},\"\"\n3,,no";
         let got = read("a.csv", text.as_bytes(), None).unwrap();
         assert_eq!(got, [record("a, \"b\"\nc", "yes"), record("plain\u{1}", ""), record("", "no")]);
+    }
+
+    #[test]
+    fn the_header_line_tells_the_separator_of_a_spreadsheet() {
+        let want = [record("a; \"b\", c", "yes"), record("d", "no")];
+        for separator in [",", ";", "\t", "|"] {
+            let text = "id;text;\"label\"\n1;\"a; \"\"b\"\", c\";yes\n2;d;no\n";
+            let text = text
+                .replace("1;", &format!("1{separator}"))
+                .replace("2;d;", &format!("2{separator}d{separator}"));
+            let text = text.replace("\";yes", &format!("\"{separator}yes"));
+            let text = text.replace("id;text;", &format!("id{separator}text{separator}"));
+            assert_eq!(read("a.csv", text.as_bytes(), None).unwrap(), want, "{separator:?}");
+        }
+        // With two kinds, commas separate.
+        let got = read("a.csv", b"a;b,text,label\n1;2,t,l\n", None).unwrap();
+        assert_eq!(got, [record("t", "l")]);
+        // Names that are given are those of fields between commas.
+        let got = read("a.csv", b"1;2,t,l\n", Some(&["id", "text", "label"])).unwrap();
+        assert_eq!(got, [record("t", "l")]);
     }
 
     /// Each line is looked at once: a row that was searched again with every line would take minutes.

@@ -34,6 +34,13 @@ pub fn write(
     overwrite: bool,
 ) -> Result<PathBuf, RunError> {
     let path = out.map_or_else(|| folder.join(files::REPORT), Path::to_owned);
+    let suffix = path.extension().map(|suffix| suffix.to_string_lossy().to_lowercase());
+    if !matches!(suffix.as_deref(), Some("html" | "htm" | "md")) {
+        return Err(RunError::Refused(format!(
+            "--out: {}: a report is one HTML page or Markdown; allowed: names that end in .html or .md (to get a PDF, print the page)",
+            path.display()
+        )));
+    }
     let findings = findings.iter().map(|file| Findings::read(file)).collect::<Result<Vec<_>, _>>()?;
     let in_run_folder = path.with_file_name(files::LEDGER).exists();
     if in_run_folder && findings.iter().any(|section| section.warning.is_some()) {

@@ -108,8 +108,13 @@ fn bad_arguments_are_refused_in_one_line() {
         }
         table.len()
     };
+    place.write("empty.csv", "");
+    std::fs::create_dir(place.path("vocabulary")).expect("a folder");
+    place.write("vocabulary/privacy.json", "{}");
     let count = cases(trainer_path(), TRAINER_LINES) + cases(&ACCOUNTANT, ACCOUNTANT_LINES);
     println!("arguments: {} refused", count + cases(&TOKENIZER, TOKENIZER_LINES));
+    let first = cases(trainer_path(), FIRST_TRAINER_LINES) + cases(&ACCOUNTANT, FIRST_ACCOUNTANT_LINES);
+    println!("first commands: {} answered", first + cases(&TOKENIZER, FIRST_TOKENIZER_LINES));
 }
 
 const TRAINER_LINES: &[(&str, &str)] = &[
@@ -222,6 +227,89 @@ const TOKENIZER_LINES: &[(&str, &str)] = &[
     ("convert --tokenizer small.model --out small.model --overwrite", "is the input"),
     ("convert --tokenizer text.txt --out a.bin", "tokenizer.json"),
     ("frain", "train"),
+];
+
+/// What people type who come from other programs, or have not read the documentation.
+const FIRST_TRAINER_LINES: &[(&str, &str)] = &[
+    ("train plan.json", "trainer-native --plan plan.json"),
+    ("text.txt", "trainer-native init text.txt"),
+    ("vocabulary", "trainer-native verify vocabulary"),
+    ("--epochs 3", "training.steps"),
+    ("train --num-train-epochs 3", "training.steps"),
+    ("--plan plan.json --max_steps 100", "training.steps"),
+    ("--plan plan.json --target-epsilon 3", "privacy.epsilon"),
+    ("--plan plan.json --epsilon 3", "an option of `init`"),
+    ("--plan plan.json --delta 1e-6", "an option of"),
+    ("--plan plan.json --target_delta 1e-6", "privacy.delta"),
+    ("--plan plan.json --noise-multiplier 1", "privacy.noise_multipliers"),
+    ("--plan plan.json --max_grad_norm 1", "training.l2_clip_norm"),
+    ("--plan plan.json --batch-size 64", "an option of `init`"),
+    ("--plan plan.json --lot-size=64", "training.expected_batch_size"),
+    ("--plan plan.json --per_device_train_batch_size 8", "training.expected_batch_size"),
+    ("--plan plan.json --gradient-accumulation-steps 4", "--physical-batch"),
+    ("--plan plan.json --lr 1e-3", "training.learning_rate.peak"),
+    ("train --learning-rate 1e-3", "training.learning_rate.peak"),
+    ("--plan plan.json --optimizer adam", "training.optimizer"),
+    ("--plan plan.json --lora-r 8", "model.trainable"),
+    ("--plan plan.json --accountant prv", "certified by the project's accountant"),
+    ("prv", "accountant epsilon"),
+    ("--plan plan.json --model gpt2", "init` --checkpoint"),
+    ("--model_name_or_path gpt2", "init` --checkpoint"),
+    ("--dataset text.txt", "init FILE"),
+    ("--train_file text.txt", "init FILE"),
+    ("--plan plan.json --output_dir run", "--out DIR"),
+    ("--plan plan.json --secure-mode", "secure random numbers"),
+    ("--plan plan.json --seed 1", "--test-key"),
+    ("--plan plan.json --fp16", "--device"),
+    ("--plan plan.json --max_seq_length 128", "model.context"),
+    ("--plan plan.json --resume_from_checkpoint run", "--resume"),
+    ("evaluate run", "trainer-native eval"),
+    ("test run", "trainer-native eval"),
+    ("fit plan", "--plan PLAN.json"),
+    ("tokenize text.txt", "dp-tokenizer"),
+    ("sample run", "trainer-native generate"),
+    ("infer run", "trainer-native generate"),
+    ("merge run", "trainer-native export"),
+    ("plan text.txt", "init FILE"),
+    ("verify vocabulary", "trainer-native history vocabulary --delta D"),
+    ("init empty.csv --units 5", "the file is empty"),
+    ("init text.txt --checkpoint bert-base-uncased", "hf download bert-base-uncased"),
+    ("init text.txt --checkpoint meta-llama/Llama-3.2-1B", "hf download meta-llama/Llama-3.2-1B"),
+    ("report . --out x.pdf", "end in .html or .md"),
+    ("report . --out report", "end in .html or .md"),
+    ("history vocabulary", "--delta"),
+    ("runs none", "none"),
+    ("init none.txt", "none.txt"),
+];
+
+const FIRST_ACCOUNTANT_LINES: &[(&str, &str)] = &[
+    ("prv", "accountant epsilon"),
+    ("rdp", "accountant epsilon"),
+    ("compute_dp_sgd_privacy", "accountant epsilon"),
+    ("epsilon --sigma 1 --steps 1 --delta 1e-5", "--noise-multiplier"),
+    ("epsilon --noise 1 --steps 1 --delta 1e-5", "--noise-multiplier"),
+    ("epsilon --sample-rate 0.01 --noise-multiplier 1 --steps 1 --delta 1e-5", "--sampling-probability"),
+    ("epsilon --n 60000 --batch-size 256 --noise-multiplier 1 --steps 1 --delta 1e-5", "--dataset-size"),
+    (
+        "epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --epochs 10 --delta 1e-5",
+        "--steps",
+    ),
+    ("noise --batch-size 256 --dataset-size 60000 --target-epsilon 3 --steps 10 --delta 1e-5", "--epsilon"),
+    ("noise --batch-size 256 --dataset-size 60000 --epsilon 3 --steps 10 --target_delta 1e-5", "--delta"),
+    ("--noise-multiplier 1", "an option of `epsilon`"),
+];
+
+const FIRST_TOKENIZER_LINES: &[(&str, &str)] = &[
+    ("--epsilon 3 --input text.txt", "an option of `train`"),
+    ("train text.txt --out v", "--input"),
+    ("train --files text.txt --out v", "--input"),
+    ("train --model-prefix v", "--out DIR"),
+    ("train --model_type bpe", "--model"),
+    ("train --vocab 1000", "--vocab-size"),
+    ("train --special-tokens <s>", "--special-token"),
+    ("tokenize text.txt", "dp-tokenizer encode"),
+    ("detokenize", "dp-tokenizer decode"),
+    ("text.txt", "train --input text.txt"),
 ];
 
 /// Random changes of a good plan and of good texts: accepted, or refused in one clear line.

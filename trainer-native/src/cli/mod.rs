@@ -12,6 +12,7 @@ mod rehearse;
 mod scaling;
 mod score;
 mod synthesize;
+mod tips;
 mod train;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +21,6 @@ use std::time::Duration;
 
 use ::cli::Documentation;
 use advise::AdviseArgs;
-use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use exposure::ExposureArgs;
 use generate::GenerateArgs;
@@ -280,22 +280,11 @@ pub fn main() -> ExitCode {
     match ::cli::arguments(command()) {
         Ok(arguments) => ranks::carry_out(arguments),
         Err(error) => {
-            let message = plan_as_command(&error).unwrap_or_else(|| ::cli::in_one_line(&error));
+            let message =
+                tips::of_file(&error).unwrap_or_else(|| ::cli::in_one_line(&error, &command(), tips::TIPS));
             exit_code(Err(RunError::Refused(message)))
         }
     }
-}
-
-/// The refusal for a plan file in place of a command.
-fn plan_as_command(error: &clap::Error) -> Option<String> {
-    let given = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(given)) => given,
-        _ => return None,
-    };
-    let is_plan = given.ends_with(".json");
-    is_plan.then(|| {
-        format!("\"{given}\" is not a command; to carry out a plan, run: trainer-native --plan {given}")
-    })
 }
 
 fn exit_code(outcome: Result<(), RunError>) -> ExitCode {

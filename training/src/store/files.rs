@@ -85,6 +85,13 @@ pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
     if folder.join(LEDGER).exists() {
         return Ok(());
     }
+    if folder.join(PRIVACY).exists() {
+        return Err(RunError::Refused(format!(
+            "{0} is the folder of a vocabulary; `trainer-native history {0} --delta D` verifies its statement and computes its ε, and \
+             `dp-tokenizer inspect {0}` shows it",
+            folder.display()
+        )));
+    }
     Err(RunError::Refused(format!(
         "{} is not a run folder: it has no {LEDGER}; give the folder that `trainer-native --plan PLAN.json` wrote \
          (default: runs/<plan name>)",

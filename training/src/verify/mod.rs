@@ -41,6 +41,7 @@ use crate::RunError;
 use crate::model_card;
 use crate::plan_file::PlanText;
 use crate::progress::DIGITS;
+use crate::run::shell_word;
 use crate::store::certificate::{self, Certificate};
 use crate::store::ledger::{FileDigest, LedgerState, events_on_same_units};
 use crate::store::lineage::Lineage;
@@ -100,6 +101,15 @@ pub struct PlanSummary {
 /// [`RunError::Refused`] if the plan is not valid.
 pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let folder = path.parent().filter(|folder| folder.join(files::LEDGER).is_file());
+    if let Some(folder) = folder.filter(|_| path.is_file() && path.file_name() != Some(files::PLAN.as_ref()))
+    {
+        return Err(RunError::Refused(format!(
+            "{} is a file of a run; verify the run: trainer-native verify {}",
+            path.display(),
+            shell_word(folder)
+        )));
+    }
     if path.is_file() && !is_json {
         return Err(RunError::Refused(format!(
             "{} is neither a run folder nor a plan file (*.json); give the folder that training wrote, or a plan",

@@ -1,7 +1,7 @@
 // Plans and files that are not valid.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { accessible, certified, open, refused, step, type } from '../harness.mjs'
+import { accessible, certified, open, openStart, refused, step, type } from '../harness.mjs'
 
 const { OUT } = process.env
 
@@ -46,6 +46,75 @@ await step('text in a number field is refused at the field', async () => {
   await fresh.locator('#steps').fill('many')
   await fresh.locator('#steps-errors .input-error').waitFor()
   assert.equal(await fresh.locator('#steps').getAttribute('aria-invalid'), 'true')
+  await fresh.context().close()
+})
+
+/** Types into a field with the keyboard, in place of what it holds. */
+const key = async (page, id, text) => {
+  await page.locator(`#${id}`).focus()
+  await page.keyboard.press('Control+A')
+  await page.keyboard.type(text)
+}
+
+for (const [view, start] of [['start view', openStart], ['expert view', open]]) {
+  await step(`${view}: no figure, proposal or export stands for a text that cannot be read, typed key by key`, async () => {
+    const fresh = await start()
+    if (view === 'start view') await fresh.locator('#protect-user').check()
+    else {
+      await fresh.locator('#solve-epsilon').check()
+      await fresh.locator('#clipping').selectOption('adaptive')
+      await fresh.locator('#phases').click()
+    }
+    if (view === 'start view') await key(fresh, 'units', '3000')
+    await certified(fresh)
+    // Those of the other targets take effect at a button.
+    const fields = await fresh.locator('input[type=text][inputmode]:visible:not([readonly]):not([id^=target-]), #target-epsilon:visible:not([readonly])').evaluateAll((all) => all.map(({ id, value }) => [id, value]))
+    assert.ok(fields.length >= (view === 'start view' ? 4 : 8), fields.join(' '))
+    for (const [id, value] of fields) {
+      for (const text of [/epsilon|delta|hours|noise|clip|rate|peak|quantile|share/.test(id) ? '1,000' : '6.000', '7abc', '']) {
+        if (id === 'records' && text === '') continue
+        await key(fresh, id, text)
+        await refused(fresh).catch((cause) => assert.fail(`${id} “${text}”: ${cause}`))
+        // An answer about what was typed before arrives by now.
+        await fresh.waitForTimeout(150)
+        await refused(fresh)
+        assert.match(await fresh.locator('#epsilon').innerText(), /^ε –$/, `${id} “${text}”`)
+        for (const action of ['#export', '#link', '#report:visible']) {
+          for (const found of await fresh.locator(action).all()) assert.equal(await found.isDisabled(), true, `${id} “${text}”: ${action}`)
+        }
+        assert.equal(await fresh.locator('#proposal-figures, #start-odds').count(), 0, `${id} “${text}”`)
+        assert.equal(await fresh.locator(`#${id}`).getAttribute('aria-invalid'), 'true', `${id} “${text}”`)
+      }
+      await key(fresh, id, '7abc')
+      await fresh.waitForTimeout(300)
+      if (!id.startsWith('phase')) {
+        await fresh.reload()
+        await fresh.locator(`#${id}`).waitFor()
+        await refused(fresh)
+        assert.equal(await fresh.locator(`#${id}`).inputValue(), '7abc')
+      }
+      await key(fresh, id, value === '' ? '5000' : value)
+      await certified(fresh)
+    }
+    await fresh.context().close()
+    return fields.map(([id]) => id).join(' ')
+  })
+}
+
+await step('a text that cannot be read goes with the plan to the other view, and an example replaces it', async () => {
+  const fresh = await openStart()
+  await key(fresh, 'units', '6.000')
+  await refused(fresh)
+  await fresh.locator('#expert').click()
+  await fresh.locator('#inputs').waitFor()
+  await refused(fresh)
+  assert.equal(await fresh.locator('#units').inputValue(), '6.000')
+  await fresh.locator('#start-view').click()
+  await fresh.locator('#proposal-title').waitFor()
+  await refused(fresh)
+  await fresh.locator('#example').selectOption({ index: 1 })
+  await certified(fresh)
+  assert.notEqual(await fresh.locator('#units').inputValue(), '6.000')
   await fresh.context().close()
 })
 

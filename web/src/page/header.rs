@@ -7,6 +7,7 @@ use super::field::{explanation, name_of};
 use super::plan_io;
 use super::state::PlannerState;
 use crate::numbers::{rounded_down, rounded_up};
+use crate::protocol::Refusal;
 use crate::statement::is_public;
 
 /// The header of the page, with more actions at their start.
@@ -19,6 +20,7 @@ pub(crate) fn header(state: PlannerState, title: &'static str, more: El) -> El {
         .child(headline(state))
         .child(actions(state, more))
         .dynamic(move || reason(state))
+        .dynamic(move || state.rejected.get().map(|refusal| rejected(state, refusal)))
 }
 
 /// Shows at the place of the missing ε why the plan is refused.
@@ -26,6 +28,16 @@ fn reason(state: PlannerState) -> Option<El> {
     let refusal = state.refusal.get()?;
     let text = explanation(name_of(&refusal.path), &refusal.given, &refusal.allowed, "");
     Some(el("div").class("reason").id("reason").child(text))
+}
+
+/// Shows why a file or link was not opened.
+fn rejected(state: PlannerState, refusal: Refusal) -> El {
+    let place = if refusal.path.is_empty() { String::new() } else { format!("{}: ", refusal.path) };
+    let text = explanation("", &format!("{place}{}", refusal.given), &refusal.allowed, &refusal.fix);
+    let dismiss = button("Keep the current plan", move |_| state.rejected.set(None)).class("dismiss");
+    let heading = el("p").class("place").child("Not opened");
+    let text = el("div").class("error").child(text).child(dismiss);
+    el("div").class("refusal").id("rejected").attr("role", "alert").child(heading).child(text)
 }
 
 /// ε from above and below, δ, μ and the status.
@@ -115,5 +127,6 @@ fn actions(state: PlannerState, more: El) -> El {
 fn link(state: PlannerState) -> El {
     let label = RwSignal::new("Link");
     let copy = move |_| plan_io::copy_link(state, label);
-    button("", copy).id("link").dynamic_text(move || label.get().to_owned())
+    let text = move || label.get().to_owned();
+    button("", copy).id("link").dynamic_text(text).dynamic_flag("disabled", move || !state.is_read())
 }

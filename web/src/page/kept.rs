@@ -6,6 +6,11 @@ use web_sys::Storage;
 
 /// The plan, as the text of a `plan.json`.
 pub(crate) const PLAN: &str = "plan";
+/// Plans to which undo and redo lead, as JSON.
+pub(crate) const UNDO: &str = "undo";
+pub(crate) const REDO: &str = "redo";
+/// Texts that cannot be read, by the ids of their fields, as JSON.
+pub(crate) const UNREAD: &str = "unread";
 /// Whether the expert settings were open.
 pub(crate) const EXPERT: &str = "expert";
 /// Time that training may take, in hours.

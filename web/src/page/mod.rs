@@ -36,7 +36,6 @@ use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, Window};
 
 use dom::{El, button, el, listen};
-use plan::PlanFile;
 use start_view::Wish;
 use state::PlannerState;
 
@@ -65,7 +64,6 @@ pub fn start() {
     } else {
         leptos::mount::mount_to_body(start_page);
     }
-    offline::register();
 }
 
 /// Starts the expert view in place of the start view.
@@ -94,11 +92,12 @@ fn load_expert_view() {
 fn start_page() {
     let state = PlannerState::new();
     let wish = Wish::new();
-    connect(state, move || state.plan.with(|plan| wish.task(plan)), followups::request_odds);
+    let task = move || state.plan.with(|plan| wish.task(plan)).filter(|_| state.is_read());
+    connect(state, task, followups::request_odds);
     // A plan that was opened is not replaced by a proposal. The expert view shows it unchanged.
     Effect::new(move |_| {
         if state.opened.get() > 0 {
-            kept::write(kept::PLAN, &state.plan.with_untracked(PlanFile::text));
+            state.keep();
             open_expert_view("inputs");
         }
     });
@@ -114,7 +113,7 @@ fn expert_page() {
     let state = PlannerState::new();
     let task = move || {
         state.plan.track();
-        Some(state.task())
+        state.is_read().then(|| state.task())
     };
     connect(state, task, followups::request);
     listen(&window(), "keydown", Box::new(move |event| undo_by_key(state, event.unchecked_ref())));
@@ -137,9 +136,15 @@ fn expert_page() {
         .child(panels::preview(state))
         .child(panels::papers(state))
         .child(panels::statement(state));
-    let back = button("Start view", |_| {
-        kept::write(kept::EXPERT, "");
-        let _ = window().location().reload();
+    let back = button("Start view", move |_| {
+        let asked = "The start view proposes a plan from data, ε, machine and time. Its batch size, steps and model replace those of \
+                     your plan. “Undo” brings them back in the expert settings. Go on?";
+        if !state.is_edited() || window().confirm_with_message(asked).unwrap_or(true) {
+            state.leave_noise_open();
+            state.keep();
+            kept::write(kept::EXPERT, "");
+            let _ = window().location().reload();
+        }
     });
     El(leptos::tachys::dom::body().into())
         .child(el("a").class("skip").attr("href", "#results").child("Skip to the results"))
@@ -153,8 +158,8 @@ fn expert_page() {
 /// results that depend on them.
 fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, followups: fn(PlannerState)) {
     client::connect(state, followups::record);
-    plan_io::open_link();
-    listen(&window(), "hashchange", Box::new(|_| plan_io::open_link()));
+    plan_io::open_link(state);
+    listen(&window(), "hashchange", Box::new(move |_| plan_io::open_link(state)));
     Effect::new(move |_| {
         let task = task();
         if let Some(task) = task.filter(|_| !state.take_solved()) {
@@ -162,8 +167,7 @@ fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, follo
             client::request(task);
         }
     });
-    let mut keep =
-        debounce(KEEP_DELAY, move |()| kept::write(kept::PLAN, &state.plan.with_untracked(PlanFile::text)));
+    let mut keep = debounce(KEEP_DELAY, move |()| state.keep());
     let mut request_followups = debounce(FOLLOWUP_DELAY, move |()| followups(state));
     Effect::new(move |_| {
         state.plan.track();
@@ -176,10 +180,12 @@ fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, follo
 }
 
 fn footer() -> El {
-    el("footer").child(el("p").child(
-        "Everything is computed in your browser, by the same code that the trainer uses. Nothing is sent anywhere: the page’s \
-         security policy blocks it. Once loaded, the page works offline.",
-    ))
+    let is_kept = RwSignal::new(false);
+    offline::register(is_kept);
+    let text = "Everything is computed in your browser, by the same code that the trainer uses. Nothing is sent anywhere: the page’s \
+                security policy blocks it.";
+    let offline = move || is_kept.get().then_some(" The page works offline now.");
+    el("footer").child(el("p").child(text).child(el("span").id("offline").dynamic(offline)))
 }
 
 fn live_region(state: PlannerState) -> El {

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use leptos::prelude::{set_timeout, window};
+use leptos::prelude::{RwSignal, Set, set_timeout, window};
 use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::ServiceWorkerRegistration;
 
 /// The service worker. The build writes the names of the page's files into it.
 const SCRIPT: &str = "./sw.js";
 
-/// Registers the service worker. Without it, the page still works while it is open.
-pub(crate) fn register() {
+/// Registers the service worker. Without it, the page still works while it is open. `is_kept` is set once all files are kept.
+pub(crate) fn register(is_kept: RwSignal<bool>) {
     // The files of a development build change too often to be kept.
     if cfg!(debug_assertions) {
         return;
@@ -20,6 +21,10 @@ pub(crate) fn register() {
     if container.is_undefined() {
         return;
     }
+    // The service worker has one message.
+    let listener = Closure::<dyn FnMut()>::new(move || is_kept.set(true));
+    container.set_onmessage(Some(listener.as_ref().unchecked_ref()));
+    listener.forget();
     wasm_bindgen_futures::spawn_local(async move {
         if JsFuture::from(container.register(SCRIPT)).await.is_err() {
             return;

@@ -16,12 +16,14 @@ use crate::report::plan_in;
 
 /// Prefix of a link's fragment. The number is the version of `plan.json`.
 const LINK_PREFIX: &str = "#plan1=";
+/// Longer links are not read.
+const MAX_LINK: usize = 100_000;
 /// Larger files are not read: a plan is about a page of text.
 const MAX_PLAN_BYTES: f64 = 1e6;
 
 /// Saves the certified text as `plan.json`.
 pub(crate) fn save(state: PlannerState) {
-    if state.stale.get_untracked() {
+    if state.stale.get_untracked() || state.refusal.with_untracked(Option::is_some) {
         return state.announce("This plan is not certified yet.");
     }
     let text = state.plan.with_untracked(PlanFile::text);
@@ -37,12 +39,12 @@ pub(crate) fn open_file(state: PlannerState, input: &HtmlInputElement) {
     // Lets the person choose the same file again after changing it.
     input.set_value("");
     if file.size() > MAX_PLAN_BYTES {
-        return state.announce("This file is larger than 1 MB, so it cannot be a plan.json.");
+        return state.reject("This file is larger than 1 MB, so it cannot be a plan.json");
     }
     wasm_bindgen_futures::spawn_local(async move {
         match JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string()) {
             Some(text) => client::open(plan_in(&text).to_owned()),
-            None => state.announce("The browser could not read this file."),
+            None => state.reject("The browser could not read this file"),
         }
     });
 }
@@ -82,14 +84,18 @@ fn replace_address(address: &str) -> bool {
 }
 
 /// Opens the plan in the address bar, if there is one.
-pub(crate) fn open_link() {
+pub(crate) fn open_link(state: PlannerState) {
     if !client::is_connected() {
         return;
     }
     let fragment = window().location().hash().unwrap_or_default();
     let Some(encoded) = fragment.strip_prefix(LINK_PREFIX) else { return };
-    if let Ok(text) = decode_uri_component(encoded) {
-        client::open(text.into());
+    match decode_uri_component(encoded) {
+        _ if encoded.len() > MAX_LINK => {
+            state.reject("The link is longer than 100,000 characters, so it holds no plan")
+        }
+        Ok(text) => client::open(text.into()),
+        Err(_) => state.reject("The link is damaged: copy it again as a whole"),
     }
     // A reload keeps the person's changes to the plan.
     let address = window().location().href().unwrap_or_default();

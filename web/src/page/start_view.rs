@@ -41,7 +41,7 @@ impl Wish {
 
     /// The request for a proposal; `None` while the time is no number.
     pub(super) fn task(&self, plan: &PlanFile) -> Option<Task> {
-        let hours = typed(&self.hours.get(), NumberKind::Real).ok()?;
+        let hours = hours(&self.hours.get()).ok()??;
         let (machine, size) = (self.machine.get(), self.size.get());
         Some(Task::Advise(AdviceRequest { plan: plan.text(), machine, seconds: hours * 3600.0, size }))
     }
@@ -55,8 +55,8 @@ pub(super) fn view(state: PlannerState, wish: Wish) -> El {
         .child(protect(state))
         .child(data(state, wish))
         .child(group("3", "Privacy").child(number_field(state, EPSILON)).dynamic(move || delta(state)))
-        .child(compute(wish));
-    el("main").class("start").child(form).child(proposal(state, wish))
+        .child(compute(state, wish));
+    el("main").class("start").child(form).child(proposal(state))
 }
 
 fn group(number: &'static str, title: &'static str) -> El {
@@ -120,7 +120,7 @@ fn data(state: PlannerState, wish: Wish) -> El {
                 _ => "Of all users together. Optional.".to_owned(),
             }
         };
-        text_wish("records", "Number of records", wish.records, kept::RECORDS)
+        text_wish(state, "records", "Number of records", wish.records, optional_number)
             .child(el("p").class("hint").dynamic_text(note))
     };
     group("2", "Data")
@@ -140,7 +140,7 @@ fn delta(state: PlannerState) -> El {
     ))
 }
 
-fn compute(wish: Wish) -> El {
+fn compute(state: PlannerState, wish: Wish) -> El {
     let index = |names: Vec<&'static str>, name: &str| names.iter().position(|known| *known == name);
     let machines = || MACHINES.iter().map(|machine| machine.name).collect::<Vec<_>>();
     let sizes = || SIZES.iter().map(|size| size.name).collect::<Vec<_>>();
@@ -165,13 +165,36 @@ fn compute(wish: Wish) -> El {
     group("4", "Model")
         .child(field("start-size", "Size", select("start-size", size, chosen_size, set_size)))
         .child(field("machine", "Machine", select("machine", machine, chosen_machine, set_machine)))
-        .child(text_wish("hours", "Time for training, in hours", wish.hours, kept::HOURS))
+        .child(text_wish(state, "hours", "Time for training, in hours", wish.hours, hours))
 }
 
-/// A number that belongs to the wish and not to the plan.
-fn text_wish(id: &'static str, label: &'static str, text: RwSignal<String>, name: &'static str) -> El {
-    let invalid =
-        move || (!text.get().is_empty()).then(|| typed(&text.get(), NumberKind::Real).err()).flatten();
+/// Hours for training as typed.
+fn hours(text: &str) -> Result<Option<f64>, String> {
+    let hours = typed(text, NumberKind::Real)?;
+    if hours > 0.0 { Ok(Some(hours)) } else { Err("Enter how many hours training may take.".to_owned()) }
+}
+
+/// A whole number that may be missing.
+fn optional_number(text: &str) -> Result<Option<f64>, String> {
+    if text.trim().is_empty() { Ok(None) } else { typed(text, NumberKind::Integer).map(Some) }
+}
+
+/// A number that belongs to the wish and not to the plan. It is kept under its id.
+fn text_wish(
+    state: PlannerState,
+    id: &'static str,
+    label: &'static str,
+    text: RwSignal<String>,
+    read: fn(&str) -> Result<Option<f64>, String>,
+) -> El {
+    Effect::new(move |_| {
+        state.replacements.track();
+        let text = text.get();
+        let error = read(&text).err();
+        state.set_unread(id, id, error.map(|error| (text, error)));
+    });
+    on_cleanup(move || state.set_unread(id, id, None));
+    let invalid = move || state.unread(id);
     let input = el("input")
         .id(id)
         .attr("type", "text")
@@ -180,7 +203,7 @@ fn text_wish(id: &'static str, label: &'static str, text: RwSignal<String>, name
         .dynamic_attr("aria-invalid", move || invalid().map(|_| "true".to_owned()))
         .prop("value", move || text.get().into())
         .on_value("input", move |value| {
-            kept::write(name, &value);
+            kept::write(id, &value);
             text.set(value);
         });
     el("div")
@@ -193,6 +216,9 @@ fn text_wish(id: &'static str, label: &'static str, text: RwSignal<String>, name
 /// The figures of the proposed plan, once it is certified.
 fn figures(state: PlannerState) -> Option<El> {
     let advice = state.advice.get();
+    if state.refusal.with(Option::is_some) {
+        return None;
+    }
     state.certified.with(|it| {
         let (plan, certified) = it.as_ref()?;
         let phase = certified.phases.first()?;
@@ -216,17 +242,14 @@ fn figures(state: PlannerState) -> Option<El> {
 }
 
 /// The proposed plan, or why there is none.
-fn proposal(state: PlannerState, wish: Wish) -> El {
+fn proposal(state: PlannerState) -> El {
     let refused = move || {
         let refusal = state.refusal.get()?;
         Some(el("div").id("refusal").class("refusal").child(error_box(state, refusal)))
     };
-    let no_time = move || {
-        let valid = typed(&wish.hours.get(), NumberKind::Real).is_ok_and(|hours| hours > 0.0);
-        (!valid).then(|| el("p").class("error").child("Enter how many hours training may take."))
-    };
+    let is_valid = move || state.refusal.with(Option::is_none);
     let odds = move || {
-        state.secondary_results.attacker.get().map(|attacker| {
+        state.secondary_results.attacker.get().filter(|_| is_valid()).map(|attacker| {
             let [one, thousandth] = attacker.true_positive_rates.map(percent);
             el("p").id("start-odds").child(format!(
                 "A test of whether one unit was in the data is right in at most {} % of cases on average. With 1 % false alarms it \
@@ -238,10 +261,11 @@ fn proposal(state: PlannerState, wish: Wish) -> El {
     let warnings = move || {
         let warning = |text: String| el("li").child(text);
         let all = state.advice.get().warnings;
-        (!all.is_empty()).then(|| all.into_iter().map(warning).fold(el("ul").class("banner"), El::child))
+        (is_valid() && !all.is_empty())
+            .then(|| all.into_iter().map(warning).fold(el("ul").class("banner"), El::child))
     };
     let reasons = move || {
-        let all = state.advice.get().reasons.into_iter();
+        let all = state.advice.get().reasons.into_iter().filter(|_| is_valid());
         all.map(|text| el("li").child(text)).fold(el("ul"), El::child)
     };
     let body = el("div")
@@ -259,7 +283,6 @@ fn proposal(state: PlannerState, wish: Wish) -> El {
     let expert = button("Expert settings", move |_| open_expert_view("inputs")).id("expert");
     section("panel proposal", "proposal-title", "Suggested plan")
         .dynamic(refused)
-        .dynamic(no_time)
         .child(body.child(el("div").dynamic(odds)))
         .dynamic(warnings)
         .child(

@@ -1,5 +1,7 @@
 //! The state of the page: the plan, its figures, and the undo history.
 
+use std::collections::BTreeMap;
+
 use leptos::prelude::*;
 use plan::PlanFile;
 
@@ -12,6 +14,9 @@ use crate::protocol::{AdviceFigures, Answer, Certified, Refusal, SolveRequest, T
 
 /// Number of changes that can be undone.
 const MAX_UNDO: usize = 200;
+
+/// Number of changes that can be undone in the other view, or after a reload.
+const KEPT_UNDO: usize = 50;
 
 /// The quantity to solve for. The other three are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +31,25 @@ pub(crate) enum SolveFor {
     BatchSize,
 }
 
+/// The text of a field that cannot be read.
+struct Unread {
+    text: String,
+    refusal: Refusal,
+}
+
+/// The text of a field that could not be read when the page was left.
+pub(crate) fn kept_unread(field: &str) -> Option<String> {
+    let all: BTreeMap<String, String> = serde_json::from_str(&kept::read(kept::UNREAD)?).ok()?;
+    all.get(field).cloned()
+}
+
+/// Plans that were kept for [`PlannerState::undo`] and [`PlannerState::redo`], the last one at the end.
+fn kept_plans(name: &str) -> Vec<PlanFile> {
+    let texts: Vec<String> =
+        kept::read(name).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    texts.iter().filter_map(|text| PlanFile::unchecked(text)).collect()
+}
+
 /// The state of the page. A copy refers to the same signals.
 #[derive(Clone, Copy)]
 pub(crate) struct PlannerState {
@@ -33,8 +57,11 @@ pub(crate) struct PlannerState {
     pub(crate) plan: RwSignal<PlanFile>,
     /// The last certified plan, with its figures.
     pub(crate) certified: RwSignal<Option<(PlanFile, Certified)>>,
-    /// Reason why the current plan cannot be certified.
-    pub(crate) refusal: RwSignal<Option<Refusal>>,
+    /// Reason why there is no certified plan: a field that cannot be read, or the worker's answer about the plan.
+    pub(crate) refusal: Memo<Option<Refusal>>,
+    answer: RwSignal<Option<Refusal>>,
+    /// Texts that cannot be read, by the id of their field. The plan holds older values of these fields.
+    unread: RwSignal<BTreeMap<String, Unread>>,
     /// Reason why a file or link was not opened. The plan is unchanged then.
     pub(crate) rejected: RwSignal<Option<Refusal>>,
     /// Whether the figures belong to an earlier plan.
@@ -57,8 +84,12 @@ pub(crate) struct PlannerState {
     pub(crate) replacements: RwSignal<u32>,
     undo_stack: RwSignal<Vec<PlanFile>>,
     redo_stack: RwSignal<Vec<PlanFile>>,
+    /// Whether the plan is that of the other view, or of before a reload.
+    was_kept: bool,
+    /// Counts changes of the plan by a person.
+    edits: RwSignal<u32>,
     /// The field that is being edited.
-    editing: RwSignal<Option<&'static str>>,
+    editing: RwSignal<Option<String>>,
     /// The plan that a solver returned. It comes with its figures and needs no request.
     solved: RwSignal<Option<PlanFile>>,
 }
@@ -69,13 +100,20 @@ impl PlannerState {
         let first = || PRESETS.first().and_then(|preset| preset.plan());
         let kept = kept::read(kept::PLAN).and_then(|text| PlanFile::unchecked(&text));
         #[expect(clippy::expect_used, reason = "a test parses every preset")]
+        let was_kept = kept.is_some();
         let plan = kept.or_else(first).expect("the first preset is a plan");
         let before = solve_for(&plan, SolveFor::Noise);
         let stale = RwSignal::new(true);
+        let (answer, unread) = (RwSignal::new(None), RwSignal::new(BTreeMap::<String, Unread>::new()));
+        let unread_first = move || {
+            unread.with(|all| all.values().next().map(|field| field.refusal.clone())).or(answer.get())
+        };
         Self {
             plan: RwSignal::new(plan),
             certified: RwSignal::new(None),
-            refusal: RwSignal::new(None),
+            refusal: Memo::new(move |_| unread_first()),
+            answer,
+            unread,
             rejected: RwSignal::new(None),
             stale,
             dimmed: sustained(stale),
@@ -86,27 +124,83 @@ impl PlannerState {
             opened: RwSignal::new(0),
             announcement: RwSignal::new(String::new()),
             replacements: RwSignal::new(0),
-            undo_stack: RwSignal::new(Vec::new()),
-            redo_stack: RwSignal::new(Vec::new()),
+            undo_stack: RwSignal::new(kept_plans(kept::UNDO)),
+            redo_stack: RwSignal::new(kept_plans(kept::REDO)),
+            was_kept,
+            edits: RwSignal::new(0),
             editing: RwSignal::new(None),
             solved: RwSignal::new(None),
         }
     }
 
     /// Changes the plan through `field`. Consecutive changes through one field are one undo step.
-    pub(crate) fn edit(&self, field: &'static str, change: impl FnOnce(&mut PlanFile)) {
+    pub(crate) fn edit(&self, field: &str, change: impl FnOnce(&mut PlanFile)) {
         let before = self.plan.get_untracked();
         let mut after = before.clone();
         change(&mut after);
         if after == before {
             return;
         }
-        if self.editing.get_untracked() != Some(field) {
+        if self.editing.with_untracked(|editing| editing.as_deref() != Some(field)) {
             self.push_undo(before);
-            self.editing.set(Some(field));
+            self.editing.set(Some(field.to_owned()));
         }
         self.mark_stale();
+        self.edits.update(|count| *count += 1);
         self.plan.set(after);
+    }
+
+    /// Takes note of a field's text that cannot be read, and why; [`None`] for one that can. As long as there is one, no plan is
+    /// certified: the text stands for a value that the plan does not have.
+    pub(crate) fn set_unread(&self, field: &str, path: &str, text: Option<(String, String)>) {
+        let unread = text.map(|(text, given)| {
+            let refusal = Refusal { path: path.to_owned(), given, ..Refusal::default() };
+            Unread { text, refusal }
+        });
+        if unread.is_none() && self.unread.with_untracked(|all| !all.contains_key(field)) {
+            return;
+        }
+        if let Some(unread) = &unread {
+            self.announce(format!("{path}: {}", unread.refusal.given));
+            self.mark_stale();
+        }
+        self.unread.update(|all| match unread {
+            Some(unread) => drop(all.insert(field.to_owned(), unread)),
+            None => drop(all.remove(field)),
+        });
+        self.keep_unread();
+    }
+
+    /// Why a field's text cannot be read, if it cannot.
+    pub(crate) fn unread(&self, field: &str) -> Option<String> {
+        self.unread.with(|all| all.get(field).map(|unread| unread.refusal.given.clone()))
+    }
+
+    /// Whether all fields can be read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.unread.with(BTreeMap::is_empty)
+    }
+
+    /// Keeps the plan and what can be undone, for the other view and for a reload of the page.
+    pub(crate) fn keep(&self) {
+        kept::write(kept::PLAN, &self.plan.with_untracked(PlanFile::text));
+        for (name, stack) in [(kept::UNDO, self.undo_stack), (kept::REDO, self.redo_stack)] {
+            let texts = |plans: &Vec<PlanFile>| {
+                plans.iter().rev().take(KEPT_UNDO).rev().map(PlanFile::text).collect()
+            };
+            let texts: Vec<String> = stack.with_untracked(texts);
+            kept::write(name, &serde_json::to_string(&texts).unwrap_or_default());
+        }
+    }
+
+    /// Keeps the texts for the other view, and for a reload of the page.
+    fn keep_unread(&self) {
+        let texts = |all: &BTreeMap<String, Unread>| {
+            let texts: BTreeMap<&String, &String> =
+                all.iter().map(|(field, unread)| (field, &unread.text)).collect();
+            serde_json::to_string(&texts).unwrap_or_default()
+        };
+        kept::write(kept::UNREAD, &self.unread.with_untracked(texts));
     }
 
     /// Ends a series of changes through one field.
@@ -120,12 +214,37 @@ impl PlannerState {
         self.opened.update(|count| *count += 1);
     }
 
+    /// Makes the ε that the plan has its target, with noise that follows from it, as a proposal needs it.
+    pub(crate) fn leave_noise_open(&self) {
+        let mut plan = self.plan.get_untracked();
+        let reached =
+            self.certified.with_untracked(|it| it.as_ref().map(|(_, certified)| certified.epsilon.upper));
+        plan.privacy.noise_multipliers = None;
+        plan.privacy.epsilon = plan.privacy.epsilon.or(reached);
+        if self.unread.with_untracked(BTreeMap::is_empty) {
+            self.replace(plan);
+        }
+    }
+
+    /// Says why a file or link was not opened.
+    pub(crate) fn reject(&self, given: &str) {
+        self.announce(given);
+        self.rejected.set(Some(Refusal { given: given.to_owned(), ..Refusal::default() }));
+    }
+
     /// Replaces the plan as one undo step.
     pub(crate) fn replace(&self, plan: PlanFile) {
         if plan != self.plan.get_untracked() {
             self.push_undo(self.plan.get_untracked());
             self.load(plan);
+        } else {
+            self.discard_unread();
         }
+    }
+
+    /// Whether somebody has changed the plan since the view was opened.
+    pub(crate) fn is_edited(&self) -> bool {
+        self.edits.get_untracked() > 0
     }
 
     pub(crate) fn undo(&self) {
@@ -150,8 +269,12 @@ impl PlannerState {
         self.redo_stack.with(|stack| !stack.is_empty())
     }
 
-    /// Takes the worker's answer about the current plan.
+    /// Takes the worker's answer about the current plan. While a field cannot be read, the answer is of an older value; another request
+    /// follows once it can.
     pub(crate) fn receive(&self, outcome: Result<Answer, Refusal>) {
+        if !self.unread.with_untracked(BTreeMap::is_empty) {
+            return;
+        }
         match outcome {
             Ok(Answer::Certified(certified)) => self.accept(*certified),
             Ok(Answer::Solved(text, certified)) => {
@@ -164,7 +287,7 @@ impl PlannerState {
             Ok(_) => {}
             Err(refusal) => {
                 self.announce(format!("The plan is not valid. {}: {}", refusal.path, refusal.given));
-                self.refusal.set(Some(refusal));
+                self.answer.set(Some(refusal));
                 self.mark_stale();
             }
         }
@@ -174,7 +297,10 @@ impl PlannerState {
     fn accept_changed(&self, text: &str, certified: Certified) {
         let Some(plan) = PlanFile::unchecked(text) else { return };
         if plan != self.plan.get_untracked() {
-            // Part of the edit that asked for it, so it is no undo step of its own.
+            // Part of the edit that asked for it, so it is no undo step of its own. Nobody asked for one when the view was opened.
+            if self.was_kept && !self.is_edited() {
+                self.push_undo(self.plan.get_untracked());
+            }
             self.solved.set(Some(plan.clone()));
             self.plan.set(plan);
         }
@@ -195,7 +321,7 @@ impl PlannerState {
     fn accept(&self, certified: Certified) {
         self.announce(format!("ε is at most {}", rounded_up(certified.epsilon.upper, 4)));
         self.certified.set(Some((self.plan.get_untracked(), certified)));
-        set_if_changed(self.refusal, None);
+        set_if_changed(self.answer, None);
         set_if_changed(self.stale, false);
     }
 
@@ -255,7 +381,15 @@ impl PlannerState {
         self.end_edit();
         self.mark_stale();
         self.solve_for.set(solve_for(&plan, self.solve_for.get_untracked()));
+        self.edits.update(|count| *count += 1);
         self.plan.set(plan);
+        self.discard_unread();
+    }
+
+    /// Fields show the plan's values again.
+    fn discard_unread(&self) {
+        self.unread.update(BTreeMap::clear);
+        self.keep_unread();
         self.replacements.update(|count| *count += 1);
     }
 }

@@ -7,12 +7,12 @@ mod rounding;
 mod sampling;
 mod search;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use ::cli::{arguments, as_line, in_one_line, without_codes};
+use ::cli::{Tips, arguments, as_line, in_one_line, without_codes};
 use clap::CommandFactory;
 
 use self::cli::Cli;
@@ -27,23 +27,46 @@ fn main() -> ExitCode {
         argument.allow_hyphen_values(takes_value)
     };
     let command = Cli::command().mut_subcommands(|command| command.mut_args(number));
-    let arguments = match arguments(command) {
+    let arguments = match arguments(command.clone()) {
         Ok(arguments) => arguments,
-        Err(error) => return refuse(&in_one_line(&error)),
+        Err(error) => return refuse(&in_one_line(&error, &command, TIPS)),
     };
     match answer_in_time(arguments) {
-        Ok(text) => {
+        Ok(text) => match writeln!(std::io::stdout(), "{text}") {
             // If the reader closes the pipe, that is not an error.
-            let _ = writeln!(std::io::stdout(), "{text}");
-            ExitCode::SUCCESS
-        }
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                say(&format!("the answer cannot be written: {error}"));
+                ExitCode::FAILURE
+            }
+            _ => ExitCode::SUCCESS,
+        },
         Err(message) => refuse(&message),
     }
 }
 
+/// Arguments of other accountants.
+const TIPS: Tips = &[
+    (
+        &["prv", "pld", "rdp", "gdp", "dpsgd", "dp-sgd", "compute", "get-epsilon", "compute-dp-sgd-privacy"],
+        "`accountant epsilon` gives certified bounds, and `--accountant rdp` those of Rényi orders",
+    ),
+    (&["sigma", "noise", "std", "z"], "give --noise-multiplier, the standard deviation over the clip norm"),
+    (&["n", "number-of-examples", "num-examples", "sample-size", "dataset"], "give --dataset-size"),
+    (&["q", "sample-rate", "sampling-rate", "sampling-prob", "p"], "give --sampling-probability"),
+    (&["batch", "lot-size", "b"], "give --batch-size with --dataset-size"),
+    (&["epochs", "num-epochs"], "give --steps: E epochs of N units in batches of B are E·N/B steps"),
+    (&["target-epsilon", "eps"], "give --epsilon to `accountant noise`, `steps` or `batch`"),
+    (&["target-delta"], "give --delta"),
+    (&["iterations", "t", "compositions", "num-compositions"], "give --steps"),
+];
+
 fn refuse(message: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "accountant: {}", as_line(&without_codes(message)));
+    say(message);
     ExitCode::from(REFUSED)
+}
+
+fn say(message: &str) {
+    let _ = writeln!(std::io::stderr(), "accountant: {}", as_line(&without_codes(message)));
 }
 
 /// The answer, or a refusal after the longest time that the user allows. Bounds for figures far from those of training can take

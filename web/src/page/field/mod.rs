@@ -15,7 +15,7 @@ use plan_field::{Choice, Number, PlanField, Text};
 
 use crate::log_scale::{KeyStep, LAST_POSITION, LogScale};
 use crate::page::dom::{Content, El, button, el};
-use crate::page::state::PlannerState;
+use crate::page::state::{PlannerState, kept_unread};
 use crate::protocol::Refusal;
 use crate::quick_fix::quick_fixes;
 use crate::refusal_text::refusal_text;
@@ -24,17 +24,10 @@ use crate::typed::{NumberKind, typed};
 /// A text input for a number, with a slider if the number has one.
 pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
     let PlanField { id, label, hint: text, path } = number.field;
-    // The text while it is being typed; `None` shows the plan's number.
-    let draft = RwSignal::new(None::<String>);
-    Effect::new(move |_| {
-        state.replacements.track();
-        draft.set(None);
-    });
     let value = Memo::new(move |_| state.plan.with(number.read));
-    let shown = move || {
-        draft.get().unwrap_or_else(|| value.get().map(|value| shown_number(path, value)).unwrap_or_default())
-    };
-    let input_error = move || draft.get().and_then(|text| number.parse(&text).err());
+    let typed =
+        Typed::new(state, id, path, if number.integer { NumberKind::Integer } else { NumberKind::Real });
+    let input_error = move || state.unread(id);
     let invalid = move || input_error().is_some() || state.refusal_at(path).is_some();
     let solved = Memo::new(move |_| state.solved_field() == id);
     let unit_name = move || {
@@ -42,33 +35,22 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
     };
     let label_element = el("label").attr("for", id).dynamic_text(move || unit_name().to_owned());
     let label_element = label_element.dynamic(move || solved.get().then_some(" (computed)"));
-    let input = text_input(id)
+    let shown = move || value.get().map(|value| shown_number(path, value)).unwrap_or_default();
+    let input = typed
+        .input(shown, move |plan, value| (number.write)(plan, value))
         .attr("inputmode", "decimal")
         .attr("aria-describedby", &format!("{0}-hint {0}-errors", id))
         .dynamic_attr("aria-invalid", move || invalid().then(|| "true".to_owned()))
-        .prop("value", move || shown().into())
-        .dynamic_flag("readonly", move || solved.get())
-        .on_value("input", move |text| {
-            if let Ok(value) = number.parse(&text) {
-                state.edit(id, |plan| (number.write)(plan, value));
-            }
-            draft.set(Some(text));
-        })
-        .on("blur", move |_| {
-            state.end_edit();
-            if untrack(input_error).is_none() {
-                draft.set(None);
-            }
-        });
+        .dynamic_flag("readonly", move || solved.get());
     let set = move |value: f64| {
-        draft.set(None);
+        typed.discard();
         state.edit(id, |plan| (number.write)(plan, value));
     };
     let slider = Slider { id, label, value, disabled: solved };
     let errors = el("div")
         .id(&format!("{}-errors", id))
         .dynamic(move || input_error().map(|text| el("p").class("input-error").child(text)))
-        .dynamic(move || error_at(state, path));
+        .dynamic(move || untyped_error(state, id, path));
     el("div")
         .class("field")
         .toggle_class("invalid", invalid)
@@ -80,9 +62,80 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
         .child(errors)
 }
 
-impl Number {
-    fn parse(&self, text: &str) -> Result<f64, String> {
-        typed(text, if self.integer { NumberKind::Integer } else { NumberKind::Real })
+/// The error of the setting at `path`, unless it is that of the field's text, which stands beside it.
+fn untyped_error(state: PlannerState, id: &str, path: &str) -> Content {
+    if state.unread(id).is_some() { Content::Nothing } else { error_at(state, path) }
+}
+
+/// The text of a number of the plan. A text that cannot be read makes the plan refused.
+#[derive(Clone, Copy)]
+pub(crate) struct Typed {
+    state: PlannerState,
+    id: StoredValue<String>,
+    path: &'static str,
+    kind: NumberKind,
+    /// The text while it is being typed; [`None`] shows the plan's number.
+    draft: RwSignal<Option<String>>,
+}
+
+impl Typed {
+    /// The text of the field `id`, for the setting at `path`. It is the one with which the page was left if that could not be read.
+    pub(crate) fn new(state: PlannerState, id: &str, path: &'static str, kind: NumberKind) -> Self {
+        let draft = RwSignal::new(kept_unread(id));
+        let field = Self { state, id: StoredValue::new(id.to_owned()), path, kind, draft };
+        if let Some(text) = draft.get_untracked() {
+            field.read(&text);
+        }
+        Effect::new(move |before: Option<()>| {
+            state.replacements.track();
+            if before.is_some() {
+                draft.set(None);
+            }
+        });
+        // The plan alone speaks for a field that is gone.
+        on_cleanup(move || field.note(None));
+        field
+    }
+
+    fn note(self, text: Option<(String, String)>) {
+        self.id.with_value(|id| self.state.set_unread(id, self.path, text));
+    }
+
+    fn read(self, text: &str) -> Option<f64> {
+        let read = typed(text, self.kind);
+        self.note(read.as_ref().err().map(|error| (text.to_owned(), error.clone())));
+        read.ok()
+    }
+
+    /// Shows the plan's number again.
+    fn discard(self) {
+        self.draft.set(None);
+        self.note(None);
+    }
+
+    /// An input that shows the plan's number with `shown`, and writes what is typed with `write`.
+    pub(crate) fn input(
+        self,
+        shown: impl Fn() -> String + 'static,
+        write: impl Fn(&mut plan::PlanFile, f64) + Copy + 'static,
+    ) -> El {
+        let Self { state, draft, id, .. } = self;
+        let id = id.get_value();
+        let field = id.clone();
+        text_input(&id)
+            .prop("value", move || draft.get().unwrap_or_else(&shown).into())
+            .on_value("input", move |text| {
+                if let Some(value) = self.read(&text) {
+                    state.edit(&field, |plan| write(plan, value));
+                }
+                draft.set(Some(text));
+            })
+            .on("blur", move |_| {
+                state.end_edit();
+                if untrack(|| state.unread(&id)).is_none() {
+                    draft.set(None);
+                }
+            })
     }
 }
 
@@ -214,6 +267,9 @@ pub(crate) fn name_of(path: &str) -> &str {
         "training.l2_clip_norm" => "The clip norm C",
         "training.learning_rate.peak" => "The learning rate",
         "training.learning_rate.warmup_steps" => "The number of warm-up steps",
+        "training.batch_schedule" => "The batch schedule",
+        "hours" => "The time for training",
+        "records" => "The number of records",
         other => other,
     }
 }

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use plan::PlanFile;
 
 use crate::page::dom::{El, button, el, scrollable, section, table_head, table_row};
-use crate::page::field::{error_box, explanation};
+use crate::page::field::error_box;
 use crate::page::state::PlannerState;
 use crate::page::widgets::with_outdated_note;
 use crate::protocol::{Certified, Refusal};
@@ -21,7 +21,6 @@ pub(crate) fn result(state: PlannerState) -> El {
     };
     let label = move || if is_pinned() { "Unpin the other plan" } else { "Pin this plan for comparison" };
     let panel = section("panel figures", "figures-title", "Result")
-        .dynamic(move || state.rejected.get().map(|refusal| rejected(state, refusal)))
         .dynamic(move || state.refusal.get().map(|refusal| refused(state, refusal)));
     with_outdated_note(state, panel)
         .child(el("div").id("figures").toggle_class("stale", move || state.dimmed.get()).dynamic(shown))
@@ -39,16 +38,6 @@ fn refused(state: PlannerState, refusal: Refusal) -> El {
     let place = if place.is_empty() { "The plan is not valid".to_owned() } else { place };
     let place = el("p").class("place").child(place);
     el("div").class("refusal").id("refusal").child(place).child(error_box(state, refusal))
-}
-
-/// Shows why a file or link was not opened.
-fn rejected(state: PlannerState, refusal: Refusal) -> El {
-    let place = if refusal.path.is_empty() { String::new() } else { format!("{}: ", refusal.path) };
-    let text = explanation("", &format!("{place}{}", refusal.given), &refusal.allowed, &refusal.fix);
-    let dismiss = button("Keep the current plan", move |_| state.rejected.set(None)).class("dismiss");
-    let heading = el("p").class("place").child("Not opened");
-    let text = el("div").class("error").child(text).child(dismiss);
-    el("div").class("refusal").id("rejected").attr("role", "alert").child(heading).child(text)
 }
 
 fn table(own: &(PlanFile, Certified), pinned: Option<&(PlanFile, Certified)>) -> El {

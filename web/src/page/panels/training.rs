@@ -9,10 +9,10 @@ use crate::log_scale::LogScale;
 use crate::numbers::rounded_up;
 use crate::page::dom::{El, button, el, table_head, table_row};
 use crate::page::field::plan_field::{Choice, Number, PlanField, choice, number};
-use crate::page::field::{choice_field, error_at, number_field};
+use crate::page::field::{Typed, choice_field, error_at, number_field};
 use crate::page::state::PlannerState;
 use crate::page::widgets::fieldset;
-use crate::typed::{NumberKind, typed};
+use crate::typed::NumberKind;
 
 const BATCH: Number = number!(
     "batch", "Expected batch size, B",
@@ -178,21 +178,19 @@ fn phase_row(state: PlannerState, index: usize, only: bool) -> El {
                 .unwrap_or_default()
                 .to_string()
         };
-        let write = move |text: String| match typed(&text, NumberKind::Integer) {
-            Ok(number) => edit_phases(state, |phases| {
+        let write = move |plan: &mut PlanFile, number: f64| {
+            change_phases(plan, |phases| {
                 if let Some(phase) = phases.get_mut(index) {
                     set(phase, number as u64);
                 }
-            }),
-            Err(message) => state.announce(message),
+            });
         };
-        el("input")
-            .attr("type", "text")
+        let id = format!("phase-{number}-{id}");
+        Typed::new(state, &id, "training.batch_schedule", NumberKind::Integer)
+            .input(value, write)
             .attr("inputmode", "numeric")
-            .id(&format!("phase-{number}-{id}"))
             .attr("aria-label", &format!("{what} of phase {number}"))
-            .prop("value", move || value().into())
-            .on_value("change", write)
+            .dynamic_attr("aria-invalid", move || state.unread(&id).map(|_| "true".to_owned()))
     };
     let remove = move |_| {
         edit_phases(state, |phases| {
@@ -216,6 +214,11 @@ fn phase_row(state: PlannerState, index: usize, only: bool) -> El {
 /// Changes the phases as one undo step.
 fn edit_phases(state: PlannerState, change: impl FnOnce(&mut Vec<BatchPhase>)) {
     let mut plan = state.plan.get_untracked();
+    change_phases(&mut plan, change);
+    state.replace(plan);
+}
+
+fn change_phases(plan: &mut PlanFile, change: impl FnOnce(&mut Vec<BatchPhase>)) {
     let mut phases = plan.training.phases();
     change(&mut phases);
     let training = &mut plan.training;
@@ -223,7 +226,6 @@ fn edit_phases(state: PlannerState, change: impl FnOnce(&mut Vec<BatchPhase>)) {
     training.batch_schedule = Some(phases);
     let warmup = plan.training.learning_rate.warmup_steps;
     plan.training.learning_rate.warmup_steps = warmup.min(plan.training.total_steps());
-    state.replace(plan);
 }
 
 /// Splits the run into two phases. The second one has twice the batch size, or N.
