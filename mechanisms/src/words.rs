@@ -18,9 +18,9 @@ pub enum Words {
     /// and fewer words are found. Plans refuse it.
     #[cfg_attr(feature = "schema", schemars(skip))]
     Runs,
-    /// By class, and each pair of neighboring words, with or without a blank between: `training.warm_start` draws texts in which words
-    /// follow each other as in these pairs. A unit's bounded contribution is shared by about twice as many items, so that fewer words
-    /// are found. Tokens are learnt from the words alone.
+    /// By class, and each pair of neighboring words, with or without a blank between, of which the beginning and end of a text count as
+    /// one: `training.warm_start` draws texts in which words follow each other as in these pairs. A unit's bounded contribution is
+    /// shared by about twice as many items, so that fewer words are found. Tokens are learnt from the words alone.
     Pairs,
 }
 

@@ -7,6 +7,7 @@ pub mod chat;
 pub mod data;
 pub mod disclosure;
 pub mod dp;
+mod drawn_texts;
 mod error;
 pub mod history;
 pub mod infer;

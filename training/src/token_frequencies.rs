@@ -5,10 +5,9 @@
 
 use std::collections::HashMap;
 
-use dp_tokenizer::count::words_of_pair;
+use dp_tokenizer::count::{is_boundary, words_of_pair};
 use dp_tokenizer::train::unseen_words;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng, Words};
-use network::Example;
 use tokenizer::{BLANK, Tokenizer};
 
 use crate::objective::Objective;
@@ -19,7 +18,7 @@ pub(crate) struct ReleasedWords {
     pub words: Vec<(String, f64)>,
     /// Words such as the release does not find.
     unseen: Vec<(String, f64)>,
-    /// Words that follow each other, as their places in `words`.
+    /// Words that follow each other, as their places in `words`. The place after the last word is the beginning of a text, and its end.
     pub pairs: Vec<(usize, usize, f64)>,
 }
 
@@ -37,9 +36,10 @@ impl ReleasedWords {
             }
         }
         let places: HashMap<&str, usize> = (0..).zip(&words).map(|(at, (word, _))| (&**word, at)).collect();
-        let placed = pairs.iter().filter_map(|([first, second], count)| {
-            Some((*places.get(&**first)?, *places.get(&**second)?, *count))
-        });
+        let place =
+            |word: &str| if is_boundary(word) { Some(words.len()) } else { places.get(word).copied() };
+        let placed =
+            pairs.iter().filter_map(|([first, second], count)| Some((place(first)?, place(second)?, *count)));
         let pairs = placed.collect();
         Self::new(words, pairs)
     }
@@ -55,20 +55,20 @@ impl ReleasedWords {
     }
 
     /// The tokens of each word, with its count: those of unseen words after those of the others.
-    fn tokens(&self, tokenizer: &Tokenizer) -> Vec<(Vec<u32>, f64)> {
+    pub fn tokens(&self, tokenizer: &Tokenizer) -> Vec<(Vec<u32>, f64)> {
         let all = self.words.iter().chain(&self.unseen);
         all.map(|(word, count)| (tokens_of(word, tokenizer), *count)).collect()
     }
 
     /// Words of a text, about, if `units` texts have these counts. Where each text's counts are `scaled` to an L2 norm of 1, a text of
-    /// n distinct items adds √n. A text of n words has n − 1 pairs.
+    /// n distinct items adds √n. Some of its items are pairs, about as many as of all counts.
     pub fn words_a_text(&self, units: u64, scaled: bool) -> usize {
-        let words = self.words.iter().chain(&self.unseen).map(|word| word.1);
-        let counts = words.chain(self.pairs.iter().map(|pair| pair.2));
-        let a_text = counts.sum::<f64>() / units.max(1) as f64;
+        let words: f64 = self.words.iter().chain(&self.unseen).map(|word| word.1).sum();
+        let all = words + self.pairs.iter().map(|pair| pair.2).sum::<f64>();
+        let a_text = all / units.max(1) as f64;
         let items = if scaled { a_text * a_text } else { a_text };
-        let words = if self.pairs.is_empty() { items } else { f64::midpoint(items, 1.0) };
-        words.clamp(1.0, MOST_WORDS) as usize
+        let share = if all > 0.0 { words / all } else { 1.0 };
+        (items * share).clamp(1.0, MOST_WORDS) as usize
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct WordCounts<'a> {
 
 /// Words drawn to see what an objective predicts beside them.
 const DRAWN: usize = 100_000;
-const MOST_WORDS: f64 = 1000.0;
+pub(crate) const MOST_WORDS: f64 = 1000.0;
 
 impl WordCounts<'_> {
     /// Returns the log-probability of each token as a target of the objective, in nats. A token that no word has is as rare as the
@@ -111,7 +111,7 @@ impl WordCounts<'_> {
 
     /// Hands on the targets of the objective in texts of independent words.
     fn each_target(&self, words: &[(Vec<u32>, f64)], objective: &Objective, mut take: impl FnMut(u32)) {
-        let draw = Draw::new(words, &[]);
+        let draw = Draw::new(words);
         for text in 0..(DRAWN / self.words_a_text) as u64 {
             let mut stream = stream_of(text);
             let tokens = draw.text(self.words_a_text, objective, &mut stream);
@@ -126,56 +126,13 @@ impl WordCounts<'_> {
     }
 }
 
-/// Examples of an objective in texts of words that follow each other as in released pairs, without end. All that draws on the same
-/// counts draws the same.
-pub(crate) struct DrawnExamples<'a> {
-    words: Vec<(Vec<u32>, f64)>,
-    pairs: &'a [(usize, usize, f64)],
-    words_a_text: usize,
-    objective: &'a Objective,
-    texts: u64,
-    /// Examples of the last text that are not handed on.
-    left: Vec<Example>,
-}
-
-impl<'a> DrawnExamples<'a> {
-    pub fn new(counts: &WordCounts<'a>, tokenizer: &Tokenizer, objective: &'a Objective) -> Self {
-        let WordCounts { words, words_a_text } = *counts;
-        Self {
-            words: words.tokens(tokenizer),
-            pairs: &words.pairs,
-            words_a_text,
-            objective,
-            texts: 0,
-            left: Vec::new(),
-        }
-    }
-
-    /// The next examples, so many.
-    pub fn take(&mut self, count: usize) -> Vec<Example> {
-        let draw = Draw::new(&self.words, self.pairs);
-        while self.left.len() < count {
-            let mut stream = stream_of(self.texts);
-            self.texts += 1;
-            // Texts of random lengths, so that where a text is tells little of its end.
-            let ends = 1.0 / self.words_a_text as f64;
-            let length = (stream.uniform().ln() / (-ends).ln_1p()).clamp(0.0, MOST_WORDS) as usize + 1;
-            let tokens = draw.text(length, self.objective, &mut stream);
-            each_window(&tokens, self.objective, |window| {
-                self.left.push(self.objective.example(window, &mut stream));
-            });
-        }
-        self.left.drain(..count).collect()
-    }
-}
-
 /// What is drawn for a text is public, and the same in every run.
-fn stream_of(text: u64) -> Stream {
+pub(crate) fn stream_of(text: u64) -> Stream {
     TestRng::from_seed(0).stream(Purpose::Data, text, 0)
 }
 
 /// Hands on the windows of a text, as training reads them.
-fn each_window(tokens: &[u32], objective: &Objective, mut take: impl FnMut(&[u32])) {
+pub(crate) fn each_window(tokens: &[u32], objective: &Objective, mut take: impl FnMut(&[u32])) {
     let spec = objective.window_spec();
     let mut begin = 0;
     while begin + usize::from(spec.overlaps) < tokens.len() {
@@ -188,24 +145,14 @@ fn each_window(tokens: &[u32], objective: &Objective, mut take: impl FnMut(&[u32
 /// Draws words in proportion to their counts.
 struct Draw<'a> {
     words: &'a [(Vec<u32>, f64)],
-    all: Shares,
-    /// Of each word that begins a pair: the words that follow it.
-    next: HashMap<usize, Followers>,
-}
-
-/// Sums of counts up to each of some outcomes, relative to all.
-struct Shares(Vec<f64>);
-
-/// The words that follow a word, of those that pairs name.
-struct Followers {
-    /// Share of the word's count.
-    known: f64,
-    words: Vec<usize>,
     shares: Shares,
 }
 
+/// Sums of counts up to each of some outcomes, relative to all.
+pub(crate) struct Shares(Vec<f64>);
+
 impl Shares {
-    fn new(counts: impl Iterator<Item = f64> + Clone) -> Self {
+    pub fn new(counts: impl Iterator<Item = f64> + Clone) -> Self {
         let total: f64 = counts.clone().sum();
         let mut sum = 0.0;
         let sums = counts.map(|count| {
@@ -215,49 +162,27 @@ impl Shares {
         Self(sums.collect())
     }
 
-    fn draw(&self, stream: &mut Stream) -> usize {
+    pub fn draw(&self, stream: &mut Stream) -> usize {
         let drawn = stream.uniform();
         self.0.partition_point(|sum| *sum <= drawn).min(self.0.len().saturating_sub(1))
     }
 }
 
 impl<'a> Draw<'a> {
-    fn new(words: &'a [(Vec<u32>, f64)], pairs: &[(usize, usize, f64)]) -> Self {
-        let mut next: HashMap<usize, Vec<(usize, f64)>> = HashMap::new();
-        for (first, second, count) in pairs {
-            next.entry(*first).or_default().push((*second, *count));
-        }
-        let followers = |(first, next): (usize, Vec<(usize, f64)>)| {
-            let count: f64 = next.iter().map(|next| next.1).sum();
-            let of = words.get(first)?.1;
-            let shares = Shares::new(next.iter().map(|next| next.1));
-            let words = next.iter().map(|next| next.0).collect();
-            Some((first, Followers { known: count / of, words, shares }))
-        };
-        let next = next.into_iter().filter_map(followers).collect();
-        Self { words, all: Shares::new(words.iter().map(|word| word.1)), next }
+    fn new(words: &'a [(Vec<u32>, f64)]) -> Self {
+        Self { words, shares: Shares::new(words.iter().map(|word| word.1)) }
     }
 
     /// The tokens of a text of so many words, with its end.
     fn text(&self, words: usize, objective: &Objective, stream: &mut Stream) -> Vec<u32> {
         let spec = objective.window_spec();
         let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.bos).into_iter().collect();
-        let mut last = None;
         for _ in 0..words {
-            let word = self.word(last, stream);
+            let word = self.shares.draw(stream);
             tokens.extend(self.words.get(word).map_or(&[][..], |word| &word.0));
-            last = Some(word);
         }
         tokens.push(spec.eos);
         tokens
-    }
-
-    /// The place of a word after another. What no pair tells is drawn from all words.
-    fn word(&self, last: Option<usize>, stream: &mut Stream) -> usize {
-        match last.and_then(|last| self.next.get(&last)) {
-            Some(next) if stream.uniform() < next.known => next.words[next.shares.draw(stream)],
-            _ => self.all.draw(stream),
-        }
     }
 }
 
@@ -345,11 +270,11 @@ mod tests {
         assert_eq!(words.words_a_text(0, true), 1000);
         assert_eq!(words.words_a_text(u64::MAX, true), 1);
         let with_pairs = ReleasedWords { pairs: vec![(0, 0, 400.0)], ..words };
-        assert_eq!((with_pairs.words_a_text(100, false), with_pairs.words_a_text(100, true)), (5, 41));
+        assert_eq!((with_pairs.words_a_text(100, false), with_pairs.words_a_text(100, true)), (5, 45));
     }
 
     #[test]
-    fn pairs_are_told_from_words_and_drawn_texts_follow_them() {
+    fn pairs_are_told_from_words_and_boundaries_of_texts() {
         let found = [
             ("▁no", 90.0),
             ("▁fever", 90.0),
@@ -357,19 +282,13 @@ mod tests {
             ("▁no▁fever", 90.0),
             ("▁fever.", 90.0),
             ("▁no▁pain", 9.0),
+            ("␃▁no", 80.0),
+            (".␃", 70.0),
         ];
         let found = found.map(|(item, count)| (item.to_owned(), count)).to_vec();
         let words = ReleasedWords::of(found.clone(), Words::Pairs);
-        assert_eq!((words.words.len(), &*words.pairs), (3, &[(0, 1, 90.0), (1, 2, 90.0)][..]));
-        assert_eq!(ReleasedWords::of(found, Words::AsWritten).words.len(), 6);
-        let tokens: Vec<(Vec<u32>, f64)> = (0..3).map(|word| (vec![word], 90.0)).collect();
-        let draw = Draw::new(&tokens, &words.pairs);
-        let mut stream = stream_of(0);
-        // Only what follows the full stop is drawn from all words.
-        assert!(
-            (0..50).all(|_| draw.word(Some(0), &mut stream) == 1 && draw.word(Some(1), &mut stream) == 2)
-        );
-        let after: Vec<usize> = (0..300).map(|_| draw.word(Some(2), &mut stream)).collect();
-        assert!((0..3).all(|word| after.iter().filter(|drawn| **drawn == word).count() > 50), "{after:?}");
+        let pairs = [(0, 1, 90.0), (1, 2, 90.0), (3, 0, 80.0), (2, 3, 70.0)];
+        assert_eq!((words.words.len(), &*words.pairs), (3, &pairs[..]));
+        assert_eq!(ReleasedWords::of(found, Words::AsWritten).words.len(), 8);
     }
 }

@@ -8,10 +8,11 @@ use plan::{AdamW, CertifiedPlan, Decay, LearningRate, WarmStart};
 use tokenizer::Tokenizer;
 
 use crate::RunError;
+use crate::drawn_texts::DrawnExamples;
 use crate::objective::Objective;
 use crate::optim::{Optimizer, learning_rate};
 use crate::progress::note;
-use crate::token_frequencies::{DrawnExamples, ReleasedWords, WordCounts};
+use crate::token_frequencies::{ReleasedWords, WordCounts};
 use crate::train::{TrainError, Trainer};
 
 /// Peak of the learning rate at a width of 64; other widths divide it by the root of their ratio.

@@ -1,7 +1,7 @@
 //! Quick fixes: changes to the plan that remove the cause of a refusal. The page offers each as a button.
 
 use accountant::NeighboringRelation;
-use plan::{PlanFile, PrivacyUnit, Sampling, Source, Visibility};
+use plan::{PlanFile, PrivacyUnit, Sampling, Source, Tokenizer, Visibility, Words};
 
 use crate::numbers::grouped;
 use crate::protocol::Refusal;
@@ -101,6 +101,14 @@ fn for_training(path: &str, plan: &PlanFile) -> Vec<QuickFix> {
             let label = format!("Set warm-up to {} steps", grouped(steps));
             quick_fix(label, plan, |p| p.training.learning_rate.warmup_steps = steps)
         }
+        "training.warm_start" => quick_fix("Do not start from released words", plan, |p| {
+            p.training.warm_start = None;
+            if let Tokenizer::Train(trained) = &mut p.tokenizer
+                && trained.words == Words::Pairs
+            {
+                trained.words = Words::ByClass;
+            }
+        }),
         "model.d_model" => {
             let heads = plan.model.heads.max(1);
             let width = (plan.model.d_model / heads).max(1) * heads;
@@ -122,7 +130,7 @@ mod tests {
     #[test]
     fn every_quick_fix_removes_its_refusal() {
         type Break = fn(&mut PlanFile);
-        let broken: [(&str, Break); 10] = [
+        let broken: [(&str, Break); 11] = [
             ("privacy.sampling", |p| p.privacy.sampling = Sampling::Shuffle),
             ("training.expected_batch_size", |p| p.training.expected_batch_size = Some(1_000_000)),
             ("privacy.delta", |p| p.privacy.delta = 0.5),
@@ -131,6 +139,12 @@ mod tests {
             ("data.visibility", |p| p.data.visibility = Visibility::Public),
             ("evaluation.source", |p| p.evaluation.as_mut().unwrap().source = p.data.source.clone()),
             ("training.learning_rate.warmup_steps", |p| p.training.learning_rate.warmup_steps = 10_000),
+            ("training.warm_start", |p| {
+                p.data.source = Source::Path("records.jsonl".to_owned());
+                p.evaluation = None;
+                p.training.objective = plan::Objective::SequenceClassification;
+                p.training.labels = Some(["no", "yes"].map(str::to_owned).to_vec());
+            }),
             ("model.d_model", |p| p.model.d_model = 127),
             ("privacy.noise_multipliers.training", |p| {
                 p.privacy.noise_multipliers =

@@ -170,6 +170,8 @@ mod tests {
     #[test]
     fn a_public_plan_has_no_guarantee_and_says_so() {
         let mut plan = PRESETS[0].plan().unwrap();
+        plan.tokenizer = plan::Tokenizer::Bytes;
+        plan.training.warm_start = None;
         plan.data.visibility = Visibility::Public;
         plan.privacy.epsilon = None;
         plan.privacy.noise_multipliers = None;

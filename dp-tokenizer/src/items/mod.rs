@@ -11,6 +11,9 @@ use tokenizer::BLANK;
 /// Longer items are not counted: they are keys or sequences and never worth a token.
 pub(crate) const MAX_ITEM_CHARS: usize = 64;
 
+/// Begins and ends a text in pairs of words. Where a text has it, its counts are those of the text's words too.
+pub(crate) const BOUNDARY: char = '\u{2403}';
+
 /// Longer runs of words are not counted: no token is that long.
 const MAX_RUN_CHARS: usize = 16;
 
@@ -35,7 +38,7 @@ impl Class {
 
 /// Calls `found` for each item of `text`: a run of letters, of digits, of white space or of other characters, with `▁` in
 /// front if a blank precedes it. As written, all that is not white space is one run. With [`Words::Runs`], runs of such words
-/// are items beside them, with [`Words::Pairs`] pairs of items by class.
+/// are items beside them, with [`Words::Pairs`] pairs of items by class, of which `␃` before the first and after the last is one.
 ///
 /// ```
 /// use dp_tokenizer::count::{Words, items};
@@ -50,7 +53,7 @@ impl Class {
 /// assert!(words.iter().chain(&found).all(|item| runs.contains(&(*item).to_owned())));
 /// assert_eq!(runs.len(), words.len() + found.len());
 /// items("No fever.", Words::Pairs, |item| pairs.push(item.to_owned()));
-/// assert_eq!(pairs, ["No", "▁fever", "No▁fever", ".", "▁fever."]);
+/// assert_eq!(pairs, ["No", "␃No", "▁fever", "No▁fever", ".", "▁fever.", ".␃"]);
 /// ```
 pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     let mut marked = String::new();
@@ -68,11 +71,31 @@ pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
 }
 
 /// The two words of an item that [`Words::Pairs`] counts beside words; `None` of a word.
+///
+/// ```
+/// use dp_tokenizer::count::words_of_pair;
+/// let pair = |first: &str, second: &str| Some([first, second].map(str::to_owned));
+/// assert_eq!(words_of_pair("▁fever."), pair("▁fever", "."));
+/// assert_eq!(words_of_pair(".␃"), pair(".", "␃"));
+/// assert_eq!(words_of_pair("▁fever"), None);
+/// ```
 #[must_use]
 pub fn words_of_pair(item: &str) -> Option<[String; 2]> {
+    let boundary = || String::from(BOUNDARY);
+    match (item.strip_prefix(BOUNDARY), item.strip_suffix(BOUNDARY)) {
+        (Some(word), _) if !word.is_empty() => return Some([boundary(), word.to_owned()]),
+        (_, Some(word)) if !word.is_empty() => return Some([word.to_owned(), boundary()]),
+        _ => {}
+    }
     let mut words = Vec::new();
     items(item, Words::ByClass, |word| words.push(word.to_owned()));
     words.try_into().ok()
+}
+
+/// Whether this word of a pair is the beginning or end of a text.
+#[must_use]
+pub fn is_boundary(word: &str) -> bool {
+    word.strip_prefix(BOUNDARY) == Some("")
 }
 
 fn classify(c: char) -> Class {
@@ -202,20 +225,20 @@ mod tests {
         #[test]
         fn pairs_are_neighboring_words_by_class(text in "([a-cé]{1,4}|[.,]{1,2}|[12]| |\n|x{60,70}){0,30}") {
             let words = cut(&text, Words::ByClass);
-            // Words that are too long are no items, and no pair reaches over them.
-            let parts = text.split('x').flat_map(|part| {
-                let words = all(part);
-                let pair = |pair: &[String]| pair.concat();
-                words.windows(2).map(pair).collect::<Vec<_>>()
-            });
-            let mut expected: Vec<String> = words.iter().cloned().chain(parts).collect();
             let mut found = cut(&text, Words::Pairs);
+            // Words that are too long are no items, and no pair reaches over them.
             if !text.contains('x') {
+                let boundary = (!words.is_empty()).then(|| String::from(BOUNDARY));
+                let bounded: Vec<String> = boundary.iter().chain(&words).chain(&boundary).cloned().collect();
+                let pairs = bounded.windows(2).map(|pair| pair.concat());
+                let mut expected: Vec<String> = words.iter().cloned().chain(pairs).collect();
                 found.sort_unstable();
                 expected.sort_unstable();
                 prop_assert_eq!(found, expected);
             } else {
                 prop_assert!(found.iter().all(|item| item.chars().count() <= MAX_ITEM_CHARS));
+                let mut of_pairs = found.iter().filter_map(|item| words_of_pair(item)).flatten();
+                prop_assert!(of_pairs.all(|word| is_boundary(&word) || words.contains(&word)));
                 prop_assert!(words.iter().all(|word| found.contains(word)));
             }
         }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use mechanisms::Words;
 
-use super::{Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, classify};
+use super::{BOUNDARY, Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, classify};
 use tokenizer::BLANK;
 
 const EACH: u64 = 0x0101_0101_0101_0101;
@@ -42,21 +42,33 @@ fn scan_runs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
     });
 }
 
-/// Words by class, each followed by the pair that ends with it.
+/// Words by class, each followed by the pair that ends with it; the first by its pair with the beginning of the text, and the last by that
+/// with its end.
 fn scan_pairs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
+    let fits =
+        |item: &Range<usize>, others: usize| text[item.clone()].chars().count() + others <= MAX_ITEM_CHARS;
+    let boundary = BOUNDARY.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
     // Where the word before ends and begins. No pair has a word that is too long to be counted.
     let mut before: Option<Range<usize>> = None;
     scan_words(text, Words::ByClass, |bytes, item| {
         found(bytes, item.clone());
         // A literal mark is read as a blank from a copy, and is in no pair.
         let is_of_text = std::ptr::eq(bytes, text.as_bytes());
+        if is_of_text && item.start == 0 && fits(&item, 1) {
+            let pair = [&boundary, &bytes[item.clone()]].concat();
+            found(&pair, 0..pair.len());
+        }
         if let Some(first) = before.take().filter(|first| is_of_text && first.end == item.start)
-            && text[first.start..item.end].chars().count() <= MAX_ITEM_CHARS
+            && fits(&(first.start..item.end), 0)
         {
             found(bytes, first.start..item.end);
         }
         before = is_of_text.then_some(item);
     });
+    if let Some(last) = before.filter(|last| last.end == text.len() && fits(last, 1)) {
+        let pair = [&text.as_bytes()[last], &boundary].concat();
+        found(&pair, 0..pair.len());
+    }
 }
 
 #[inline]

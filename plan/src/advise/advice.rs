@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn correlated_noise_gets_the_bands_with_the_least_noise() {
         let mut file = quickstart();
-        file.tokenizer = crate::Tokenizer::Bytes;
+        (file.tokenizer, file.training.warm_start) = (crate::Tokenizer::Bytes, None);
         file.privacy.sampling = Sampling::CyclicPoisson(CyclicPoisson { bands: 1 });
         let compute = Compute::Tokens(6000.0 * 64.0 * 6.4);
         let advice = advise(&file, compute, Some(&SIZES[0])).unwrap();
@@ -288,9 +288,10 @@ mod tests {
         file.data.source = crate::Source::Path("text.jsonl".to_owned());
         (file.privacy.epsilon, file.privacy.delta, file.privacy.spare_steps) = (Some(epsilon), 1e-10, 0);
         file.model.family = crate::Family::Bert;
-        file.training.objective = crate::Objective::MaskedLm;
+        (file.training.objective, file.training.warm_start) = (crate::Objective::MaskedLm, None);
         if let crate::Tokenizer::Train(trained) = &mut file.tokenizer {
             (trained.vocab_size, trained.model) = (30_522, crate::TokenizerModel::Wordpiece);
+            trained.words = crate::Words::ByClass;
         }
         file
     }

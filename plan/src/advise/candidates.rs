@@ -174,13 +174,16 @@ pub(super) fn set_batch(file: &mut PlanFile, batch: u64, steps: u64) {
     (file.training.expected_batch_size, file.training.steps) = (Some(batch), Some(steps));
 }
 
-/// Units that the budget pays for in all, expected batch times steps.
+/// Units that the budget pays for in all, expected batch times steps. The start from released words takes its time first.
 pub(super) fn examples(file: &PlanFile, compute: Compute) -> f64 {
     let mut one = file.clone();
     set_batch(&mut one, 1, 1);
     let cost = one.cost();
     match compute {
-        Compute::Time { machine, seconds } => seconds / cost.seconds_on(&machine),
+        Compute::Time { machine, seconds } => {
+            let flops = seconds * machine.peak_flops * machine.utilization;
+            (flops - cost.warm_start_flops).max(0.0) / cost.flops
+        }
         Compute::Tokens(tokens) => tokens / cost.tokens as f64,
         Compute::Flops(flops) => flops / cost.flops,
     }

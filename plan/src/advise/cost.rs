@@ -214,6 +214,7 @@ mod tests {
         file.training.steps = Some(10);
         file.training.expected_batch_size = Some(20);
         file.model.context = 50;
+        file.training.warm_start = None;
         let cost = file.cost();
         assert_eq!(cost.tokens, 10 * 20 * 50);
         let attention = 12.0 * f64::from(file.model.layers) * f64::from(file.model.d_model) * 50.0;
@@ -255,6 +256,7 @@ mod tests {
             serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
         (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(20));
         file.performance.physical_batch = Some(3);
+        file.training.warm_start = None;
         let cost = file.cost();
         assert_eq!((cost.steps, cost.micro_batches, cost.trained), (10, 7.0, cost.parameters));
         let trained = cost.trained as f64;

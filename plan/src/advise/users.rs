@@ -196,7 +196,7 @@ mod tests {
 
     fn file(batch: u64) -> PlanFile {
         let mut file = PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap();
-        file.tokenizer = crate::Tokenizer::Bytes;
+        (file.tokenizer, file.training.warm_start) = (crate::Tokenizer::Bytes, None);
         file.training.expected_batch_size = Some(batch);
         file
     }

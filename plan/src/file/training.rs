@@ -124,7 +124,7 @@ pub enum Averaging {
     Exponential(#[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))] f64),
 }
 
-/// Training on texts of independent words before the private steps.
+/// Training on texts of released words before the private steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WarmStart {

@@ -8,12 +8,16 @@ use serde_json::Value;
 /// A preset that every test may alter.
 pub const QUICKSTART: &str = include_str!("../../presets/quickstart.json");
 
-/// The quickstart as a JSON value.
+/// The quickstart as a JSON value, without its start from released words, which some tokenizers and objectives do not have.
 pub fn quickstart() -> Value {
-    serde_json::from_str(QUICKSTART).unwrap()
+    let mut plan: Value = serde_json::from_str(QUICKSTART).unwrap();
+    for (parent, field) in [("/training", "warm_start"), ("/tokenizer/train", "words")] {
+        plan.pointer_mut(parent).and_then(Value::as_object_mut).unwrap().remove(field);
+    }
+    plan
 }
 
-/// The quickstart with values put at JSON pointers; null removes the field.
+/// The same with values put at JSON pointers; null removes the field.
 pub fn altered(changes: &[(&str, Value)]) -> Value {
     let mut plan = quickstart();
     for (pointer, value) in changes {

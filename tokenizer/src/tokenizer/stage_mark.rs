@@ -39,7 +39,7 @@ impl StageMark {
     }
 
     /// This mark with the stage's released words, pairs of them that follow each other, as places among the words, their noisy counts,
-    /// and how many words a text has.
+    /// and how many words a text has. The place after the last word is the beginning of a text, and its end.
     #[must_use]
     pub fn with_words(
         mut self,
@@ -65,11 +65,12 @@ impl StageMark {
         words.filter(|words| !words.is_empty())
     }
 
-    /// Pairs of the stage's released words that follow each other, as places among the words, with counts above 0.
+    /// Pairs of the stage's released words that follow each other, as places among the words, with counts above 0. The place after the
+    /// last word is the beginning of a text, and its end.
     #[must_use]
     pub fn pairs(&self) -> Option<Vec<(usize, usize, f64)>> {
         let words = self.0["words"].as_array()?.len();
-        let place = |value: &Value| usize::try_from(value.as_u64()?).ok().filter(|place| *place < words);
+        let place = |value: &Value| usize::try_from(value.as_u64()?).ok().filter(|place| *place <= words);
         let counted = |item: &Value| match item.as_array()?.as_slice() {
             [first, second, number] => Some((place(first)?, place(second)?, count(number)?)),
             _ => None,
@@ -136,8 +137,11 @@ mod tests {
     #[test]
     fn words_and_pairs_come_back_and_others_are_none() {
         let words = [("\u{2581}a".to_owned(), 12.5), ("\u{2581}b".to_owned(), 1.0)];
-        let mark = StageMark::new("a", "b").with_words(&words, &[(1, 0, 3.0)], 7);
-        assert_eq!((mark.words(), mark.pairs()), (Some(words.to_vec()), Some(vec![(1, 0, 3.0)])));
+        let mark = StageMark::new("a", "b").with_words(&words, &[(1, 0, 3.0), (1, 2, 2.0)], 7);
+        assert_eq!(
+            (mark.words(), mark.pairs()),
+            (Some(words.to_vec()), Some(vec![(1, 0, 3.0), (1, 2, 2.0)]))
+        );
         assert_eq!((mark.words_a_text(), StageMark::new("a", "b").words()), (Some(7), None));
         for wrong in [
             json!([]),
@@ -150,7 +154,7 @@ mod tests {
             assert_eq!(StageMark(json!({ "words": wrong })).words(), None);
         }
         for wrong in [
-            json!([[0, 1, 1.0]]),
+            json!([[0, 2, 1.0]]),
             json!([[0, 0, 0.0]]),
             json!([[0, 1.0]]),
             json!([[-1, 0, 1.0]]),

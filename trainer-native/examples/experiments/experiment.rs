@@ -208,10 +208,15 @@ pub fn on_text(path: &str, units: usize, rest: Value) -> Value {
     changed(&plan, rest)
 }
 
-/// `plan` on text that is declared public: without ε and noise.
+/// `plan` on text that is declared public: without ε and noise, and without a start from released words.
 pub fn public(plan: &Value) -> Value {
     let without = json!({ "epsilon": null, "noise_multipliers": null, "tokenizer_share": null });
-    changed(plan, json!({ "data": { "visibility": "public" }, "privacy": without }))
+    let public = changed(plan, json!({ "data": { "visibility": "public" }, "privacy": without }));
+    if plan["training"]["warm_start"].is_null() {
+        return public;
+    }
+    let start = json!({ "training": { "warm_start": null }, "tokenizer": { "train": { "words": null } } });
+    changed(&public, start)
 }
 
 /// `plan` beginning with the weights and the tokenizer of another run, whose text has no unit in common with its own.

@@ -16,9 +16,6 @@ use crate::ranks::Ranks;
 use crate::{RunError, stop};
 use durable::{hex, sha256_hex};
 
-/// The plan's field that names the evaluation text.
-pub(crate) const EVALUATION: &str = "evaluation.source";
-
 /// Message of the progress bar while the training text is read.
 const READING: &str = "reading the training text";
 
@@ -133,8 +130,8 @@ pub(crate) fn read_evaluation(
     let Some(source) = evaluation_source(plan, base) else { return Ok(None) };
     // The text behind a token file is not available, so its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
-    overlap::check_files(training.as_ref(), &source, EVALUATION, ranks)?;
-    ranks.agree(read_public(plan, source, EVALUATION).map(Some))
+    overlap::check_files(training.as_ref(), &source, overlap::EVALUATION, ranks)?;
+    ranks.agree(read_public(plan, source, overlap::EVALUATION).map(Some))
 }
 
 /// The plan's evaluation text.

@@ -53,15 +53,13 @@ pub use canaries::{Occurrences, Pattern, Planting, Secrets};
 pub use corpus::check_other_text;
 pub use corpus::read_records;
 pub use corpus::read_units;
-pub(crate) use corpus::{
-    EVALUATION, evaluation_source, public_file, read_evaluation, read_public_file, training_source,
-};
+pub(crate) use corpus::{evaluation_source, public_file, read_evaluation, read_public_file, training_source};
 pub use dataset::Dataset;
 pub(crate) use dataset::SampledUnit;
 pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
 pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::{Compared, check_apart};
-pub(crate) use overlap::{check_earlier, check_records, public_sketch};
+pub(crate) use overlap::{EVALUATION, check_earlier, check_records, public_sketch};
 pub(crate) use sampler::Sampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;

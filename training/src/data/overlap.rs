@@ -16,9 +16,12 @@ use dp_tokenizer::tokens::TokenDataset;
 use tokenizer::Tokenizer;
 
 use super::unit_text::refused;
-use super::{Answer, EVALUATION, LabelledRecord, PublicText, Units};
+use super::{Answer, LabelledRecord, PublicText, Units};
 use crate::RunError;
 use crate::ranks::Ranks;
+
+/// The plan's field that names the evaluation text.
+pub(crate) const EVALUATION: &str = "evaluation.source";
 
 /// The part of a message that says what `field` may name.
 const ALLOWED: &str = "allowed: public text other than that of training, since its figures are published without noise; fix: \

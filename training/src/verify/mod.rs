@@ -41,7 +41,6 @@ use crate::RunError;
 use crate::model_card;
 use crate::plan_file::PlanText;
 use crate::progress::DIGITS;
-use crate::run::shell_word;
 use crate::store::certificate::{self, Certificate};
 use crate::store::ledger::{FileDigest, LedgerState, events_on_same_units};
 use crate::store::lineage::Lineage;
@@ -107,7 +106,7 @@ pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
         return Err(RunError::Refused(format!(
             "{} is a file of a run; verify the run: trainer-native verify {}",
             path.display(),
-            shell_word(folder)
+            folder.display()
         )));
     }
     if path.is_file() && !is_json {

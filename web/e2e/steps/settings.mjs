@@ -50,6 +50,8 @@ await step('pairs of words bring a warm start, and leave with it', async () => {
     await certified(fresh)
     return JSON.parse((await save(fresh)).text).training
   }
+  await fresh.locator('#words').selectOption('')
+  assert.equal((await training()).warm_start, undefined)
   await fresh.locator('#words').selectOption('pairs')
   assert.deepEqual((await training()).warm_start, { steps: 600 })
   await fresh.locator('#tokenizer').selectOption('bytes')

@@ -17,6 +17,7 @@ use crate::release::contribution::Contribution;
 use crate::release::error::ReleaseError;
 use crate::release::fixed_point::{ONE, even_weight};
 use crate::release::selection::Selection;
+use crate::release::{Paper, PaperHistogram, ReleaseConfig};
 use crate::unit::Piece;
 
 /// Where τ and the target lie: low, so that small corpora reach them.
@@ -182,10 +183,10 @@ fn neighboring_histograms_lie_at_most_the_sensitivity_apart_for_each_method_and_
     }
 }
 
-fn units(texts: &[String]) -> UnitItems {
+fn units(texts: &[String], words: Words) -> UnitItems {
     UnitItems::from_pieces(
         texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() })),
-        Words::ByClass,
+        words,
     )
     .unwrap()
 }
@@ -196,7 +197,7 @@ fn histogram_of_texts(
     contribution: Contribution,
     cap: u32,
 ) -> BTreeMap<String, u64> {
-    let items = units(texts);
+    let items = units(texts, Words::ByClass);
     let names = names(&items);
     let mut selection = Selection::new(&items, true).unwrap();
     selection.released = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
@@ -245,10 +246,28 @@ fn a_unit_beyond_the_cap_gives_norm_one_to_as_many_items_as_the_cap() {
     assert!(weighed.values().all(|&w| w == even_weight(10)));
 }
 
+/// Oracle: by hand. A text of eight distinct words has seven pairs of them and two with its boundaries, of which eight items count
+/// together: by 1 of a norm of √8, or by 1 each of a total of 8.
+#[test]
+fn pairs_of_words_share_the_items_that_a_papers_histogram_bounds() {
+    let text: String = ('a'..='h').map(|c| format!(" {c}{c}")).collect();
+    let items = units(&[text], Words::Pairs);
+    assert_eq!(items.distinct(), 8 + 7 + 2);
+    for (paper, weight) in [(Paper::Hoory2021, even_weight(8)), (Paper::Ponomareva2022, ONE / 8)] {
+        let config = ReleaseConfig::new(PaperHistogram { paper, words: 8 }, 12.5, 1e-9).unwrap();
+        let selection = Selection::new(&items, true).unwrap();
+        let stream = |unit| TestRng::from_seed(5).stream(Purpose::Contribution, unit, 0);
+        let hidden = Hidden { items: &items, selection: &selection };
+        let weighed = sips::histogram(hidden, config.contribution(), config.cap(), stream).unwrap();
+        let counted: Vec<u64> = weighed.into_iter().filter(|weight| *weight > 0).collect();
+        assert_eq!(counted, [weight; 8], "{paper:?}");
+    }
+}
+
 #[test]
 fn what_a_round_passes_over_changes_no_units_choice_of_items() {
     let text = (0..50_u8).map(|i| format!(" {}{}", (b'a' + i / 8) as char, (b'a' + i % 8) as char)).collect();
-    let items = units(&[text]);
+    let items = units(&[text], Words::ByClass);
     let nothing = vec![false; items.distinct()];
     let selection = |passed_over: &[bool]| Selection {
         released: vec![None; nothing.len()],

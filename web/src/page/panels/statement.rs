@@ -48,8 +48,8 @@ pub(crate) fn statement(state: PlannerState) -> El {
     };
     let hash = el("p").class("hash").child("Plan SHA-256 ").child(el("code").dynamic_text(hash));
     let save = button("Save report", save_report(state)).id("report");
-    let is_old = move || state.secondary_results.dimmed.get() || state.refusal.with(Option::is_some);
-    let save = save.dynamic_flag("disabled", is_old);
+    let is_outdated = move || state.secondary_results.dimmed.get() || state.refusal.with(Option::is_some);
+    let save = save.dynamic_flag("disabled", is_outdated);
     let print = button("Print", move |_| drop(window().print())).id("print");
     with_outdated_note(state, section("panel statement", "statement-title", "Privacy statement"))
         .child(head)
