@@ -95,7 +95,7 @@ impl Chain {
     /// The tokens of a text, with its end.
     fn text(&self, objective: &Objective, stream: &mut Stream) -> Vec<u32> {
         let spec = objective.window_spec();
-        let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.eos).into_iter().collect();
+        let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.bos).into_iter().collect();
         let mut last = self.words.len();
         for _ in 0..MOST_WORDS as usize {
             let word = self.after(last, stream);

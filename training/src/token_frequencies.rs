@@ -176,7 +176,7 @@ impl<'a> Draw<'a> {
     /// The tokens of a text of so many words, with its end.
     fn text(&self, words: usize, objective: &Objective, stream: &mut Stream) -> Vec<u32> {
         let spec = objective.window_spec();
-        let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.eos).into_iter().collect();
+        let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.bos).into_iter().collect();
         for _ in 0..words {
             let word = self.shares.draw(stream);
             tokens.extend(self.words.get(word).map_or(&[][..], |word| &word.0));

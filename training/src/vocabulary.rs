@@ -138,7 +138,7 @@ pub fn read(folder: &Path) -> Result<Tokenizer, RunError> {
     read_file(&folder.join(files::TOKENIZER))
 }
 
-/// Reads a `tokenizer.json`.
+/// Reads a `tokenizer.json`, with what the files beside it state of its special tokens.
 pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
     if path.extension().is_some_and(|extension| extension != "json") && path.is_file() {
         return Err(RunError::Refused(format!(
@@ -146,7 +146,14 @@ pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
             path.display()
         )));
     }
-    parse(&durable::read(path)?, path)
+    let read = parse(&durable::read(path)?, path)?;
+    let beside = path.with_file_name(files::TOKENIZER_CONFIG);
+    if !beside.is_file() {
+        return Ok(read);
+    }
+    let config = durable::read(&beside)?;
+    read.with_config(text(&config, &beside)?)
+        .map_err(|error| RunError::Refused(format!("{}: {error}", beside.display())))
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<Tokenizer, RunError> {

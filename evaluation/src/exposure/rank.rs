@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn the_secret_stands_where_the_model_is_asked_for_it() {
         for overlaps in [false, true] {
-            let spec = WindowSpec { eos: 0, length: 4, overlaps, marks_pieces: false };
+            let spec = WindowSpec { bos: 0, eos: 0, length: 4, overlaps, marks_pieces: false };
             let unit: Vec<u32> = (100..120).collect();
             for place in 1..20 {
                 let mut asked = Asked::default();

@@ -21,6 +21,8 @@ pub struct ConfigField {
 pub enum FieldType {
     /// True or false.
     Flag,
+    /// True or false, or `null` for what is usual of the family in a plan.
+    FlagOrNull,
     /// A finite number above 0.
     Positive,
     /// A finite number above 0, or `null`.
@@ -56,6 +58,7 @@ impl FieldType {
             |value: &Value| value.as_u64().is_some_and(|count| (1..=u64::from(u32::MAX)).contains(&count));
         match self {
             Self::Flag => value.is_boolean(),
+            Self::FlagOrNull => value.is_null() || value.is_boolean(),
             Self::Positive => is_positive(value),
             Self::PositiveOrNull => value.is_null() || is_positive(value),
             Self::Count => is_count(value),
@@ -72,6 +75,7 @@ impl FieldType {
     pub fn allowed(self) -> &'static str {
         match self {
             Self::Flag => "true or false",
+            Self::FlagOrNull => "true, false, or null",
             Self::Positive => "a number > 0",
             Self::PositiveOrNull => "a number > 0, or null",
             Self::Count => "a whole number ≥ 1",
@@ -133,7 +137,11 @@ impl ConfigValues {
         }
         let value =
             |field: &ConfigField| model.config.get(field.name).cloned().unwrap_or_else(|| field.usual());
-        Ok(Self(family.config_fields.iter().map(|field| (field.name.to_owned(), value(field))).collect()))
+        let values = family.config_fields.iter().map(|field| (field, value(field)));
+        // The family's file states what is usual of it.
+        let stated =
+            values.filter(|(field, value)| field.field_type != FieldType::FlagOrNull || !value.is_null());
+        Ok(Self(stated.map(|(field, value)| (field.name.to_owned(), value)).collect()))
     }
 
     /// Adds the values to a `config.json`, whose existing fields stay.

@@ -45,6 +45,17 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         _ => read(config, field),
     },
+    contradiction: |config| {
+        let is_given = |name: &str| config[name].as_object().is_some_and(|fields| !fields.is_empty());
+        if is_given(rope::SCALING) && is_given(rope::PARAMETERS) {
+            return Some(
+                "rope_scaling beside rope_parameters, which transformers reads otherwise in each version; remove rope_scaling \
+                 if rope_parameters says it"
+                    .to_owned(),
+            );
+        }
+        rope::not_by_layer(config)
+    },
     // Both patterns say what `layer_types` says.
     irrelevant: &[
         "attention_dropout",
@@ -71,12 +82,10 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 /// Returns the scaling of the layers that see all tokens. If a file also scales the other layers,
 /// the result is a value that no plan gives.
 fn scaling(config: &Value) -> Value {
-    let parameters = &config["rope_parameters"];
+    let parameters = &config[rope::PARAMETERS];
     let local = rope::scaling_among(config, &parameters["sliding_attention"]);
-    let is_by_layer = |(name, _): (&String, &Value)| name == "full_attention" || name == "sliding_attention";
-    let is_known = parameters.as_object().is_none_or(|fields| fields.iter().all(is_by_layer));
     match rope::scaling_among(config, &config[rope::SCALING]) {
-        _ if !is_known || !local.is_null() => parameters.clone(),
+        _ if !local.is_null() => parameters.clone(),
         Value::Null => rope::scaling_among(config, &parameters["full_attention"]),
         old => old,
     }

@@ -35,6 +35,14 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         _ => None,
     },
+    contradiction: |config| {
+        let (listed, grouped) = (&config["attention_layers"], attention_layers(config));
+        (!listed.is_null() && *listed != grouped).then(|| {
+            format!(
+                "attention_layers = {listed}, but its attention_types mean {grouped}; remove one of the two"
+            )
+        })
+    },
     config_fields: &[NORM_EPSILON, WINDOW],
     irrelevant: &[
         "attention_dropout",

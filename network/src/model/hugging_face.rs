@@ -19,6 +19,8 @@ pub struct HuggingFace {
     pub fixed: &'static [(&'static str, &'static str)],
     /// Reads a field that a file states in another form; otherwise returns `None`.
     pub read: fn(config: &Value, field: &str) -> Option<Value>,
+    /// Returns the refusal of a file whose fields contradict one another.
+    pub contradiction: fn(config: &Value) -> Option<String>,
     /// The field with the number of positions, if the model has a limit. A file may have more
     /// positions than the plan.
     pub positions: Option<&'static str>,
@@ -84,6 +86,7 @@ impl HuggingFace {
             defaults: &[],
             fixed: &[],
             read: |_, _| None,
+            contradiction: |_| None,
             positions: Some("max_position_embeddings"),
             first_position: 0,
             irrelevant: &[],

@@ -50,6 +50,7 @@ use phi::Phi;
 use pre_norm::PreNormDecoder;
 pub use roberta::ROBERTA_PADDING;
 pub use rope::{base as rope_base, scaling as rope_scaling};
+pub(crate) use rope::{malformed as rope_malformed, name_in_file as rope_name};
 use seq2seq::Seq2SeqModel;
 use t5::T5;
 

@@ -49,6 +49,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         (rope::SCALING, "null"),
     ],
     read,
+    contradiction: rope::not_by_layer,
     config_fields: &[NORM_EPSILON, GLOBAL_BASE, LOCAL_BASE, WINDOW, GLOBAL_EVERY],
     irrelevant: &[
         "attention_dropout",

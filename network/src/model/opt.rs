@@ -19,7 +19,12 @@ const INITIAL_STD: f64 = 0.02;
 const FIRST_POSITION: usize = 2;
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
-    defaults: &[("activation_function", "\"relu\"")],
+    defaults: &[
+        ("activation_function", "\"relu\""),
+        ("do_layer_norm_before", "true"),
+        ("enable_bias", "true"),
+        ("layer_norm_elementwise_affine", "true"),
+    ],
     fixed: &[
         ("_remove_final_layer_norm", "false"),
         ("do_layer_norm_before", "true"),
@@ -29,7 +34,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     read: |config, field| {
         (field == "word_embed_proj_dim" && config[field].is_null()).then(|| config["hidden_size"].clone())
     },
-    irrelevant: &["attention_dropout", "dropout", "init_std", "layerdrop"],
+    irrelevant: &["activation_dropout", "attention_dropout", "dropout", "init_std", "layerdrop"],
     plan_fields: &[
         ("hidden_size", "model.d_model"),
         ("num_hidden_layers", "model.layers"),

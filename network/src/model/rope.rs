@@ -7,6 +7,8 @@ use crate::nn::{Rotary, RotaryScaling};
 
 /// The field of a scaling, in a plan and in files of `transformers` 4.
 pub(super) const SCALING: &str = "rope_scaling";
+/// The field of base, scaling and share in files of `transformers` 5.
+pub(super) const PARAMETERS: &str = "rope_parameters";
 /// The field of the base, in a plan and in files of `transformers` 4.
 pub(super) const BASE: &str = "rope_theta";
 /// The field of the share of each head that is rotated, in files of `transformers` 5.
@@ -96,7 +98,30 @@ pub(super) fn partial(base: f64, share: f64, width: usize) -> Result<Rotary, Mod
 fn parameters(config: &Value) -> &Value {
     let old = &config[SCALING];
     let is_given = old.as_object().is_some_and(|fields| !fields.is_empty());
-    if is_given { old } else { &config["rope_parameters"] }
+    if is_given { old } else { &config[PARAMETERS] }
+}
+
+/// Returns the refusal of parameters that are not given by kind of layer, in a family whose kinds have different ones.
+pub(super) fn not_by_layer(config: &Value) -> Option<String> {
+    let is_kind = |name: &String| name == "full_attention" || name == "sliding_attention";
+    let parameters = config[PARAMETERS].as_object()?;
+    parameters.keys().any(|name| !is_kind(name)).then(|| {
+        let given = &config[PARAMETERS];
+        format!("{PARAMETERS} = {given}; allowed: an object with full_attention and sliding_attention")
+    })
+}
+
+/// Returns the refusal of a field of rotary positions that is no object.
+pub(crate) fn malformed(config: &Value) -> Option<String> {
+    let is_object = |name: &str| config[name].is_null() || config[name].is_object();
+    let name = [SCALING, PARAMETERS].into_iter().find(|name| !is_object(name))?;
+    Some(format!("{name} = {}; allowed: an object, or null", config[name]))
+}
+
+/// Returns the name under which a file states a field of the plan.
+pub(crate) fn name_in_file<'a>(config: &Value, field: &'a str) -> &'a str {
+    let is_old = config[SCALING].as_object().is_some_and(|fields| !fields.is_empty());
+    if field == SCALING && !is_old { PARAMETERS } else { field }
 }
 
 /// Returns the scaling that the configuration asks for.

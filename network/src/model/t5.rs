@@ -2,16 +2,19 @@
 //! or bias, attention has no scale, and positions are relative.
 //!
 //! Version 1.0 has a ReLU and one table for encoder, decoder and head; version 1.1 (also mT5) a
-//! gated GELU and a head of its own.
+//! gated GELU and, unless a file ties it, a head of its own.
 //!
 //! # References
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>; Shazeer 2020,
 //! <https://arxiv.org/abs/2002.05202>; names as Hugging Face's `T5ForConditionalGeneration`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::seq2seq::Side;
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes};
+use super::{
+    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Predictions,
+    Shape, Sizes,
+};
 use crate::head::{LmHead, Pooling, SequenceHead};
 use crate::lengths;
 use crate::nn::{
@@ -25,6 +28,12 @@ const BUCKETS: usize = 32;
 /// Distance from which all distances share the last bucket.
 const MAX_DISTANCE: usize = 128;
 const NORM_EPSILON: f64 = 1e-6;
+/// Whether the head is the token table; usual in version 1.0.
+const TIED: ConfigField =
+    ConfigField { name: "tie_word_embeddings", usual: "null", field_type: FieldType::FlagOrNull };
+/// Whether the decoder's output is divided by √d before the head; usual where the head is the token table.
+const SCALED: ConfigField =
+    ConfigField { name: "scale_decoder_outputs", usual: "null", field_type: FieldType::FlagOrNull };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -33,28 +42,19 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("relative_attention_max_distance", "128"),
         ("relative_attention_num_buckets", "32"),
     ],
-    read: |config, field| match field {
-        // mT5 is T5 version 1.1 with another vocabulary.
-        "model_type" if config[field] == "mt5" => Some(json!("t5")),
-        // transformers 5 always ties the tables, and states here the former meaning of tying:
-        // version 1.1 has a head of its own.
-        "tie_word_embeddings" if config["scale_decoder_outputs"].is_boolean() => {
-            Some(config["scale_decoder_outputs"].clone())
-        }
-        "num_decoder_layers" if config[field].is_null() => Some(config["num_layers"].clone()),
-        _ => None,
-    },
+    read,
+    contradiction,
     positions: None,
+    config_fields: &[TIED, SCALED],
     // Relative positions have no end.
     irrelevant: &[
         "n_positions",
-        // These two follow from feed_forward_proj.
-        "dense_act_fn",
-        "is_gated_act",
         "dropout_rate",
         "output_past",
-        "scale_decoder_outputs",
         "initializer_factor",
+        // Either agrees with other fields, or is refused.
+        "dense_act_fn",
+        "is_gated_act",
         "is_encoder_decoder",
     ],
     plan_fields: &[
@@ -80,6 +80,50 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("t5", "T5")
 };
 
+fn read(config: &Value, field: &str) -> Option<Value> {
+    match field {
+        // mT5 is T5 version 1.1 with another vocabulary.
+        "model_type" if config[field] == "mt5" => Some(json!("t5")),
+        "num_decoder_layers" if config[field].is_null() => Some(config["num_layers"].clone()),
+        // As usual where it is as tying.
+        "scale_decoder_outputs" => {
+            let tied = config[TIED.name] != false;
+            // mT5 in transformers 5 ties the tables and never scales.
+            let scaled = match config["model_type"] == "mt5" {
+                true => false,
+                // transformers takes null for false.
+                false => config.get(field).map_or(tied, |scaled| *scaled == true),
+            };
+            Some(if scaled == tied { Value::Null } else { json!(scaled) })
+        }
+        _ => None,
+    }
+}
+
+/// Two fields follow from `feed_forward_proj`. `transformers` believes them, not it.
+fn contradiction(config: &Value) -> Option<String> {
+    let projection = config["feed_forward_proj"].as_str().unwrap_or("relu");
+    let (is_gated, activation) = match projection.strip_prefix("gated-") {
+        Some("gelu") => (true, "gelu_new"),
+        Some(activation) => (true, activation),
+        None => (false, projection),
+    };
+    let implied = [
+        ("dense_act_fn", json!(activation)),
+        ("is_gated_act", json!(is_gated)),
+        ("is_encoder_decoder", json!(true)),
+    ];
+    let (name, usual) =
+        implied.into_iter().find(|(name, usual)| config.get(*name).is_some_and(|own| own != usual))?;
+    let own = &config[name];
+    Some(match name {
+        "is_encoder_decoder" => format!("{name} = {own}; allowed: true"),
+        _ => format!(
+            "{name} = {own}, but feed_forward_proj = {projection:?} means {usual}; remove one of the two"
+        ),
+    })
+}
+
 /// The sizes of a T5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct T5Config {
@@ -97,8 +141,12 @@ pub struct T5Config {
     pub d_head: usize,
     /// Width of the feed-forward part.
     pub d_ff: usize,
-    /// Whether it is version 1.1: a gated GELU and a head of its own.
-    pub v1_1: bool,
+    /// Whether the feed-forward part is a gated GELU, as in version 1.1.
+    pub gated: bool,
+    /// Whether the head is the token table, as in version 1.0.
+    pub tied: bool,
+    /// Whether the decoder's output is divided by √d before the head, if that is not as tying.
+    pub scaled: Option<bool>,
     /// Whether a classifier reads the hidden states: its parameters have other names.
     pub classifies: bool,
 }
@@ -128,9 +176,9 @@ impl T5Config {
             "dropout_rate": 0.0,
             "layer_norm_epsilon": NORM_EPSILON,
             "initializer_factor": 1.0,
-            "feed_forward_proj": if self.v1_1 { "gated-gelu" } else { "relu" },
+            "feed_forward_proj": if self.gated { "gated-gelu" } else { "relu" },
             "is_encoder_decoder": true,
-            "tie_word_embeddings": !self.v1_1,
+            "tie_word_embeddings": self.tied,
             "torch_dtype": "float32"
         })
     }
@@ -185,13 +233,14 @@ impl T5 {
         let decoder = Stack::new(&config, Side::Decoder, &mut list);
         list.enter(Part::Head);
         let scale = (d as f64).powf(-0.5);
-        let head = if config.v1_1 {
-            // As the original code draws it: logits of order 1 whatever the width.
-            let own = list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std: scale });
-            LmHead::of_table(own).of_tokens(table)
+        let head = if config.tied {
+            table
         } else {
-            LmHead { scale: Some(scale), ..LmHead::of_table(table).of_tokens(table) }
+            // As the original code draws it: logits of order 1 whatever the width.
+            list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std: scale })
         };
+        let scale = config.scaled.unwrap_or(config.tied).then_some(scale);
+        let head = LmHead { scale, ..LmHead::of_table(head).of_tokens(table) };
         let description = Description::new(
             list,
             head,
@@ -226,6 +275,8 @@ impl T5 {
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<T5, ModelError> {
     let Sizes { vocab_size, context, d_model, layers, heads, d_ff } = Sizes::of(plan);
+    let is_v1_1 = plan.model.family == plan::Family::T5V1_1;
+    let flag = |field: &ConfigField| plan.config.value(field).as_bool();
     Ok(T5::new(T5Config {
         vocab_size,
         context,
@@ -235,7 +286,9 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<T5, ModelError> {
         heads,
         d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
         d_ff,
-        v1_1: plan.model.family == plan::Family::T5V1_1,
+        gated: is_v1_1,
+        tied: flag(&TIED).unwrap_or(!is_v1_1),
+        scaled: flag(&SCALED),
         classifies: plan.training.objective.has_labels(),
     }))
 }
@@ -347,7 +400,7 @@ impl Block {
         let mut inner = |part: &str, d_in: usize, d_out: usize| {
             linear(list, &format!("{name}.{last}.DenseReluDense.{part}"), d_in, d_out, 1.0 / d_in as f64)
         };
-        let inner = if config.v1_1 {
+        let inner = if config.gated {
             let (gate, up) = (inner("wi_0", d, d_ff), inner("wi_1", d, d_ff));
             let down = inner("wo", d_ff, d);
             let activation = Gate::GeluTanh;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{ConfigField, HuggingFace};
+use crate::model::{ConfigField, HuggingFace, rope_malformed, rope_name};
 
 /// Fields of any family that do not affect the model's computation without dropout.
 const IRRELEVANT: [&str; 65] = [
@@ -89,14 +89,17 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
     let Some(fields) = ours.as_object() else { return Err("the model has no configuration".to_owned()) };
     let their = field(family, theirs, "model_type");
     if their != ours["model_type"] {
-        return Err(differs(family, "model_type", &ours["model_type"], &their));
+        return Err(differs(family, "model_type", &ours["model_type"], &their, theirs));
+    }
+    if let Some(what) = rope_malformed(theirs).or_else(|| (family.contradiction)(theirs)) {
+        return Err(format!("config.json has {what}"));
     }
     let relevant = |name: &str| !IRRELEVANT.contains(&name) && !family.irrelevant.contains(&name);
     for (name, our) in fields.iter().filter(|(name, _)| relevant(name)) {
         let their = field(family, theirs, name);
         let own = family.config_fields.iter().find(|field| field.name == name);
         if let Some(own) = own.filter(|own| !own.field_type.accepts(&their)) {
-            return Err(not_taken(own, &their));
+            return Err(not_taken(own, &their, theirs));
         }
         let fits = match Some(name.as_str()) == family.positions {
             // Positions beyond the plan's context are not used.
@@ -104,7 +107,13 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
             false => same(our, &their),
         };
         if !fits {
-            return Err(differs(family, name, our, &their));
+            return Err(differs(family, name, our, &their, theirs));
+        }
+    }
+    for own in family.config_fields.iter().filter(|own| !fields.contains_key(own.name)) {
+        let their = field(family, theirs, own.name);
+        if !same(&own.usual(), &their) {
+            return Err(differs(family, own.name, &own.usual(), &their, theirs));
         }
     }
     let fixed = || family.fixed.iter().chain(&FIXED).filter(|(name, _)| !fields.contains_key(*name));
@@ -112,7 +121,7 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
         let only = parsed(only);
         let their = field(family, theirs, name);
         if !their.is_null() && !same(&only, &their) {
-            return Err(format!("config.json has {name} = {their}; allowed: {only}"));
+            return Err(format!("config.json has {} = {their}; allowed: {only}", rope_name(theirs, name)));
         }
     }
     let is_known = |name: &str| {
@@ -120,7 +129,8 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
             .iter()
             .any(|base| fields.contains_key(*base));
         let is_read = name == "rope_parameters" && has_base || fixed().any(|(fixed, _)| *fixed == name);
-        is_read || fields.contains_key(name) || !relevant(name)
+        let is_own = family.config_fields.iter().any(|own| own.name == name);
+        is_read || is_own || fields.contains_key(name) || !relevant(name)
     };
     match theirs
         .as_object()
@@ -152,7 +162,7 @@ pub(super) fn check_labels(ours: &Value, theirs: &Value) -> Result<(), String> {
     }
     let names: Vec<&str> = (0..labels.len()).filter_map(|id| labels.get(&id.to_string())?.as_str()).collect();
     Err(format!(
-        "its head predicts the labels {names:?}, which are not the plan's training.labels; write them in this order, or give \
+        "its head predicts the labels {names:?} (id2label), which are not the plan's training.labels; write them in this order, or give \
          a checkpoint without such a head"
     ))
 }
@@ -181,20 +191,33 @@ pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
             ours.len() == theirs.len()
                 && ours.iter().all(|(name, our)| theirs.get(name).is_some_and(|their| same(our, their)))
         }
+        (Value::String(ours), Value::String(theirs)) => synonym(ours) == synonym(theirs),
         _ => ours == theirs,
     }
 }
 
-/// Returns the refusal of a value that a field of the family does not accept.
-pub(super) fn not_taken(field: &ConfigField, value: &Value) -> String {
-    format!("config.json has {} = {value}; allowed: {}", field.name, field.field_type.allowed())
+/// One name of those that `transformers` has for the same activation.
+fn synonym(activation: &str) -> &str {
+    match activation {
+        "gelu_pytorch_tanh" | "gelu_fast" => "gelu_new",
+        "swish" => "silu",
+        other => other,
+    }
 }
 
-fn differs(family: &HuggingFace, name: &str, ours: &Value, theirs: &Value) -> String {
+/// Returns the refusal of a value of a file that a field of the family does not accept.
+pub(super) fn not_taken(field: &ConfigField, value: &Value, config: &Value) -> String {
+    let name = rope_name(config, field.name);
+    format!("config.json has {name} = {value}; allowed: {}", field.field_type.allowed())
+}
+
+/// Returns the refusal of a field with another value in a file than in the plan's model.
+fn differs(family: &HuggingFace, name: &str, ours: &Value, theirs: &Value, config: &Value) -> String {
     if family.config_fields.iter().any(|field| field.name == name) {
         return format!(
-            "config.json has {name} = {theirs}, the plan {ours}; write {name:?}: {theirs} in the plan's model.config, or give \
-             another checkpoint"
+            "config.json has {} = {theirs}, the plan {ours}; write {name:?}: {theirs} in the plan's model.config, or give \
+             another checkpoint",
+            rope_name(config, name)
         );
     }
     let of_plan = family.plan_fields.iter().find(|(field, _)| *field == name);

@@ -7,6 +7,7 @@ use plan::{Family, Initial};
 use serde_json::{Map, Value, json};
 
 use super::config::{check, field, not_taken, same};
+use super::folder::{config_of, what_it_is};
 use super::{CONFIG_FILE_NAME, refused};
 use crate::model::{Backbone, FieldType, HuggingFace, Network};
 
@@ -17,7 +18,7 @@ const REQUIRED: [&str; 5] = ["context", "d_ff", "d_model", "heads", "layers"];
 /// Number of tokens of a window, for a model without a limit whose file states none.
 const USUAL_CONTEXT: u64 = 512;
 
-/// The model of a plan that starts from the checkpoint in a folder. Its tensors are not read.
+/// The model of a plan that starts from the checkpoint in a folder. Of its tensors, only names are read.
 ///
 /// # Errors
 /// [`FileError::Refused`] with the field of `config.json` that no family here supports.
@@ -25,11 +26,11 @@ pub fn describe(folder: &Path) -> Result<plan::Model, FileError> {
     let wrong = |what: String| refused("describe", folder, &what);
     let path = folder.join(CONFIG_FILE_NAME);
     if !path.is_file() {
-        let what = format!("there is no {CONFIG_FILE_NAME}; name the folder of a checkpoint of transformers");
-        return Err(wrong(what));
+        let missing =
+            || format!("there is no {CONFIG_FILE_NAME}; name the folder of a checkpoint of transformers");
+        return Err(wrong(what_it_is(folder).unwrap_or_else(missing)));
     }
-    let config: Value = serde_json::from_slice(&durable::read(&path)?)
-        .map_err(|error| wrong(format!("{CONFIG_FILE_NAME}: {error}")))?;
+    let config = config_of(folder, &durable::read(&path)?).map_err(wrong)?;
     let model = of_config(&config).map_err(wrong)?;
     let initial = Initial::Checkpoint(folder.display().to_string());
     Ok(plan::Model { initial, ..model })
@@ -40,25 +41,31 @@ fn of_config(config: &Value) -> Result<plan::Model, String> {
     let hugging_face = |family: &Family| Backbone::hugging_face(*family);
     let is_of = |family: &Family| {
         let theirs = hugging_face(family);
+        let is_gated = || field(theirs, config, "feed_forward_proj") == "gated-gelu";
         field(theirs, config, "model_type") == theirs.model_type
+            && match family {
+                Family::T5 => !is_gated(),
+                Family::T5V1_1 => is_gated(),
+                _ => true,
+            }
     };
-    let mut first_problem = None;
-    for family in known().filter(is_of) {
-        match fitted(family, config, false).or_else(|_| fitted(family, config, true)) {
-            Ok(model) => return Ok(model),
-            Err(problem) => _ = first_problem.get_or_insert(problem),
+    match known().find(is_of) {
+        Some(family) => fitted(family, config, false).or_else(|_| fitted(family, config, true)),
+        None => {
+            let mut types: Vec<&str> = known().map(|family| hugging_face(&family).model_type).collect();
+            types.dedup();
+            Err(format!(
+                "config.json has model_type = {}; allowed: {}",
+                config["model_type"],
+                types.join(", ")
+            ))
         }
     }
-    Err(first_problem.unwrap_or_else(|| {
-        let mut types: Vec<&str> = known().map(|family| hugging_face(&family).model_type).collect();
-        types.dedup();
-        format!("config.json has model_type = {}; allowed: {}", config["model_type"], types.join(", "))
-    }))
 }
 
-/// Returns the model of this family that meets the configuration, with its layers in the family's
-/// usual order or listed.
-fn fitted(family: Family, config: &Value, lists_layers: bool) -> Result<plan::Model, String> {
+/// Returns the model of this family that meets the configuration. With `states_all`, the model lists its layers and states what
+/// may be as usual of the family.
+fn fitted(family: Family, config: &Value, states_all: bool) -> Result<plan::Model, String> {
     let theirs = Backbone::hugging_face(family);
     let mut fields = sizes(theirs, config)?;
     fields.insert("family".to_owned(), json!(family.name()));
@@ -66,9 +73,10 @@ fn fitted(family: Family, config: &Value, lists_layers: bool) -> Result<plan::Mo
     for own in theirs.config_fields {
         let value = field(theirs, config, own.name);
         if !own.field_type.accepts(&value) {
-            return Err(not_taken(own, &value));
+            return Err(not_taken(own, &value, config));
         }
-        let is_left_out = own.field_type == FieldType::LayerTypes && !lists_layers;
+        let may_be_usual = matches!(own.field_type, FieldType::LayerTypes | FieldType::FlagOrNull);
+        let is_left_out = may_be_usual && !states_all;
         if !is_left_out && !same(&own.usual(), &value) {
             given.insert(own.name.to_owned(), value);
         }

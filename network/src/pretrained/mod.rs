@@ -4,6 +4,7 @@
 
 mod config;
 mod describe;
+mod folder;
 mod names;
 mod read;
 
@@ -24,10 +25,15 @@ pub const CONFIG_FILE_NAME: &str = "config.json";
 /// Name of the only file of tensors in a checkpoint.
 const MODEL_FILE_NAME: &str = "model.safetensors";
 
+/// Name of the file that says which of several files has which tensor.
+const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
+
 /// The refusal of a folder that `field` names.
 fn refused(field: &str, folder: &Path, what: &dyn std::fmt::Display) -> FileError {
     FileError::Refused(format!("{field}: {}: {what}", folder.display()))
 }
 
+#[cfg(test)]
+mod keys;
 #[cfg(test)]
 mod tests;

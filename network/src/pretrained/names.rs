@@ -44,7 +44,6 @@ pub(super) fn assign(
         let theirs = &*current(family, theirs);
         ours == theirs || ours.strip_prefix(family.prefix) == Some(theirs)
     };
-    let begins = |name: &str, starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     let mut found: BTreeMap<&str, &NamedTensor<StoredValues>> = BTreeMap::new();
     let (mut left, mut ignored) = (Vec::new(), Vec::new());
     for (name, tensor) in tensors {
@@ -56,34 +55,22 @@ pub(super) fn assign(
             None => left.push((name, tensor)),
         }
     }
+    if let Some(what) = left.iter().find_map(|(name, _)| wrapper(name)) {
+        return Err(what);
+    }
+    // A file may have a tied table under the name of its copy alone.
+    for (_, tensor) in left.iter().filter(|(name, _)| family.copies.contains(&name.as_str())) {
+        let lacks = |spec: &&ParamSpec| !found.contains_key(spec.name.as_str()) && spec.shape == tensor.shape;
+        let mut lacking = specs.iter().filter(lacks);
+        if let (Some(spec), None) = (lacking.next(), lacking.next()) {
+            found.insert(&spec.name, tensor);
+        }
+    }
     for (name, tensor) in left {
-        let buffer = family.buffers.iter().any(|end| name.ends_with(end));
-        let replaced = predicts_labels && begins(name, family.token_heads);
-        if begins(name, &[MEAN_CLASSIFIER]) {
-            return Err(format!(
-                "tensor {name} is of a head for means of hidden states; add \"pooling\": \"mean\" to the plan's model"
-            ));
+        if !found.values().any(|used| std::ptr::eq(*used, tensor)) {
+            check_unused(family, name, tensor, &found, predicts_labels)?;
+            ignored.push(name.clone());
         }
-        let copy = !replaced && family.copies.contains(&name.as_str());
-        let zeros = family.zeros.contains(&name.as_str());
-        if zeros && tensor.data.to_f32().iter().any(|value| *value != 0.0) {
-            return Err(format!(
-                "tensor {name} holds other values than 0, which the model would add to its logits"
-            ));
-        }
-        let equals = |used: &&NamedTensor<StoredValues>| {
-            used.shape == tensor.shape && used.data.to_f32() == tensor.data.to_f32()
-        };
-        if copy && !found.values().any(equals) {
-            return Err(format!("tensor {name} differs from the table that the model ties it to"));
-        }
-        // A checkpoint of the body alone omits the prefix.
-        let unused =
-            begins(name, family.unused) || begins(&format!("{}{name}", family.prefix), family.unused);
-        if !buffer && !zeros && !copy && !replaced && !unused {
-            return Err(format!("tensor {name} is not one of a {:?} model's", family.model_type));
-        }
-        ignored.push(name.clone());
     }
     let (mut weights, mut drawn) = (Vec::new(), Vec::new());
     for spec in specs {
@@ -99,6 +86,65 @@ pub(super) fn assign(
         }
     }
     Ok(Assigned { weights, drawn, ignored })
+}
+
+/// Refuses a tensor that no parameter takes, unless the model is the same without it.
+fn check_unused(
+    family: &HuggingFace,
+    name: &str,
+    tensor: &NamedTensor<StoredValues>,
+    found: &BTreeMap<&str, &NamedTensor<StoredValues>>,
+    predicts_labels: bool,
+) -> Result<(), String> {
+    let buffer = family.buffers.iter().any(|end| name.ends_with(end));
+    let replaced = predicts_labels && begins(name, family.token_heads);
+    if begins(name, &[MEAN_CLASSIFIER]) {
+        return Err(format!(
+            "tensor {name} is of a head for means of hidden states; add \"pooling\": \"mean\" to the plan's model"
+        ));
+    }
+    let copy = !replaced && family.copies.contains(&name);
+    let zeros = family.zeros.contains(&name);
+    if zeros && tensor.data.to_f32().iter().any(|value| *value != 0.0) {
+        return Err(format!(
+            "tensor {name} holds other values than 0, which the model would add to its logits"
+        ));
+    }
+    let equals = |used: &&NamedTensor<StoredValues>| {
+        used.shape == tensor.shape && used.data.to_f32() == tensor.data.to_f32()
+    };
+    if copy && !found.values().any(equals) {
+        let hint = match family.plan_fields.iter().any(|(_, of_plan)| *of_plan == "model.untied") {
+            true => "; set tie_word_embeddings to false in config.json if it is a head of its own",
+            false => "",
+        };
+        return Err(format!("tensor {name} differs from the table that the model ties it to{hint}"));
+    }
+    // A checkpoint of the body alone omits the prefix.
+    let unused = begins(name, family.unused) || begins(&format!("{}{name}", family.prefix), family.unused);
+    if !buffer && !zeros && !copy && !replaced && !unused {
+        return Err(format!("tensor {name} is not one of a {:?} model's", family.model_type));
+    }
+    Ok(())
+}
+
+/// Returns what to do about a tensor whose name begins as a wrapper of a model names its tensors.
+fn wrapper(name: &str) -> Option<String> {
+    let wrappers = [
+        ("base_model.model.", "PEFT", "model.merge_and_unload()"),
+        ("_module.", "Opacus", "model._module"),
+        ("_orig_mod.", "torch.compile", "model._orig_mod"),
+        ("module.", "DataParallel", "model.module"),
+    ];
+    let (prefix, whose, inner) = wrappers.into_iter().find(|wrapper| name.starts_with(wrapper.0))?;
+    Some(format!(
+        "tensor {name} has the prefix {prefix:?} of {whose}; save the model inside: {inner}.save_pretrained(\"DIR\")"
+    ))
+}
+
+/// Whether a name begins with one of these.
+fn begins(name: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| name.starts_with(start))
 }
 
 /// The name that a tensor of an old file has now.
@@ -118,6 +164,9 @@ fn fitted(
             "tensor {} holds other numbers than floats of 16, 32 or 64 bits; save the model in one of these formats",
             tensor.name
         ));
+    }
+    if !tensor.data.is_finite() {
+        return Err(format!("tensor {} holds a value that is no finite number", tensor.name));
     }
     let longer = positions
         && tensor.shape.len() == 2

@@ -90,6 +90,40 @@ fn masks_and_copies_of_tied_tables_are_left_out_by_name() {
 }
 
 #[test]
+fn a_tied_table_may_have_the_name_of_its_copy_alone() {
+    let only_head = [table("lm_head.weight", &TOKENS), table("transformer.wpe.weight", &PLACES)];
+    gives_the_weights(&config(), &only_head, &[]);
+    refuses(&config(), &only_head[..1], &["transformer.wpe.weight is missing"]);
+}
+
+/// GPT-NeoX's first files have masks of 16 bits whose numbers are -inf.
+#[test]
+fn values_of_buffers_are_not_looked_at() {
+    let mut tensors = whole();
+    let masked = ("transformer.h.0.attn.masked_bias", safetensors::Dtype::F16, vec![], vec![0x00, 0xfc]);
+    tensors.push(masked);
+    gives_the_weights(&config(), &tensors, &["transformer.h.0.attn.masked_bias"]);
+}
+
+#[test]
+fn the_prefix_of_a_wrapper_is_named_with_what_to_save() {
+    for (prefix, whose) in [
+        ("_module.", "Opacus"),
+        ("_orig_mod.", "torch.compile"),
+        ("module.", "DataParallel"),
+        ("base_model.model.", "PEFT"),
+    ] {
+        let names = whole().into_iter().map(|(name, ..)| format!("{prefix}{name}")).collect::<Vec<_>>();
+        let tensors = names
+            .iter()
+            .zip(whole())
+            .map(|(name, (_, format, shape, bytes))| (name.as_str(), format, shape, bytes));
+        let tensors: Vec<_> = tensors.collect();
+        refuses(&config(), &tensors, &[prefix, whose, "save_pretrained"]);
+    }
+}
+
+#[test]
 fn other_float_formats_are_widened_to_the_bit() {
     let bf16 =
         |values: &[f32]| values.iter().flat_map(|v| ((v.to_bits() >> 16) as u16).to_le_bytes()).collect();
@@ -326,7 +360,28 @@ fn a_t5_of_version_1_1_that_transformers_5_wrote_keeps_its_head() {
     assert_eq!(data(altered("t5_v1_1_tiny", rewritten, as_it_is).unwrap()), plain);
     let tied = |config: &mut Value| config["scale_decoder_outputs"] = json!(true);
     let refusal = altered("t5_v1_1_tiny", tied, as_it_is).unwrap_err().to_string();
-    assert!(refusal.contains("tie_word_embeddings"), "{refusal}");
+    assert!(refusal.contains("scale_decoder_outputs"), "{refusal}");
+}
+
+/// `transformers` 5 writes a T5 that was made with gated units without a head of its own; of mT5, it never scales.
+#[test]
+fn gated_t5s_whose_head_is_the_token_table_are_described_so() {
+    let described = |kind: &str, scaled: Option<bool>| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config: Value =
+            serde_json::from_slice(&std::fs::read(crate::vectors::path("mt5_tiny/config.json")).unwrap())
+                .unwrap();
+        config["model_type"] = json!(kind);
+        config["tie_word_embeddings"] = json!(true);
+        config["scale_decoder_outputs"] = json!(scaled);
+        std::fs::write(folder.path().join(CONFIG_FILE_NAME), config.to_string()).unwrap();
+        write(folder.path(), "model.safetensors", &[table("shared.weight", &TOKENS)]);
+        json!(describe(folder.path()).unwrap().config)
+    };
+    assert_eq!(described("t5", Some(true)), json!({ "tie_word_embeddings": true }));
+    let unscaled = json!({ "tie_word_embeddings": true, "scale_decoder_outputs": false });
+    assert_eq!(described("t5", Some(false)), unscaled);
+    assert_eq!(described("mt5", None), unscaled);
 }
 
 /// A configuration of another family, or with an unknown field, is never accepted silently.
@@ -364,6 +419,18 @@ fn files_that_are_no_checkpoint_of_floats_are_refused_with_what_to_do() {
     refused("it has no model.safetensors; fetch all files");
     std::fs::write(folder.path().join("pytorch_model.bin"), "x").unwrap();
     refused("it has pytorch_model.bin, which is not read here");
+    std::fs::remove_file(folder.path().join("pytorch_model.bin")).unwrap();
+    for (file, what) in [
+        ("model.Q4_K_M.gguf", "model.Q4_K_M.gguf, a model for llama.cpp"),
+        ("adapter_config.json", "adapters alone"),
+    ] {
+        std::fs::write(folder.path().join(file), "{}").unwrap();
+        refused(what);
+        std::fs::rename(folder.path().join(CONFIG_FILE_NAME), folder.path().join("away")).unwrap();
+        refused(what);
+        assert!(describe(folder.path()).unwrap_err().to_string().contains(what));
+        std::fs::rename(folder.path().join("away"), folder.path().join(CONFIG_FILE_NAME)).unwrap();
+    }
     let index = json!({ "weight_map": { "a": "model-00001-of-00002.safetensors" } });
     std::fs::write(folder.path().join("model.safetensors.index.json"), index.to_string()).unwrap();
     refused("model-00001-of-00002.safetensors is missing; fetch all files");

@@ -114,9 +114,9 @@ impl Model {
         self.checkpoint_made_from.unwrap_or(MadeFrom::PublicText)
     }
 
-    /// Whether `config` has this field and it is `true`.
-    pub(crate) fn is_set(&self, field: &str) -> bool {
-        self.config.get(field) == Some(&Value::Bool(true))
+    /// Returns this field of `config`, if it is true or false.
+    pub(crate) fn flag(&self, field: &str) -> Option<bool> {
+        self.config.get(field)?.as_bool()
     }
 }
 

@@ -26,8 +26,9 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
             layer_norm_decoder(model, predicts, vocabulary, block)
         }
         Family::T5 | Family::T5V1_1 => {
-            let (own_table, matrices) = if model.family == Family::T5 { (0.0, 2.0) } else { (1.0, 3.0) };
-            // A hidden layer and the labels in place of the table of version 1.1.
+            let (is_tied, matrices) = if model.family == Family::T5 { (true, 2.0) } else { (false, 3.0) };
+            let own_table = if model.flag("tie_word_embeddings").unwrap_or(is_tied) { 0.0 } else { 1.0 };
+            // A hidden layer and the labels in place of a table of its own.
             let head = if classifies { d * d + d + labels * d + labels } else { own_table * vocabulary * d };
             // Two attentions and three norms in a decoder's block, one and two in an encoder's.
             let attention = 4.0 * d * heads * model.d_head.map_or((d / heads).floor(), f64::from);
@@ -117,12 +118,12 @@ fn rms_block(model: &Model) -> f64 {
     let d_head = model.d_head.map_or((d / heads).floor(), f64::from);
     let (queries, keys) = (d_head * heads, d_head * model.kv_heads.map_or(heads, f64::from));
     let mut count = 2.0 * d * (queries + keys) + 3.0 * d * d_ff + 2.0 * d;
-    if model.is_set("attention_bias") {
+    if model.flag("attention_bias") == Some(true) {
         count += queries + 2.0 * keys + d;
     } else if model.family == Family::Qwen2 {
         count += queries + 2.0 * keys;
     }
-    if model.is_set("mlp_bias") {
+    if model.flag("mlp_bias") == Some(true) {
         count += 2.0 * d_ff + d;
     }
     // A norm after each part, and of each head.

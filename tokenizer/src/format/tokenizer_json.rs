@@ -22,6 +22,7 @@ impl Tokenizer {
         if let Some(mark) = self.mark() {
             mark.write(&mut model);
         }
+        self.write_stated(&mut model);
         let file = json!({
             "version": "1.0",
             "truncation": null,
@@ -61,6 +62,9 @@ impl Tokenizer {
             .map_while(|sentinel| self.special.tokens.iter().find(|token| token.1 == sentinel))
             .map(|token| token.1.as_str())
             .collect();
+        if self.pads_left() {
+            file["padding_side"] = json!("left");
+        }
         if !sentinels.is_empty() {
             file["additional_special_tokens"] = json!(sentinels);
         }
@@ -114,6 +118,7 @@ impl Tokenizer {
         }
         tokenizer.post_processor = post_processor;
         tokenizer.mark = StageMark::read(&file["model"]).map(Box::new);
+        tokenizer.read_stated(&file["model"]);
         Ok(tokenizer)
     }
 

@@ -89,6 +89,13 @@ impl PostProcessor {
         self.steps.iter().flat_map(|step| step.ids()).collect()
     }
 
+    /// The tokens that it puts before a text.
+    pub(crate) fn first_ids(&self) -> Vec<u32> {
+        const TEXT: u32 = u32::MAX;
+        let around = self.surround(Encoding { ids: vec![TEXT], offsets: Vec::new() });
+        around.ids.into_iter().take_while(|id| *id != TEXT).collect()
+    }
+
     /// Excludes spaces from the places of tokens, where the file says so.
     pub(crate) fn trim(&self, found: &mut Encoding, token: &TokenText<'_>) {
         self.steps.iter().for_each(|step| step.trim(found, token));

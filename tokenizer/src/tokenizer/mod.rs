@@ -63,6 +63,8 @@ pub struct Tokenizer {
     pub(crate) denormalizer: Normalizer,
     /// The ids of roles whose tokens have other names than usual.
     pub(crate) roles: RoleIds,
+    /// Whether padding goes before a text.
+    pub(crate) pads_left: bool,
     /// Encodes by the places of words, where a `tokenizer.json` marks them so. Behind a pointer, so that a program that reads no
     /// such file does not contain it.
     pub(crate) by_place: Option<EncodeByPlace>,
@@ -127,6 +129,7 @@ impl Tokenizer {
             post_processor: PostProcessor::default(),
             denormalizer: Normalizer::default(),
             roles: RoleIds::default(),
+            pads_left: false,
             by_place: None,
             words: Words::Whole,
             mark: None,

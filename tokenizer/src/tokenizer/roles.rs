@@ -1,12 +1,21 @@
 //! Special tokens and what they are for.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{BLANK, EOS, PAD, Tokenizer, UNK};
 use crate::FormatError;
 use crate::encode::Model;
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::vocabulary::byte_token;
+
+/// Usual names of the token that fills up short sequences.
+const PAD_NAMES: &[&str] = &[PAD, "[PAD]"];
+/// Usual names of the token that ends a text.
+const EOS_NAMES: &[&str] = &[EOS, "[SEP]", "<|endoftext|>"];
+
+/// The field of a model's JSON with what a `tokenizer_config.json` stated.
+const STATED: &str = "tokenizer_config";
+const PADDING_SIDE: &str = "padding_side";
 
 /// What a special token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,24 +176,80 @@ impl Tokenizer {
         let config: Value = serde_json::from_str(config).map_err(|error| FormatError::Inconsistent {
             reason: format!("tokenizer_config.json, line {}: not JSON; mend or remove it", error.line()),
         })?;
-        self.roles = RoleIds::from_names(&self, |role| {
+        self.state(&config);
+        Ok(self)
+    }
+
+    /// Takes over what a `tokenizer_config.json` states.
+    fn state(&mut self, config: &Value) {
+        self.roles = RoleIds::from_names(self, |role| {
             let token = &config[format!("{}_token", role.name())];
             token.as_str().or(token["content"].as_str())
         });
-        Ok(self)
+        self.pads_left = config[PADDING_SIDE] == "left";
+    }
+
+    /// Takes over what [`Self::write_stated`] wrote.
+    pub(crate) fn read_stated(&mut self, model: &Value) {
+        self.state(&model[STATED]);
+    }
+
+    /// Writes what a `tokenizer_config.json` stated and the names of tokens do not say into a model's JSON, the only place that
+    /// Hugging Face tokenizers reads over, so that it stays with the tokenizer.
+    pub(crate) fn write_stated(&self, model: &mut Value) {
+        let usual = |role: Role| match role {
+            Role::Pad => self.first_of(PAD_NAMES),
+            Role::Unk => self.unk_id(),
+            Role::Eos => self.first_of(EOS_NAMES),
+            Role::Bos => None,
+            Role::Cls => self.first_of(&["[CLS]"]),
+            Role::Sep => self.first_of(&["[SEP]"]),
+            Role::Mask => self.first_of(&["[MASK]"]),
+        };
+        let mut stated = Map::new();
+        for role in Role::ALL {
+            let own = self.roles.of(role).filter(|id| usual(role) != Some(*id));
+            if let Some(token) = own.and_then(|id| self.token(id)) {
+                stated.insert(format!("{}_token", role.name()), json!(token));
+            }
+        }
+        if self.pads_left {
+            stated.insert(PADDING_SIDE.to_owned(), json!("left"));
+        }
+        if !stated.is_empty() {
+            model[STATED] = Value::Object(stated);
+        }
+    }
+
+    /// Whether a `tokenizer_config.json` states that padding goes before a text.
+    #[must_use]
+    pub fn pads_left(&self) -> bool {
+        self.pads_left
+    }
+
+    /// The tokens that the file puts before a text that is encoded for a model, as `transformers` does.
+    #[must_use]
+    pub fn first_ids(&self) -> Vec<u32> {
+        self.post_processor.first_ids()
+    }
+
+    /// The id of the token with this role, if a `tokenizer_config.json` states it.
+    #[must_use]
+    pub fn stated_id(&self, role: Role) -> Option<u32> {
+        self.roles.of(role)
     }
 
     /// The id of the token that fills up short sequences: `<pad>`, or `[PAD]` in BERT, unless another is stated.
     #[must_use]
     pub fn pad_id(&self) -> Option<u32> {
-        self.roles.of(Role::Pad).or_else(|| self.first_of(&[PAD, "[PAD]"]))
+        self.roles.of(Role::Pad).or_else(|| self.first_of(PAD_NAMES))
     }
 
     /// The id of the token that ends a text: `</s>`, `[SEP]` in BERT, `<|endoftext|>` in GPT-2, unless another is stated.
     #[must_use]
     pub fn eos_id(&self) -> Option<u32> {
         let stated = self.roles.of(Role::Eos).or_else(|| self.roles.of(Role::Sep));
-        stated.or_else(|| self.first_of(&[EOS, "[SEP]", "<|endoftext|>"]))
+        stated.or_else(|| self.first_of(EOS_NAMES))
     }
 
     /// The id of the token that starts a text: `[CLS]` in BERT, else that of [`Self::eos_id`], unless another is stated.

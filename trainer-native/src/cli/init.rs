@@ -75,23 +75,7 @@ impl InitArgs {
                 "--out: {out} exists; name another file, or give --overwrite"
             )));
         }
-        if let Some(folder) = self.checkpoint.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(RunError::Refused(format!(
-                "--checkpoint: there is no folder {0}; nothing is downloaded here: fetch a model of the Hugging Face hub first, such as \
-                 with `hf download {0} --local-dir checkpoint`, and give --checkpoint checkpoint",
-                folder.display()
-            )));
-        }
-        if let Some(empty) = self
-            .data
-            .iter()
-            .find(|path| path.metadata().is_ok_and(|found| found.is_file() && found.len() == 0))
-        {
-            return Err(RunError::Refused(format!(
-                "{}: the file is empty; name a file with text",
-                empty.display()
-            )));
-        }
+        self.check_files()?;
         let fields = Fields::of(&self.data, self.columns.as_deref())?;
         let text_field = self.text_field(&fields)?;
         let user_field = self.user_field(&fields)?;
@@ -138,6 +122,21 @@ impl InitArgs {
             "{}; to see what it does: {command} --dry-run; to train: {command}",
             out.display()
         ))
+    }
+
+    fn check_files(&self) -> Result<(), RunError> {
+        if let Some(folder) = self.checkpoint.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(RunError::Refused(format!(
+                "--checkpoint: there is no folder {0}; nothing is downloaded here: fetch a model of the Hugging Face hub first, such as \
+                 with `hf download {0} --local-dir checkpoint`, and give --checkpoint checkpoint",
+                folder.display()
+            )));
+        }
+        let is_empty =
+            |path: &&PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
+        self.data.iter().find(is_empty).map_or(Ok(()), |empty| {
+            Err(RunError::Refused(format!("{}: the file is empty; name a file with text", empty.display())))
+        })
     }
 
     fn text_field(&self, fields: &Fields) -> Result<Option<String>, RunError> {

@@ -74,8 +74,8 @@ impl Dataset {
                 dataset.starts.push(dataset.tokens.len());
             }
             let begins_unit = dataset.starts.last() == Some(&dataset.tokens.len());
-            if spec.starts_with_eos(text.begins_record, begins_unit) {
-                dataset.tokens.push(spec.eos);
+            if spec.starts_with_bos(text.begins_record, begins_unit) {
+                dataset.tokens.push(spec.bos);
             }
             dataset.tokens.extend(tokenizer.encode(&text.piece.text));
             if spec.ends_with_eos(text.ends_record) {

@@ -13,7 +13,8 @@ use tempfile::TempDir;
 use tokenizer::Tokenizer;
 
 use super::*;
-use crate::data::{Compared, EVALUATION, read_evaluation, read_units};
+use crate::data::overlap::EVALUATION;
+use crate::data::{Compared, read_evaluation, read_units};
 use crate::ranks::threads::on_ranks;
 
 /// Records of the private text: more than one rank's block of them.

@@ -24,7 +24,7 @@ fn tokenizer() -> (Tokenizer, u32) {
 }
 
 fn causal(eos: u32, context: usize) -> WindowSpec {
-    WindowSpec { eos, length: context, overlaps: true, marks_pieces: false }
+    WindowSpec { bos: eos, eos, length: context, overlaps: true, marks_pieces: false }
 }
 
 fn parts(texts: &[(u64, &str)]) -> Vec<UnitText> {
@@ -229,7 +229,7 @@ proptest! {
         words in prop::collection::vec("[a-z]{1,5}", 4..24), n in 1_u32..4, drop: prop::sample::Index, overlaps: bool,
     ) {
         let (tokenizer, eos) = tokenizer();
-        let spec = WindowSpec { eos, length: 5, overlaps, marks_pieces: true };
+        let spec = WindowSpec { bos: eos, eos, length: 5, overlaps, marks_pieces: true };
         let pieces = pieces_of(&words.join(" "), n);
         let dropped = drop.index(pieces.len());
         let kept = pieces.iter().enumerate().filter(|(at, _)| *at != dropped);
@@ -252,7 +252,7 @@ proptest! {
 fn windows_that_carry_nothing_over_are_disjoint_and_cover_the_unit() {
     let (tokenizer, eos) = tokenizer();
     for length in [1, 3, 8, 100] {
-        let cut = WindowSpec { eos, length, overlaps: false, marks_pieces: false };
+        let cut = WindowSpec { bos: eos, eos, length, overlaps: false, marks_pieces: false };
         let dataset = Dataset::encode(&parts(&[(0, "abcdefgh abc"), (1, "x")]), &tokenizer, cut);
         for (unit, text) in ["abcdefgh abc", "x"].into_iter().enumerate() {
             let windows: Vec<Vec<u32>> =
@@ -294,7 +294,7 @@ proptest! {
             writer.push(place, &tokens).unwrap();
         }
         writer.finish().unwrap();
-        let cut = WindowSpec { eos, length, overlaps, marks_pieces };
+        let cut = WindowSpec { bos: eos, eos, length, overlaps, marks_pieces };
         let units = Units {
             texts: Texts::none(),
             tokens: Some(Private::new(TokenDataset::open(&path).unwrap())),
@@ -333,6 +333,7 @@ fn text_in_its_files_has_the_windows_of_text_in_memory_on_any_number_of_ranks() 
     let source = Source::Files(files);
     for unit in [PrivacyUnit::Record, PrivacyUnit::User, PrivacyUnit::Words(2)] {
         let spec = WindowSpec {
+            bos: eos,
             eos,
             length: 5,
             overlaps: true,

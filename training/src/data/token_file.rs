@@ -61,7 +61,7 @@ impl TokenFile {
         parts.map(move |part| {
             let begin = end;
             let marks = [
-                self.spec.starts_with_eos(part.begins_record, begin == 0),
+                self.spec.starts_with_bos(part.begins_record, begin == 0),
                 self.spec.ends_with_eos(part.ends_record),
             ];
             end += part.tokens + marks.map(usize::from).iter().sum::<usize>();
@@ -82,11 +82,11 @@ impl TokenFile {
             if at >= wanted.end {
                 break;
             }
-            // Places count from the end-of-text token before the tokens, if there is one.
+            // Places count from the token before the text, if there is one.
             let own = places.start
-                + usize::from(self.spec.starts_with_eos(stretch.begins_record, places.start == 0));
+                + usize::from(self.spec.starts_with_bos(stretch.begins_record, places.start == 0));
             if at < own {
-                window.push(self.spec.eos);
+                window.push(self.spec.bos);
                 at += 1;
             }
             let to = wanted.end.min(own + stretch.tokens);

@@ -3,6 +3,8 @@
 /// The way in which a unit's tokens are cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSpec {
+    /// The token before a text; the end-of-text token where the tokenizer has no other.
+    pub bos: u32,
     /// The end-of-text token.
     pub eos: u32,
     /// Tokens of a window that no other window has.
@@ -15,10 +17,10 @@ pub struct WindowSpec {
 }
 
 impl WindowSpec {
-    /// Whether the end-of-text token precedes a stretch of text. The second record of a user
-    /// follows the token of the first record.
-    pub(super) fn starts_with_eos(self, begins_record: bool, begins_unit: bool) -> bool {
-        (begins_record || self.marks_pieces) && begins_unit && self.overlaps
+    /// Whether [`Self::bos`] precedes a stretch of text. If it is the end-of-text token, the second record of a user
+    /// follows that of the first record.
+    pub(super) fn starts_with_bos(self, begins_record: bool, begins_unit: bool) -> bool {
+        (begins_record || self.marks_pieces) && (begins_unit || self.bos != self.eos) && self.overlaps
     }
 
     /// Returns the beginning of the window in which a unit's token at `place` is a target. If

@@ -24,7 +24,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use tokenizer::Tokenizer;
 
 pub use special::canary_tokens;
-pub(crate) use special::{end_of_text, special_tokens};
+pub(crate) use special::{begin_of_text, end_of_text, special_tokens};
 pub(crate) use task::Task;
 
 use crate::RunError;
@@ -38,6 +38,8 @@ use network::lengths::corruption_lengths;
 #[derive(Clone, Debug)]
 pub struct Objective {
     variant: Variant,
+    /// The token before a text.
+    bos: u32,
     /// The end-of-text token.
     eos: u32,
     /// Longest input of the network.
@@ -79,6 +81,7 @@ impl Objective {
         if let Some(task) = Task::new(plan, tokenizer, template)? {
             return Ok(Self {
                 variant: Variant::Task(task),
+                bos: begin_of_text(tokenizer)?,
                 eos: end_of_text(tokenizer)?,
                 context,
                 unit_is_piece,
@@ -102,7 +105,8 @@ impl Objective {
                 next_sentence: objective == plan::Objective::MaskedLmNextSentence,
             }),
         };
-        Ok(Self { variant, eos: end_of_text(tokenizer)?, context, unit_is_piece })
+        let (bos, eos) = (begin_of_text(tokenizer)?, end_of_text(tokenizer)?);
+        Ok(Self { variant, bos, eos, context, unit_is_piece })
     }
 
     /// The task, if examples are made of records instead of windows.
@@ -115,7 +119,7 @@ impl Objective {
 
     /// Returns the way in which a unit's tokens are cut into windows.
     pub fn window_spec(&self) -> WindowSpec {
-        let Self { eos, context, unit_is_piece, .. } = *self;
+        let Self { bos, eos, context, unit_is_piece, .. } = *self;
         let length = match &self.variant {
             Variant::CausalLm | Variant::Task(_) => context,
             Variant::PrefixLm { split, .. } => split.window(context),
@@ -123,6 +127,7 @@ impl Objective {
             Variant::MaskedLm(masked) => context - masked.special_tokens(),
         };
         WindowSpec {
+            bos,
             eos,
             length,
             overlaps: matches!(self.variant, Variant::CausalLm),
@@ -250,7 +255,10 @@ pub enum Generation {
     /// The model continues its input.
     Continuation,
     /// The model answers a text after the end-of-text token.
-    Answer,
+    Answer {
+        /// The token before the text, if there is one.
+        first: Option<u32>,
+    },
     /// The model takes the assistant's turn in a conversation.
     Turn {
         /// The token that ends the turn.

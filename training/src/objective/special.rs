@@ -44,7 +44,8 @@ pub fn canary_tokens(plan: &plan::Plan, tokenizer: &Tokenizer) -> CanaryTokens {
     let others = others.into_iter().filter(|_| names.iter().any(|name| name == CLASSIFY[0]));
     let named = names.iter().map(String::as_str).chain(others).filter_map(|name| tokenizer.id(name));
     let marks = [tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.bos_id(), tokenizer.unk_id()];
-    let special: Vec<u32> = named.chain(marks.into_iter().flatten()).collect();
+    let special: Vec<u32> =
+        named.chain(marks.into_iter().flatten()).chain(first_of_file(tokenizer)).collect();
     let vocab_size = tokenizer.vocab_size();
     let of_text = (0..vocab_size as u32).filter(|token| !special.contains(token)).collect();
     CanaryTokens { vocab_size, of_text }
@@ -109,11 +110,26 @@ impl Special<'_> {
     }
 }
 
-/// The end-of-text token, which stands before and after each record.
+/// The token before a text: the one that the tokenizer's file puts there, else the end-of-text token.
+pub(crate) fn begin_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
+    first_of_file(tokenizer).map_or_else(|| end_of_text(tokenizer), Ok)
+}
+
+/// The only token that the tokenizer's file puts before a text, except BERT's, which no decoder reads.
+pub(super) fn first_of_file(tokenizer: &Tokenizer) -> Option<u32> {
+    match tokenizer.first_ids().as_slice() {
+        [first] if tokenizer.id(CLASSIFY[0]) != Some(*first) => Some(*first),
+        _ => None,
+    }
+}
+
+/// The token after a text.
 pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
     tokenizer.eos_id().ok_or_else(|| {
         RunError::Refused(format!(
-            "tokenizer: it has no end-of-text token; use one that has {}, or have a tokenizer trained",
+            "tokenizer: it has no end-of-text token; state eos_token in the {} beside it, use one that has {}, or have a \
+             tokenizer trained",
+            crate::store::files::TOKENIZER_CONFIG,
             tokenizer::EOS
         ))
     })

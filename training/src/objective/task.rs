@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokenizer::Tokenizer;
 
 use super::conversations::Conversations;
-use super::special::{CLASSIFY, SEPARATE, Special};
+use super::special::{CLASSIFY, SEPARATE, Special, first_of_file};
 use super::{Generation, end_of_text, spans};
 use crate::RunError;
 use crate::chat::ChatTemplate;
@@ -35,11 +35,21 @@ pub struct Task {
 enum InputLayout {
     /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`. RoBERTa has two such tokens between the texts.
     Bert { classify: u32, separate: u32, between: usize },
-    /// Two texts with the end-of-text token between them.
-    Decoder { eos: u32 },
+    /// Two texts with the end-of-text token between them, after the token that the tokenizer's file puts before a text.
+    Decoder { first: Option<u32>, eos: u32 },
     /// A text with the end-of-text token after it; the decoder begins with `start`. In BART each text has a first token. For classes,
     /// the decoder reads what the encoder reads, shifted by one (`T5ForSequenceClassification`).
     EncoderDecoder { eos: u32, start: u32, first: Option<u32>, decoder_context: usize },
+}
+
+impl InputLayout {
+    /// The tokens before a text that a decoder reads.
+    fn first_of_decoder(self) -> Vec<u32> {
+        match self {
+            Self::Decoder { first, .. } => first.into_iter().collect(),
+            Self::Bert { .. } | Self::EncoderDecoder { .. } => Vec::new(),
+        }
+    }
 }
 
 impl Task {
@@ -78,7 +88,7 @@ impl Task {
                 first: tokenizer.id(CLASSIFY[1]).filter(|_| family == plan::Family::Bart),
                 decoder_context: network::lengths::decoder_context(objective, plan.model()),
             },
-            _ => InputLayout::Decoder { eos: end_of_text(tokenizer)? },
+            _ => InputLayout::Decoder { first: first_of_file(tokenizer), eos: end_of_text(tokenizer)? },
         };
         let chat = match objective {
             plan::Objective::Chat => Some(Conversations::new(plan, tokenizer, template)?),
@@ -168,9 +178,10 @@ impl Task {
         let marks = match (self.layout, &second) {
             (InputLayout::Bert { between, .. }, Some(_)) => 2 + between,
             (InputLayout::Bert { .. }, None) => 2,
-            (InputLayout::EncoderDecoder { .. }, Some(_)) => 2,
-            (InputLayout::Decoder { .. }, Some(_)) | (InputLayout::EncoderDecoder { .. }, None) => 1,
-            (InputLayout::Decoder { .. }, None) => 0,
+            (InputLayout::Decoder { first, .. }, second) => {
+                usize::from(first.is_some()) + usize::from(second.is_some())
+            }
+            (InputLayout::EncoderDecoder { .. }, second) => 1 + usize::from(second.is_some()),
         };
         cut(&mut first, second.as_mut(), self.context.saturating_sub(marks));
         let mut example = Example::default();
@@ -185,8 +196,9 @@ impl Task {
                     example.segments.resize(example.input.len(), 1);
                 }
             }
-            InputLayout::Decoder { eos } | InputLayout::EncoderDecoder { eos, .. } => {
-                example.input = first;
+            InputLayout::Decoder { eos, .. } | InputLayout::EncoderDecoder { eos, .. } => {
+                example.input = self.layout.first_of_decoder();
+                example.input.extend(first);
                 if let Some(second) = second {
                     example.input.push(eos);
                     example.input.extend(second);
@@ -216,7 +228,7 @@ impl Task {
         }
         let offset = match self.layout {
             InputLayout::Bert { .. } => 1,
-            InputLayout::Decoder { .. } | InputLayout::EncoderDecoder { .. } => 0,
+            _ => self.layout.first_of_decoder().len(),
         };
         let mut example = self.read(pieces, None);
         let last = example.input.len() - offset;
@@ -240,10 +252,11 @@ impl Task {
                 let whole = |text: Vec<u32>| [first.clone(), text, vec![eos]].concat();
                 spans::answer(whole(source), whole(target), start)
             }
-            InputLayout::Decoder { eos } | InputLayout::Bert { separate: eos, .. } => {
-                cut(&mut source, Some(&mut target), self.context - 1);
-                let first = source.len();
-                let window = [source, vec![eos], target, vec![eos]].concat();
+            InputLayout::Decoder { eos, .. } | InputLayout::Bert { separate: eos, .. } => {
+                let before = self.layout.first_of_decoder();
+                cut(&mut source, Some(&mut target), (self.context - 1).saturating_sub(before.len()));
+                let first = before.len() + source.len();
+                let window = [before, source, vec![eos], target, vec![eos]].concat();
                 Example {
                     positions: (first as u32..window.len() as u32 - 1).collect(),
                     targets: window[first + 1..].to_vec(),
@@ -263,7 +276,9 @@ impl Task {
             (plan::Objective::TextToText, InputLayout::EncoderDecoder { start, first, .. }) => {
                 Generation::FromDecoder { start, first }
             }
-            (plan::Objective::TextToText, _) => Generation::Answer,
+            (plan::Objective::TextToText, layout) => {
+                Generation::Answer { first: layout.first_of_decoder().first().copied() }
+            }
             _ => Generation::None,
         }
     }
@@ -326,7 +341,7 @@ mod tests {
 
     const BERT: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 1 };
     const ROBERTA: InputLayout = InputLayout::Bert { classify: 101, separate: 102, between: 2 };
-    const DECODER: InputLayout = InputLayout::Decoder { eos: 9 };
+    const DECODER: InputLayout = InputLayout::Decoder { first: None, eos: 9 };
 
     /// Oracle: `transformers`' longest-first truncation of pairs.
     #[test]
@@ -346,6 +361,14 @@ mod tests {
         assert_eq!(read(DECODER, 8, Some(vec![5])).0, [1, 2, 3, 4, 9, 5]);
         assert_eq!(read(DECODER, 3, None).0, [1, 2, 3]);
         assert_eq!(task(class, DECODER, 3).read(vec![], None).input, [9]);
+        let begins = InputLayout::Decoder { first: Some(8), eos: 9 };
+        assert_eq!(read(begins, 8, Some(vec![5])).0, [8, 1, 2, 3, 4, 9, 5]);
+        assert_eq!(read(begins, 3, None).0, [8, 1, 2]);
+        let tagged = task(plan::Objective::TokenClassification, begins, 3);
+        let bytes = Tokenizer::bytes(&[]).unwrap();
+        let words = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(tagged.tagged(&words[..1], &[2], &bytes).positions, [1]);
+        assert!(tagged.tagged(&words, &[2, 1, 0], &bytes).positions.iter().all(|place| *place < 3));
     }
 
     /// Oracle: `T5Tokenizer` on pairs, and `_shift_right` of `T5ForSequenceClassification`, whose decoder reads the encoder's input.
@@ -367,6 +390,9 @@ mod tests {
             (example.input, example.positions, example.targets),
             (vec![1, 2, 9, 5, 6], vec![2, 3, 4], vec![5, 6, 9])
         );
+        let begins = InputLayout::Decoder { first: Some(8), eos: 9 };
+        let example = task(text, begins, 8).written(vec![1, 2], vec![5, 6]);
+        assert_eq!((example.input, example.positions), (vec![8, 1, 2, 9, 5, 6], vec![3, 4, 5]));
         let cut = task(text, DECODER, 4).written(vec![1, 2, 3, 4], vec![5, 6]);
         assert_eq!((cut.input, cut.targets), (vec![1, 2, 9, 5], vec![5, 9]));
         let layout = InputLayout::EncoderDecoder { eos: 9, start: 0, first: None, decoder_context: 3 };

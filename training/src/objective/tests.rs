@@ -34,7 +34,7 @@ fn training(prefix_split: Option<plan::PrefixSplit>) -> plan::Training {
 }
 
 fn objective(variant: Variant, context: usize) -> Objective {
-    Objective { variant, eos: EOS, context, unit_is_piece: false }
+    Objective { variant, bos: EOS, eos: EOS, context, unit_is_piece: false }
 }
 
 /// Oracle: T5's 512 and 114; and the published 28 sentinels of such a window.
@@ -323,6 +323,52 @@ fn a_place_that_training_cuts_out_is_asked_for() {
             let question = objective.question(&text, place);
             assert_eq!(question.is_some(), place >= first, "{length} {place}");
             assert!(question.is_none_or(|example| example.input.len() <= context));
+        }
+    }
+}
+
+/// Oracle: the ids, roles and side of padding that `transformers` reads (tests/vectors/make_texts.py). A text is trained with the
+/// tokens that it gets there, after the end-of-text token where it gets none before it, and with the end-of-text token after it.
+#[test]
+fn texts_begin_as_in_transformers_and_end_with_the_stated_token() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/texts.json");
+    let vectors: serde_json::Value = serde_json::from_slice(&std::fs::read(vectors).unwrap()).unwrap();
+    let text = vectors["text"].as_str().unwrap();
+    for case in vectors["cases"].as_array().unwrap() {
+        let name = &case["name"];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        std::fs::write(&path, case["tokenizer"].to_string()).unwrap();
+        std::fs::write(folder.path().join("tokenizer_config.json"), case["config"].to_string()).unwrap();
+        let given = crate::vocabulary::read_file(&path).unwrap();
+        let kept = Tokenizer::from_json(&given.to_json()).unwrap();
+        for tokenizer in [given, kept] {
+            let (bos, eos) = (begin_of_text(&tokenizer).unwrap(), end_of_text(&tokenizer).unwrap());
+            let of_plan = Objective { bos, eos, ..objective(Variant::CausalLm, 100) };
+            let record = || crate::data::UnitText {
+                piece: dp_tokenizer::unit::Piece { unit: 0, text: text.to_owned() },
+                begins_record: true,
+                ends_record: true,
+            };
+            let spec = of_plan.window_spec();
+            let trained = crate::data::Dataset::encode(&[record(), record()], &tokenizer, spec);
+            let ids: Vec<u32> = serde_json::from_value(case["ids"].clone()).unwrap();
+            let begins = ids != tokenizer.encode(text);
+            let want = match begins && bos != eos {
+                true => [ids.clone(), vec![eos], ids, vec![eos]].concat(),
+                false => {
+                    let own = tokenizer.encode(text);
+                    [vec![eos], own.clone(), vec![eos], own, vec![eos]].concat()
+                }
+            };
+            assert_eq!(trained.window(0, 0).unwrap(), want, "{name}");
+            let written: serde_json::Value = serde_json::from_str(&tokenizer.to_config_json()).unwrap();
+            for role in ["eos", "bos", "pad"] {
+                let id = case[role].as_u64().map(|id| id as u32);
+                let token = written[format!("{role}_token")].as_str();
+                assert!(id.is_none() || token.and_then(|token| tokenizer.id(token)) == id, "{name} {role}");
+            }
+            assert_eq!(written["padding_side"] == "left", case["padding_side"] == "left", "{name}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::sentence_transformers;
 use crate::RunError;
 use crate::infer::Evaluation;
 use crate::label_histogram::LabelCount;
-use crate::objective::{Generation, Task, end_of_text};
+use crate::objective::{Generation, Task, begin_of_text, end_of_text};
 use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::ledger::{LedgerState, RoundedModel};
@@ -21,6 +21,7 @@ use crate::verify::verify_run;
 use durable::pretty_json;
 use network::nn::Kernels;
 use network::tensor_file::{NumberFormat, PrivacyMark};
+use tokenizer::Role;
 
 /// Writes the finished model and the certificate. `evaluation` is the last step's. The model is that of the last step, or the
 /// best one if the plan keeps it.
@@ -123,7 +124,9 @@ impl Configuration {
         let mut generation = json!({ "eos_token_id": eos, "pad_token_id": run.tokenizer.pad_id() });
         let generates = run.data.objective.generation();
         match generates {
-            Generation::Continuation | Generation::Answer => generation["bos_token_id"] = json!(eos),
+            Generation::Continuation | Generation::Answer { .. } => {
+                generation["bos_token_id"] = json!(begin_of_text(&run.tokenizer)?);
+            }
             Generation::FromDecoder { start, first } => {
                 generation["decoder_start_token_id"] = json!(start);
                 if let Some(first) = first {
@@ -131,8 +134,14 @@ impl Configuration {
                     generation["forced_bos_token_id"] = json!(first);
                 }
             }
-            Generation::Turn { end } if end != eos => generation["eos_token_id"] = json!([end, eos]),
-            Generation::Turn { .. } => {}
+            Generation::Turn { end } => {
+                if end != eos {
+                    generation["eos_token_id"] = json!([end, eos]);
+                }
+                if let Some(bos) = run.tokenizer.stated_id(Role::Bos) {
+                    generation["bos_token_id"] = json!(bos);
+                }
+            }
             Generation::None => {
                 if let Some(start) = run.data.objective.task().and_then(Task::decoder_start) {
                     generation["decoder_start_token_id"] = json!(start);

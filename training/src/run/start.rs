@@ -47,6 +47,11 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
         }
     }
     let vocab_size = checkpoint.vocab_size(tokenizer.vocab_size())?;
+    for (role, own) in [("eos", tokenizer.eos_id()), ("bos", tokenizer.bos_id())] {
+        if let Some(own) = own {
+            checkpoint.check_role(role, own, |id| tokenizer.is_special(id))?;
+        }
+    }
     let network = Network::new(plan.model(), plan.training(), vocab_size)
         .map_err(|error| RunError::Refused(error.to_string()))?;
     network.selection(plan.model()).map_err(|error| RunError::Refused(error.to_string()))?;

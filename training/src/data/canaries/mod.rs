@@ -185,7 +185,7 @@ mod tests {
         let canaries = Canaries { planting: Planting::Windows(2000), seed: 9 };
         let planted = canaries.planted().into_iter().filter(|planted| *planted).count();
         assert!(planted.abs_diff(1000) < 110, "{planted}");
-        let spec = WindowSpec { eos: 0, length: 8, overlaps: true, marks_pieces: false };
+        let spec = WindowSpec { bos: 0, eos: 0, length: 8, overlaps: true, marks_pieces: false };
         let mut windows = canaries.windows(50, spec);
         assert!(windows.iter().all(|window| window.len() == 9 && window.iter().all(|&token| token < 50)));
         windows.sort();
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn each_new_token_is_beyond_the_vocabulary_and_of_one_canary_alone() {
         let canaries = Canaries { planting: Planting::NewTokens { new_tokens: 3 }, seed: 9 };
-        let spec = WindowSpec { eos: 0, length: 4, overlaps: false, marks_pieces: false };
+        let spec = WindowSpec { bos: 0, eos: 0, length: 4, overlaps: false, marks_pieces: false };
         assert_eq!(canaries.windows(50, spec), [vec![50; 4], vec![51; 4], vec![52; 4]]);
         let text = serde_json::to_string(&canaries).unwrap();
         assert_eq!(serde_json::from_str::<Canaries>(&text).unwrap(), canaries);
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn canaries_take_the_place_of_units_where_their_number_is_public() {
         let canaries = Canaries { planting: Planting::Windows(40), seed: 9 };
-        let spec = WindowSpec { eos: 0, length: 4, overlaps: true, marks_pieces: false };
+        let spec = WindowSpec { bos: 0, eos: 0, length: 4, overlaps: true, marks_pieces: false };
         let tokens = CanaryTokens { vocab_size: 50, of_text: (1..50).collect() };
         let planted = canaries.planted().into_iter().filter(|planted| *planted).count();
         for (sampling, units) in [(plan::Sampling::Shuffle, 100), (plan::Sampling::Poisson, 100 + planted)] {

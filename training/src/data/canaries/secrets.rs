@@ -121,7 +121,7 @@ impl Secret {
 
     /// Makes a record that holds the secret with its hints and nothing else, as a unit of its own.
     pub fn record(&self, spec: WindowSpec) -> Vec<u32> {
-        let first = if spec.overlaps { vec![spec.eos] } else { Vec::new() };
+        let first = if spec.overlaps { vec![spec.bos] } else { Vec::new() };
         [first.as_slice(), &self.tokens, &[spec.eos]].concat()
     }
 }
@@ -251,7 +251,7 @@ impl fmt::Display for Secrets {
 mod tests {
     use super::*;
 
-    const SPEC: WindowSpec = WindowSpec { eos: 0, length: 8, overlaps: true, marks_pieces: false };
+    const SPEC: WindowSpec = WindowSpec { bos: 0, eos: 0, length: 8, overlaps: true, marks_pieces: false };
 
     fn secrets(occurrences: Occurrences) -> Secrets {
         let patterns = ["HS", "HSH", "HHSHH"].map(|pattern| pattern.parse().unwrap()).to_vec();

@@ -23,7 +23,7 @@ use tokenizer::Tokenizer;
 
 use super::{InferenceError, InferenceModel, ModelTask, RunModel, with_model};
 use crate::RunError;
-use crate::objective::{Generation, end_of_text};
+use crate::objective::{Generation, begin_of_text, end_of_text};
 use network::nn::Kernels;
 
 /// Options of text generation.
@@ -107,7 +107,7 @@ impl<B: Kernels> RunModel<B> {
         let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
             // The first token of a text is no part of the prompt, and an answer does not repeat its question.
             let before = match self.objective.generation() {
-                Generation::Answer | Generation::Turn { .. } => &[],
+                Generation::Answer { .. } | Generation::Turn { .. } => &[],
                 _ => &prompt.written[1..],
             };
             let whole = self.tokenizer.decode(&[before, tokens].concat());
@@ -126,10 +126,12 @@ impl<B: Kernels> RunModel<B> {
         let end = end_of_text(&self.tokenizer)?;
         match self.objective.generation() {
             Generation::Continuation => {
-                Ok(Prompt { encoder_input: Vec::new(), written: [&[end], text].concat() })
+                let first = begin_of_text(&self.tokenizer)?;
+                Ok(Prompt { encoder_input: Vec::new(), written: [&[first], text].concat() })
             }
-            Generation::Answer => {
-                Ok(Prompt { encoder_input: Vec::new(), written: [text, &[end]].concat() })
+            Generation::Answer { first } => {
+                let first: Vec<u32> = first.into_iter().collect();
+                Ok(Prompt { encoder_input: Vec::new(), written: [&first, text, &[end]].concat() })
             }
             Generation::Turn { .. } => Ok(Prompt { encoder_input: Vec::new(), written: text.to_vec() }),
             Generation::FromDecoder { start, first } => {
