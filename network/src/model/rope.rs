@@ -120,8 +120,8 @@ pub(crate) fn malformed(config: &Value) -> Option<String> {
 
 /// Returns the name under which a file states a field of the plan.
 pub(crate) fn name_in_file<'a>(config: &Value, field: &'a str) -> &'a str {
-    let is_old = config[SCALING].as_object().is_some_and(|fields| !fields.is_empty());
-    if field == SCALING && !is_old { PARAMETERS } else { field }
+    let is_early = config[SCALING].as_object().is_some_and(|fields| !fields.is_empty());
+    if field == SCALING && !is_early { PARAMETERS } else { field }
 }
 
 /// Returns the scaling that the configuration asks for.
