@@ -34,6 +34,7 @@ pub fn write(
     overwrite: bool,
 ) -> Result<PathBuf, RunError> {
     let path = out.map_or_else(|| folder.join(files::REPORT), Path::to_owned);
+    files::check_new(&path, overwrite)?;
     let suffix = path.extension().map(|suffix| suffix.to_string_lossy().to_lowercase());
     if !matches!(suffix.as_deref(), Some("html" | "htm" | "md")) {
         return Err(RunError::Refused(format!(
@@ -51,7 +52,6 @@ pub fn write(
         ));
     }
     let run = VerifiedRun::read(folder)?;
-    files::check_new(&path, overwrite)?;
     let evaluation = read_evaluation(folder, run.ledger.files())?;
     let text = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
         markdown::render(&run.certificate, evaluation.as_ref(), &findings)

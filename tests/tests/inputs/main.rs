@@ -272,14 +272,17 @@ const FIRST_TRAINER_LINES: &[(&str, &str)] = &[
     ("merge run", "trainer-native export"),
     ("plan text.txt", "init FILE"),
     ("verify vocabulary", "trainer-native history vocabulary --delta D"),
-    ("init empty.csv --units 5", "the file is empty"),
-    ("init text.txt --checkpoint bert-base-uncased", "hf download bert-base-uncased"),
-    ("init text.txt --checkpoint meta-llama/Llama-3.2-1B", "hf download meta-llama/Llama-3.2-1B"),
+    ("init empty.csv --units 5 --out new.json", "the file is empty"),
+    ("init text.txt --checkpoint bert-base-uncased --out new.json", "hf download bert-base-uncased"),
+    (
+        "init text.txt --checkpoint meta-llama/Llama-3.2-1B --out new.json",
+        "hf download meta-llama/Llama-3.2-1B",
+    ),
     ("report . --out x.pdf", "end in .html or .md"),
     ("report . --out report", "end in .html or .md"),
     ("history vocabulary", "--delta"),
     ("runs none", "none"),
-    ("init none.txt", "none.txt"),
+    ("init none.txt --out new.json", "none.txt"),
 ];
 
 const FIRST_ACCOUNTANT_LINES: &[(&str, &str)] = &[

@@ -99,8 +99,8 @@ impl PlannerState {
     pub(crate) fn new() -> Self {
         let first = || PRESETS.first().and_then(|preset| preset.plan());
         let kept = kept::read(kept::PLAN).and_then(|text| PlanFile::unchecked(&text));
-        #[expect(clippy::expect_used, reason = "a test parses every preset")]
         let was_kept = kept.is_some();
+        #[expect(clippy::expect_used, reason = "a test parses every preset")]
         let plan = kept.or_else(first).expect("the first preset is a plan");
         let before = solve_for(&plan, SolveFor::Noise);
         let stale = RwSignal::new(true);
