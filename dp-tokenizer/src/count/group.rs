@@ -20,7 +20,7 @@ pub(super) fn group(
     numbers: &[SpillBuffer],
     address: Address,
     spill: &SpillFile,
-    limit: usize,
+    limit: u64,
     take: &mut TakeUnit<'_>,
 ) -> Result<(), UnitError> {
     let mut lists = Vec::new();
@@ -28,18 +28,18 @@ pub(super) fn group(
         lists.resize_with(run.lists.len(), SpillBuffer::default);
         let of = numbers_of(run.names.count(), run.order.as_ref(), numbers, spill)?;
         for (index, (from, to)) in run.lists.iter().zip(&mut lists).enumerate() {
-            let (lists, most) = (run.lists.len(), limit / 4 / PARTS);
+            let (lists, most) = (run.lists.len(), limit / 4 / PARTS as u64);
             translate(from, &of, to, spill, |owner, to| {
                 if list_of(owner, lists) != index {
                     return Err(damaged());
                 }
-                if to.held() > most { to.store(spill) } else { Ok(()) }
+                if to.held() as u64 > most { to.store(spill) } else { Ok(()) }
             })?;
         }
     }
     for list in lists {
         // An entry takes at least two bytes in the list, and eight times as many in memory.
-        let passes = (1 + list.length().saturating_mul(16) / (limit as u64 / 2).max(1)).min(1 << 20);
+        let passes = (1 + list.length().saturating_mul(16) / (limit / 2).max(1)).min(1 << 20);
         for pass in 0..passes {
             group_list(&list, Pass { index: pass, passes }, address, spill, take)?;
         }

@@ -28,7 +28,7 @@ use super::merge::{Merged, merge};
 use super::parallel::Collected;
 use super::run::{Names, PARTS, Run, list_of, owner_hash, push_item};
 use super::spill::{SpillFile, push_number};
-use super::units::{UnitItems, room};
+use super::units::{UnitItems, half_of, room};
 use crate::corpus::{CorpusError, Source};
 use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};
@@ -188,11 +188,11 @@ impl Written {
 fn write_owners(
     collected: Collected,
     spill: &SpillFile,
-    room: usize,
+    room: u64,
     out: &mut Writer,
 ) -> Result<Written, UnitError> {
     let runs: Vec<Run> = collected.runs.into_iter().flatten().collect();
-    let Merged { names, numbers } = merge(&runs.iter().collect::<Vec<_>>(), spill, room / 2)?;
+    let Merged { names, numbers } = merge(&runs.iter().collect::<Vec<_>>(), spill, half_of(room))?;
     names.bytes.reader(spill, usize::MAX).each_piece(|piece| out.put(piece))?;
     let mut written = Written::items(&names, PARTS);
     let mut entry = Vec::new();
@@ -210,7 +210,7 @@ fn write_owners(
 fn write_in_order(
     collected: Collected,
     spill: SpillFile,
-    room: usize,
+    room: u64,
     out: &mut Writer,
 ) -> Result<Written, UnitError> {
     let items = UnitItems::of_gathered(collected, false, owner_hash, spill, room)?;

@@ -98,7 +98,8 @@ impl UnitItems {
         }
         let collected = Collected { runs: vec![vec![builder.finish()]], blocks: Vec::new() };
         let number: Address = |owner| owner.try_into().map_or(0, u64::from_be_bytes);
-        Self::of_gathered(collected, true, number, SpillFile::new(None), usize::MAX)
+        // In 64 bits also where addresses have 32, so that no part of it is a limit: pages have no files to go to.
+        Self::of_gathered(collected, true, number, SpillFile::new(None), u64::MAX)
     }
 
     pub(super) fn of_gathered(
@@ -106,11 +107,11 @@ impl UnitItems {
         grouped: bool,
         address: Address,
         spill: SpillFile,
-        room: usize,
+        room: u64,
     ) -> Result<Self, UnitError> {
         let Collected { runs, mut blocks } = collected;
         let all: Vec<&Run> = runs.iter().flatten().collect();
-        let Merged { names, numbers } = merge(&all, &spill, room / 2)?;
+        let Merged { names, numbers } = merge(&all, &spill, half_of(room))?;
         if grouped {
             let runs = runs.into_iter().flatten().collect();
             let (mut list, mut entry) = (SpillBuffer::default(), Vec::new());
@@ -121,7 +122,7 @@ impl UnitItems {
                 entry.clear();
                 push_addressed(&mut entry, address(name), held);
                 list.push(&entry);
-                if list.held() > room / 8 { list.store(&spill) } else { Ok(()) }
+                if list.held() as u64 > room / 8 { list.store(&spill) } else { Ok(()) }
             })?;
             return Ok(Self { names, units: Units::Addressed(list), count, shares_address, spill });
         }
@@ -272,8 +273,13 @@ impl<'a> Cursor<'a> {
 }
 
 /// The limit on memory in bytes.
-pub(super) fn room(options: &CountOptions) -> usize {
-    options.memory.max(1 << 16)
+pub(super) fn room(options: &CountOptions) -> u64 {
+    options.memory.max(1 << 16) as u64
+}
+
+/// Half of a limit on memory, as far as addresses reach.
+pub(super) fn half_of(room: u64) -> usize {
+    usize::try_from(room / 2).unwrap_or(usize::MAX / 2)
 }
 
 fn read_address(reader: &mut SpillReader<'_>) -> Result<Option<u64>, UnitError> {
