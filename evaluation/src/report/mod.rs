@@ -34,16 +34,15 @@ pub fn write(
     overwrite: bool,
 ) -> Result<PathBuf, RunError> {
     let path = out.map_or_else(|| folder.join(files::REPORT), Path::to_owned);
-    files::check_new(&path, overwrite)?;
+    let in_run_folder = path.with_file_name(files::LEDGER).exists();
     let suffix = path.extension().map(|suffix| suffix.to_string_lossy().to_lowercase());
-    if !matches!(suffix.as_deref(), Some("html" | "htm" | "md")) {
+    if !in_run_folder && !matches!(suffix.as_deref(), Some("html" | "htm" | "md")) {
         return Err(RunError::Refused(format!(
             "--out: {}: a report is one HTML page or Markdown; allowed: names that end in .html or .md (to get a PDF, print the page)",
             path.display()
         )));
     }
     let findings = findings.iter().map(|file| Findings::read(file)).collect::<Result<Vec<_>, _>>()?;
-    let in_run_folder = path.with_file_name(files::LEDGER).exists();
     if in_run_folder && findings.iter().any(|section| section.warning.is_some()) {
         return Err(RunError::Refused(
             "--findings: these figures may not be published, so they do not belong in the run folder; name a file elsewhere \
@@ -52,6 +51,7 @@ pub fn write(
         ));
     }
     let run = VerifiedRun::read(folder)?;
+    files::check_new(&path, overwrite)?;
     let evaluation = read_evaluation(folder, run.ledger.files())?;
     let text = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
         markdown::render(&run.certificate, evaluation.as_ref(), &findings)
