@@ -200,7 +200,7 @@ fn fields_inside_fields_are_proposed_and_wrong_ones_refused_with_those_there_are
         ("init notes.jsonl --out a.json --unit record --units 30", "--epsilon: give an upper limit"),
         ("init notes.jsonl --out a.json --unit record --units 30 --epsilon -1", "privacy.epsilon"),
         ("init notes.jsonl --out a.json --unit record --units 30 --epsilon 4 --delta 0.5", "privacy.delta"),
-        ("init missing.csv --out a.json", "missing.csv"),
+        ("init missing.csv --out a.json", "there is no such file"),
         ("init empty.csv --out a.json", "the file is empty"),
         ("runs missing", "missing"),
     ] {

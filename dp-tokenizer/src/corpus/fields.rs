@@ -65,6 +65,7 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
             Ok(names.into_iter().filter(|(_, count)| 2 * count >= objects).map(|(name, _)| name).collect())
         }
         Format::Text | Format::Iob => Ok(Vec::new()),
+        _ if !path.exists() => Err(unreadable("there is no such file".to_owned())),
         other => Err(unreadable(format!("fields of {other:?} cannot be listed"))),
     }
 }

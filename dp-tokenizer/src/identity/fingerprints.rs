@@ -317,7 +317,7 @@ mod tests {
             ("a b c d e f g", Length::Short),
             ("a b c d e f g h", Length::Sentence),
             ("an, important: ques ti", Length::Short),
-            ("an important quest ion", Length::Phrase),
+            ("an important quest io", Length::Phrase),
             ("一二三四五六七八九十一二三", Length::Sentence),
         ] {
             let Fingerprint::Record { length, .. } = of(&[text])[0] else { panic!() };
