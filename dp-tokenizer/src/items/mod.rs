@@ -214,6 +214,16 @@ mod tests {
         found
     }
 
+    /// The text does not end with the last word that is short enough, nor begin with the first.
+    #[test]
+    fn a_word_that_is_too_long_has_no_pair_with_a_boundary_nor_lends_it_to_its_neighbor() {
+        let long = "x".repeat(70);
+        let pairs = |text: &str| cut(text, Words::Pairs);
+        assert_eq!(pairs("a b"), ["a", "␃a", "▁b", "a▁b", "▁b␃"]);
+        assert_eq!(pairs(&format!("a b {long}")), ["a", "␃a", "▁b", "a▁b"]);
+        assert_eq!(pairs(&format!("{long} a b")), ["▁a", "▁b", "▁a▁b", "▁b␃"]);
+    }
+
     proptest! {
         #[test]
         fn runs_are_neighboring_words_with_one_blank_between(text in "([a-cé.]{1,5}[ \t\n\u{a0}]{1,2}){0,12}[ a]{0,3}") {
