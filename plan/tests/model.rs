@@ -108,6 +108,8 @@ fn a_checkpoint_needs_its_tokenizer_and_a_part_needs_a_checkpoint() {
     assert!(message.contains("model.trainable: a part") && message.contains("checkpoint"), "{message}");
     let message = refusal(&with_model(&set(tuned.clone(), "trainable", json!({ "last_layers": 3 }))));
     assert!(message.contains("model.trainable.last_layers: 3 of 2 layers"), "{message}");
+    let message = refusal(&with_model(&set(tuned.clone(), "trainable", json!("cross_attention"))));
+    assert!(message.contains("model.trainable: \"cross_attention\" with model.family \"gpt2\""), "{message}");
     let unnamed = json!({ "lora": { "rank": 4, "alpha": 8.0, "targets": [" "] } });
     let message = refusal(&with_model(&set(tuned, "trainable", unnamed)));
     assert!(message.contains("model.trainable.lora.targets"), "{message}");

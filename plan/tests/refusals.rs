@@ -337,6 +337,18 @@ fn examples_that_the_units_cannot_have_are_refused_and_each_is_clipped_by_itself
 
 /// Its loss would be published without noise.
 #[test]
+fn a_smallest_change_needs_something_that_depends_on_the_lowest_loss() {
+    let change = ("/evaluation/smallest_change", json!(0.01));
+    assert_says(
+        &refusal(&altered(&[change.clone()])),
+        &["evaluation.smallest_change: given", "evaluation.patience", "evaluation.keep_best"],
+    );
+    for other in [("/evaluation/patience", json!(2)), ("/evaluation/keep_best", json!(true))] {
+        certify(&altered(&[change.clone(), other])).unwrap();
+    }
+}
+
+#[test]
 fn private_text_may_not_be_the_evaluation_text() {
     let twin = altered(&[("/evaluation/source", json!({"embedded": {"records": 500, "seed": 7}}))]);
     assert_says(&refusal(&twin), &["evaluation.source: the training text", "published without noise"]);

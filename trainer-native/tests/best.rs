@@ -84,6 +84,24 @@ fn an_early_stop_leaves_steps_out_and_charges_them() {
     assert!(ledger(&run).iter().any(|entry| entry["kind"] == "completed"));
 }
 
+/// Losses that fall by less than the smallest change count as no improvement, so the run stops while they still fall.
+#[test]
+fn an_early_stop_counts_changes_from_the_smallest_one_on() {
+    let slowly = |evaluation: &[(&str, Value)]| {
+        let mut plan = plan(evaluation);
+        plan["training"]["learning_rate"] = json!({ "peak": 1e-4 });
+        Bench::new(&plan)
+    };
+    let any = slowly(&[("patience", json!(2))]);
+    any.model("run", &["--test-key", "4"]);
+    let whole = losses(&any, "run");
+    assert!(whole.len() == 12 && whole.is_sorted_by(|a, b| a.1 > b.1), "the losses are to fall: {whole:?}");
+    let bench = slowly(&[("patience", json!(2)), ("smallest_change", json!(0.5))]);
+    bench.model("run", &["--test-key", "4"]);
+    // The first evaluation is the lowest; two more do not change it by half a nat.
+    assert_eq!(losses(&bench, "run"), whole[..3]);
+}
+
 /// Oracle: the uninterrupted run with the same test key.
 #[test]
 fn a_run_that_is_killed_stops_at_the_same_step_with_the_same_weights() {

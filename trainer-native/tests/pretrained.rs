@@ -94,12 +94,12 @@ fn adapters_are_merged_and_nothing_else_moves() {
 }
 
 /// Parts of an encoder–decoder and of an encoder are trained: adapters, the last block with the layers
-/// after it, and gains of norms.
+/// after it, gains of norms, and the attention of a decoder to its encoder.
 #[test]
 fn parts_of_t5_and_bert_are_trained_and_nothing_else_moves() {
     let lora = |target: &str| json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": [target] } });
     type Moves = fn(&str) -> bool;
-    let cases: [(&str, &str, Value, Moves); 6] = [
+    let cases: [(&str, &str, Value, Moves); 7] = [
         ("t5", "span_corruption", lora("SelfAttention.q"), |name| name.ends_with("SelfAttention.q.weight")),
         ("t5", "span_corruption", json!({ "last_layers": 1 }), |name| {
             name.starts_with("decoder.block.1.") || name.starts_with("decoder.final_layer_norm")
@@ -109,6 +109,7 @@ fn parts_of_t5_and_bert_are_trained_and_nothing_else_moves() {
             name.starts_with("bert.encoder.layer.1.") || name.starts_with("cls.")
         }),
         ("t5", "span_corruption", json!("norms"), |name| name.ends_with("layer_norm.weight")),
+        ("t5", "span_corruption", json!("cross_attention"), |name| name.contains(".EncDecAttention.")),
         ("bert", "masked_lm", json!("norms"), |name| name.ends_with("LayerNorm.weight")),
     ];
     for (family, objective, trainable, moves) in cases {

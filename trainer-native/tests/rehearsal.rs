@@ -80,6 +80,42 @@ fn trials_have_the_noise_of_the_plan_and_the_best_settings_are_written() {
     assert_eq!(second.stdout, output.stdout);
 }
 
+/// Anil et al. 2021, figure 3: larger batches have larger gradients beside their noise.
+#[test]
+fn gradients_are_compared_with_the_noise_that_each_batch_size_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut plan = bench(folder);
+    plan["training"]["steps"] = json!(6);
+    plan["evaluation"]["every"] = json!(2);
+    std::fs::write(folder.join("plans/plan.json"), plan.to_string()).unwrap();
+    let command = "rehearse --plan plans/plan.json --public public.txt --learning-rate 0.01 --clip-norm 1 --batch-size 50,5,20 --json";
+    let output = run(folder, command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let batches = found["batches"].as_array().unwrap();
+    let sizes: Vec<&Value> = batches.iter().map(|trial| &trial["expected_batch_size"]).collect();
+    assert_eq!(sizes, [5, 20, 50]);
+    // The noise is that of a private plan with this batch size at the plan's ε.
+    for trial in batches {
+        plan["training"]["expected_batch_size"] = trial["expected_batch_size"].clone();
+        let file = plan::PlanFile::parse(&plan.to_string()).unwrap();
+        let certified = plan::Plan::try_from(file).unwrap().certify().unwrap();
+        assert_eq!(trial["noise_multiplier"], certified.phases()[0].noise_multiplier());
+        let steps: Vec<&Value> =
+            trial["estimates"].as_array().unwrap().iter().map(|estimate| &estimate["step"]).collect();
+        assert_eq!(steps, [2, 4, 6]);
+    }
+    let ratios: Vec<f64> =
+        batches.iter().map(|trial| trial["mean_gradient_to_noise"].as_f64().unwrap()).collect();
+    assert!(ratios.is_sorted() && ratios[2] > 2.0 * ratios[0], "{ratios:?}");
+    let chart = std::fs::read_to_string(folder.join("runs/private-rehearsal/gradient-to-noise.svg")).unwrap();
+    assert!(chart.contains("batches of 50") && chart.contains("‖gradient‖ / ‖noise‖"));
+    // The plan's batch size stays.
+    let chosen = read(&folder.join("plans/plan-rehearsed.json"));
+    assert_eq!(chosen["training"]["expected_batch_size"], 20);
+}
+
 #[test]
 fn what_cannot_be_rehearsed_is_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,6 +134,8 @@ fn what_cannot_be_rehearsed_is_refused_before_anything_is_written() {
     refused("rehearse --plan plans/plan.json --public missing.txt", "missing.txt");
     refused(&format!("{command} --learning-rate 0"), "--learning-rate: 0; allowed: numbers above 0");
     refused(&format!("{command} --clip-norm 1,NaN"), "--clip-norm: NaN");
+    refused(&format!("{command} --batch-size 20,2000"), "--batch-size 2000: ");
+    refused(&format!("{command} --batch-size 61"), "has 60 units, but a batch has 61");
     refused(&format!("{command} --write plans/plan.json"), "the file exists");
     let mut of_examples = plan.clone();
     of_examples["privacy"]["sampling"] =

@@ -228,7 +228,7 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
                 figures["scores"].as_array().unwrap().iter().map(|score| &score["name"]).collect();
             assert_eq!(names, ["BLEU", "chrF2"], "{source}");
             if plan["model"]["family"] == "t5" {
-                assert_eq!(scored(&bench), figures["scores"]);
+                assert_eq!(scored(&bench, &["--temperature", "0"]), figures["scores"]);
             }
         } else {
             assert_eq!(String::from_utf8(predicted.stdout).unwrap().lines().count(), 60, "{objective}");
@@ -236,29 +236,46 @@ fn every_task_trains_verifies_repeats_and_scores_above_a_guess() {
     }
 }
 
-/// Returns the scores that `score` gives to the greedy texts of `generate`. Both have oracles of
+/// The texts of an evaluation are those that a beam search finds for the first records.
+#[test]
+fn an_evaluation_with_beams_scores_the_texts_of_a_beam_search() {
+    let mut plan = on_public_text(&plan("t5", "text_to_text", "jsonl"));
+    plan["data"]["text_field"] = json!("pair.en");
+    plan["data"]["target_field"] = json!("pair.de");
+    let bench = Bench::new(&plan);
+    write(&bench, "jsonl", "", |number| {
+        let word = class(number).1;
+        format!("{}\n", json!({ "pair": { "en": format!("{number}{word}"), "de": word.repeat(2) } }))
+    });
+    let scores = |bench: &Bench| read_json(&bench.path("baseline/evaluation.json"))["scores"].clone();
+    bench.model("baseline", &["--test-key", "3"]);
+    let greedy = scores(&bench);
+    std::fs::remove_dir_all(bench.path("baseline")).unwrap();
+    for (field, value) in [("beams", 3), ("records", 20)] {
+        plan["evaluation"][field] = json!(value);
+    }
+    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    bench.model("baseline", &["--test-key", "3"]);
+    let test = std::fs::read_to_string(bench.path("test.jsonl")).unwrap();
+    let first: Vec<&str> = test.lines().take(20).collect();
+    std::fs::write(bench.path("test.jsonl"), first.join("\n")).unwrap();
+    let searched = scores(&bench);
+    assert_eq!(scored(&bench, &["--beams", "3"]), searched);
+    assert_ne!(searched, greedy);
+}
+
+/// Returns the scores that `score` gives to the texts of `generate` with these options. Both have oracles of
 /// their own.
-fn scored(bench: &Bench) -> Value {
+fn scored(bench: &Bench, decoding: &[&str]) -> Value {
     let paths = ["baseline", "test.jsonl", "written.jsonl", "references.txt"].map(|name| bench.path(name));
     let references = std::fs::read_to_string(&paths[1]).unwrap();
     let target =
         |line: &str| serde_json::from_str::<Value>(line).unwrap()["pair"]["de"].as_str().unwrap().to_owned();
     std::fs::write(&paths[3], references.lines().map(target).collect::<Vec<_>>().join("\n")).unwrap();
     let paths = paths.each_ref().map(|path| path.as_path());
-    let written = [
-        "generate",
-        "@0",
-        "--prompts",
-        "@1",
-        "--field",
-        "pair.en",
-        "--temperature",
-        "0",
-        "--tokens",
-        "40",
-        "--out",
-        "@2",
-    ];
+    let written =
+        ["generate", "@0", "--prompts", "@1", "--field", "pair.en", "--tokens", "40", "--out", "@2"];
+    let written = [&written, decoding].concat();
     for command in [&written[..], &["score", "@2", "@3", "--json"]] {
         let output = program(command, &paths);
         assert!(output.status.success(), "{}", stderr(&output));

@@ -1,5 +1,5 @@
-//! Selects the parameters that are trained: all, the last blocks, the gains of the norms, the head for
-//! labels, or low-rank adapters beside frozen matrices.
+//! Selects the parameters that are trained: all, the last blocks, the gains of the norms, the attention of a decoder to an encoder,
+//! the head for labels, or low-rank adapters beside frozen matrices.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Selection {
     /// are trained.
     ///
     /// # Errors
-    /// [`SelectionError`] if a target is not the matrix of a linear layer, or if the model has no norms.
+    /// [`SelectionError`] if a target is not the matrix of a linear layer, or if the model lacks the selected part.
     pub fn new(
         trainable: &plan::Trainable,
         layout: &Layout,
@@ -44,7 +44,7 @@ impl Selection {
             plan::Trainable::All => Ok(None),
             plan::Trainable::LastLayers(count) => {
                 let first = layers.saturating_sub(*count as usize);
-                Ok(Some(Self::whole(layout, |site| match site.part {
+                Ok(Some(Self::whole(layout, |_, site| match site.part {
                     Part::Input => false,
                     Part::Block(block) => block >= first,
                     Part::Output | Part::Head | Part::Labels => true,
@@ -54,19 +54,31 @@ impl Selection {
                 if !layout.sites().any(|(_, site)| site.kind == Kind::Gain) {
                     return Err(SelectionError("\"norms\", but this model has none".to_owned()));
                 }
-                let is_chosen = |site: Site| site.kind == Kind::Gain || site.part == Part::Labels;
+                let is_chosen =
+                    |_: &ParamSpec, site: Site| site.kind == Kind::Gain || site.part == Part::Labels;
                 Ok(Some(Self::whole(layout, is_chosen)))
             }
-            plan::Trainable::Head => Ok(Some(Self::whole(layout, |site| site.part == Part::Labels))),
+            plan::Trainable::CrossAttention => {
+                if !layout.specs().iter().any(|spec| is_cross_attention(spec)) {
+                    return Err(SelectionError(
+                        "\"cross_attention\", but this model has no decoder that reads an encoder's output"
+                            .to_owned(),
+                    ));
+                }
+                Ok(Some(Self::whole(layout, |spec, site| {
+                    is_cross_attention(spec) || site.part == Part::Labels
+                })))
+            }
+            plan::Trainable::Head => Ok(Some(Self::whole(layout, |_, site| site.part == Part::Labels))),
             plan::Trainable::Lora(lora) => Self::lora(lora, layout).map(Some),
         }
     }
 
     /// Selects the parameters that `is_chosen` accepts, themselves.
-    fn whole(layout: &Layout, is_chosen: impl Fn(Site) -> bool) -> Self {
+    fn whole(layout: &Layout, is_chosen: impl Fn(&ParamSpec, Site) -> bool) -> Self {
         let mut list = Vec::new();
         let role = |(spec, site): (&ParamSpec, Site)| {
-            if !is_chosen(site) {
+            if !is_chosen(spec, site) {
                 return Role::Frozen;
             }
             list.push(spec.clone());
@@ -121,6 +133,11 @@ impl Selection {
     pub(super) fn roles(&self) -> &[Role] {
         &self.roles
     }
+}
+
+/// Whether a parameter belongs to the attention of a decoder to an encoder's output, by the names of T5 and of BART.
+fn is_cross_attention(spec: &ParamSpec) -> bool {
+    spec.module().split('.').any(|part| part == "EncDecAttention" || part == "encoder_attn")
 }
 
 fn is_named(module: &str, target: &str) -> bool {

@@ -165,7 +165,7 @@ pub enum Visibility {
 }
 
 /// Public text on which the model is evaluated during training. It is not protected.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
     /// Where the text comes from. The text is declared public.
@@ -197,6 +197,18 @@ pub struct Evaluation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub patience: Option<u64>,
+    /// How much lower a loss must be, in nats, to be a new lowest loss for `patience` and `keep_best`. By default, any lower loss is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1e3))]
+    pub smallest_change: Option<f64>,
+    /// Most records that are read, the first ones. Defaults to all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub records: Option<u64>,
+    /// Number of beams of the search for the texts that are scored (text_to_text only). Without it, they are decoded greedily.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 64))]
+    pub beams: Option<u32>,
 }
 
 impl Evaluation {

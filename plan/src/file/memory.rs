@@ -62,6 +62,12 @@ impl<'a> Network<'a> {
                 let table = u128::from(self.vocabulary) * u128::from(self.model.d_model);
                 parameters.saturating_sub(table) * u128::from(last).min(layers) / layers
             }
+            Trainable::CrossAttention => {
+                let Model { d_model, heads, d_head, .. } = self.model;
+                let width =
+                    d_head.map_or(u128::from(*d_model), |width| u128::from(width) * u128::from(*heads));
+                4 * u128::from(*d_model) * width * layers
+            }
         }
     }
 

@@ -147,6 +147,9 @@ pub enum Trainable {
     LastLayers(#[schemars(range(min = 1, max = 1_024))] u32),
     /// The gains of the norms, and the head of a classification.
     Norms,
+    /// The attention of the decoder to the encoder's output, and the head of a classification (t5, t5_v1_1, bart, mbart and marian
+    /// only).
+    CrossAttention,
     /// The head of a classification alone.
     Head,
 }

@@ -25,6 +25,10 @@ pub(super) struct RehearseArgs {
     /// Clip norms to try at the best learning rate [default: a third of the plan's, the plan's, and three times it]
     #[arg(long, value_delimiter = ',', value_name = "NORM,…")]
     clip_norm: Vec<f64>,
+    /// Batch sizes at which to compare the gradients with the noise that the plan's ε takes there, with the best settings; measured at
+    /// the plan's evaluations
+    #[arg(long, value_delimiter = ',', value_name = "UNITS,…")]
+    batch_size: Vec<u64>,
     /// Where the runs are kept; a rehearsal that was interrupted continues there [default: runs/NAME-rehearsal]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -48,6 +52,7 @@ impl RehearseArgs {
             accept_equal_phrases,
             learning_rate: learning_rates,
             clip_norm: clip_norms,
+            batch_size: batch_sizes,
             out,
             write,
             device,
@@ -60,6 +65,7 @@ impl RehearseArgs {
             accept_equal_phrases,
             learning_rates,
             clip_norms,
+            batch_sizes,
             out,
             write,
             device,

@@ -131,7 +131,9 @@ pub(crate) fn read_evaluation(
     // The text behind a token file is not available, so its records are compared by their tokens.
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &source, overlap::EVALUATION, ranks)?;
-    ranks.agree(read_public(plan, source, overlap::EVALUATION).map(Some))
+    let most = plan.evaluation().and_then(|evaluation| evaluation.records);
+    let read = read_public(plan, source, overlap::EVALUATION);
+    ranks.agree(read.map(|text| Some(text.first(most))))
 }
 
 /// The plan's evaluation text.

@@ -71,6 +71,16 @@ pub(crate) enum PublicText {
 }
 
 impl PublicText {
+    /// The first records, at most `most`; all without it.
+    pub(crate) fn first(mut self, most: Option<u64>) -> Self {
+        let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        match &mut self {
+            Self::Texts(texts) => texts.truncate(most),
+            Self::Labelled(records) => records.truncate(most),
+        }
+        self
+    }
+
     /// SHA-256 of every record, in order.
     pub(crate) fn digest(&self) -> String {
         let mut digest = Sha256::new();

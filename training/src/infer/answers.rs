@@ -2,7 +2,7 @@
 
 use tokenizer::Tokenizer;
 
-use super::generate::{GenerationOptions, Prompt, Sampling, Strategy, generate_tokens};
+use super::generate::{Beams, EarlyStopping, GenerationOptions, Prompt, Sampling, Strategy, generate_tokens};
 use super::{AnswerEvaluation, InferenceModel, TokenEvaluation};
 use crate::RunError;
 use crate::data::{Answer, LabelledRecord};
@@ -22,6 +22,8 @@ pub(super) struct Answers {
     /// The inputs.
     sources: Vec<String>,
     kind: Kind,
+    /// Number of beams of the search for an answer; without it, answers are decoded greedily.
+    beams: Option<u32>,
 }
 
 /// What answers are.
@@ -43,13 +45,13 @@ impl Answers {
         examples: &[Example],
         task: &Task,
         tokenizer: &Tokenizer,
-        kind: Option<&plan::Answers>,
+        plan: &plan::Plan,
     ) -> Self {
         let reference = |record: &LabelledRecord| match &record.answer {
             Answer::Text(target) => target.clone(),
             Answer::Labels(_) => String::new(),
         };
-        let kind = match kind {
+        let kind = match plan.training().answers.as_ref() {
             None => Kind::Text,
             Some(plan::Answers::Numbers(_)) => Kind::Numbers,
             Some(plan::Answers::Labels(labels)) => {
@@ -69,10 +71,11 @@ impl Answers {
             references: records.iter().map(reference).collect(),
             sources: records.iter().map(|record| record.text.clone()).collect(),
             kind,
+            beams: plan.evaluation().and_then(|evaluation| evaluation.beams),
         }
     }
 
-    /// Adds to the figures of tokens those of greedily decoded answers: of labels, of numbers, or BLEU and chrF.
+    /// Adds to the figures of tokens those of decoded answers: of labels, of numbers, or BLEU and chrF.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a prompt does not fit the model.
@@ -110,7 +113,7 @@ impl Answers {
         Ok(TokenEvaluation { answers: Some(answers), ..figures })
     }
 
-    /// The greedily decoded answers.
+    /// The decoded answers.
     fn written<B: Kernels>(
         &self,
         model: &InferenceModel<B>,
@@ -122,13 +125,21 @@ impl Answers {
         order.sort_by_key(|&record| self.prompts[record].written.len());
         let mut answers = vec![String::new(); self.prompts.len()];
         let end = end_of_text(tokenizer)?;
+        let strategy = match self.beams {
+            None => Strategy::Sample(Sampling::GREEDY),
+            Some(width) => Strategy::Search(Beams {
+                width: width as usize,
+                length_penalty: 1.0,
+                early_stopping: EarlyStopping::Unlikely,
+            }),
+        };
         for records in order.chunks(BATCH) {
             let prompts: Vec<Prompt> = records.iter().map(|&record| self.prompts[record].clone()).collect();
             let options = GenerationOptions {
                 tokens: model.most_answered(&prompts),
                 min_tokens: 0,
                 no_repeat_ngram: 0,
-                strategy: Strategy::Sample(Sampling::GREEDY),
+                strategy,
                 batch: BATCH,
                 seed: Some(0),
                 first: 0,

@@ -83,8 +83,7 @@ impl HeldOut {
             template.check(records, plan.training().chat().learn, "evaluation", true)?;
         }
         let writes = plan.training().objective == plan::Objective::TextToText;
-        let kind = plan.training().answers.as_ref();
-        let answers = writes.then(|| Answers::new(records, &examples, task, tokenizer, kind));
+        let answers = writes.then(|| Answers::new(records, &examples, task, tokenizer, plan));
         let tokens = HeldOutTokens::of_examples(examples, tokenizer)?;
         Ok(tokens.map(|tokens| Self::Tokens(HeldOutTokens { answers, ..tokens })))
     }

@@ -8,6 +8,8 @@ use crate::store::RunStore;
 pub(super) struct BestSoFar {
     /// Number of consecutive evaluations without improvement after which training stops.
     patience: Option<u64>,
+    /// How much lower a loss must be to be an improvement.
+    smallest_change: f64,
     nll: f64,
     /// Evaluations since the best one.
     since: u64,
@@ -17,9 +19,11 @@ impl BestSoFar {
     /// Reads the best of the run's evaluations up to its checkpoint. The best weights may be newer
     /// if a crash lost the steps after the checkpoint.
     pub fn read(plan: &plan::Plan, store: &RunStore<'_>) -> Result<Self, RunError> {
-        let patience = plan.evaluation().and_then(|evaluation| evaluation.patience);
+        let evaluation = plan.evaluation();
+        let patience = evaluation.and_then(|evaluation| evaluation.patience);
+        let smallest_change = evaluation.and_then(|evaluation| evaluation.smallest_change).unwrap_or(0.0);
         let (step, nll) = store.best()?.map_or((0, f64::INFINITY), |best| (best.step, best.nll));
-        let mut so_far = Self { patience, nll, since: 0 };
+        let mut so_far = Self { patience, smallest_change, nll, since: 0 };
         for metric in store.metrics().iter().filter(|metric| metric.step > step) {
             if let Some(nll) = *metric.evaluation_nll.get() {
                 so_far.improves(nll);
@@ -30,7 +34,7 @@ impl BestSoFar {
 
     /// Counts an evaluation. Returns whether it is the best so far.
     pub(crate) fn improves(&mut self, nll: f64) -> bool {
-        let improves = nll < self.nll;
+        let improves = nll < self.nll - self.smallest_change;
         if improves {
             (self.nll, self.since) = (nll, 0);
         } else {

@@ -7,8 +7,8 @@ use mechanisms::MAX_ITEMS_PER_UNIT;
 use crate::file::data::is_token_file;
 use crate::messages::{refuse, shown};
 use crate::{
-    Data, Format, PlanError, PlanFile, PrivacyUnit, Source, Tokenizer, TokenizerModel, TrainedTokenizer,
-    Visibility, Words,
+    Data, Format, Objective, PlanError, PlanFile, PrivacyUnit, Source, Tokenizer, TokenizerModel,
+    TrainedTokenizer, Visibility, Words,
 };
 
 /// Accepts text whose source, unit and tokenizer fit one another.
@@ -193,13 +193,25 @@ pub(super) fn check_evaluation(file: &PlanFile) -> Result<(), PlanError> {
             paths(one).into_iter().any(|path| private.contains(path))
         }
     };
-    if !shares {
-        return Ok(());
+    if shares {
+        return refuse(
+            "evaluation.source",
+            "the training text",
+            "public text other than that of training: its loss is published without noise",
+            "name held-out public text (or another seed), or remove evaluation",
+        );
     }
-    refuse(
-        "evaluation.source",
-        "the training text",
-        "public text other than that of training: its loss is published without noise",
-        "name held-out public text (or another seed), or remove evaluation",
-    )
+    if evaluation.smallest_change.is_some() && evaluation.patience.is_none() && !evaluation.keep_best {
+        return refuse(
+            "evaluation.smallest_change",
+            "given, though nothing depends on the lowest loss",
+            "a plan with evaluation.patience or evaluation.keep_best",
+            "add one of the two, or remove it",
+        );
+    }
+    if evaluation.beams.is_some() && file.training.objective != Objective::TextToText {
+        let allowed = "nothing: only the texts of \"text_to_text\" are searched for";
+        return refuse("evaluation.beams", "given", allowed, "remove it, or choose that training.objective");
+    }
+    Ok(())
 }

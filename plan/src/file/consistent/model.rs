@@ -179,7 +179,7 @@ pub(super) fn check_head(file: &PlanFile) -> Result<(), PlanError> {
             "model.trainable",
             "\"head\" with this training.objective",
             allowed,
-            "choose a classification, or name \"all\", \"lora\", \"last_layers\" or \"norms\"",
+            "choose a classification, or name \"all\", \"lora\", \"last_layers\", \"norms\" or \"cross_attention\"",
         );
     }
     Ok(())
@@ -193,6 +193,12 @@ fn check_trainable(model: &Model) -> Result<(), PlanError> {
             "a part of the weights, though they start at random",
             "\"all\", or model.initial: {\"checkpoint\": …}",
             "give a checkpoint to start from: random weights that never move are worth nothing",
+        ),
+        Trainable::CrossAttention if !model.family.has_decoder_context() => refuse(
+            "model.trainable",
+            format!("\"cross_attention\" with model.family \"{}\"", model.family.name()),
+            "another part: only the decoder of t5, t5_v1_1, bart, mbart and marian reads an encoder's output",
+            "name \"all\", \"lora\", \"last_layers\" or \"norms\"",
         ),
         Trainable::LastLayers(count) if *count > model.layers => refuse(
             "model.trainable.last_layers",

@@ -1,14 +1,17 @@
 //! A rehearsal: a plan is carried out on public text with the noise that it will have on the
 //! private text, at several learning rates and then at several clip norms. Both are thus chosen
-//! without a look at private text.
+//! without a look at private text. With batch sizes, the gradients of each are compared with their noise.
 //!
 //! Every trial draws the same batches and the same noise, from a known key: trials differ only by
 //! their settings, and no certificate of a trial claims a guarantee.
+
+mod batches;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use accountant::budget;
+use batches::{BatchTrial, Shown};
 use chart::{Chart, Scale, Scene, Series};
 use plan::{CertifiedPlan, Device, Initial, NoiseMultipliers, PlanFile, Source, Tokenizer};
 use serde::Serialize;
@@ -35,6 +38,8 @@ pub(crate) struct Request {
     /// norms.
     pub learning_rates: Vec<f64>,
     pub clip_norms: Vec<f64>,
+    /// Batch sizes at which gradients are compared with their noise; none if empty.
+    pub batch_sizes: Vec<u64>,
     pub out: Option<PathBuf>,
     pub write: Option<PathBuf>,
     pub device: Option<Device>,
@@ -49,11 +54,16 @@ pub(crate) struct Rehearsal {
     steps: u64,
     trials: Vec<Trial>,
     chosen: Trial,
+    /// Runs with the chosen settings at the batch sizes that the user names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    batches: Vec<BatchTrial>,
     /// Open questions about the choice, one sentence each.
     remarks: Vec<String>,
     /// The plan with the chosen settings.
     plan: PathBuf,
     chart: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_chart: Option<PathBuf>,
 }
 
 /// A run on public text.
@@ -80,6 +90,7 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
     let folder =
         request.out.clone().unwrap_or_else(|| Path::new("runs").join(format!("{}-rehearsal", file.name)));
     let on_public = on_public_text(&certified, request)?;
+    let batches = batches::plans(&certified, request)?;
     durable::create_folder(&folder)?;
     let _locks = [FolderLock::of_file(&write)?, FolderLock::take(&folder)?];
     // Another process may have written it before it released the lock.
@@ -90,7 +101,8 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
     let run_trial = |learning_rate: f64, l2_clip_norm: f64| {
         let mut file = on_public.clone();
         set(&mut file, learning_rate, l2_clip_norm);
-        trial(file, &folder, request)
+        let name = format!("learning-rate-{learning_rate}-clip-norm-{l2_clip_norm}");
+        trial(file, &name, &folder, request)
     };
     for learning_rate in around(&request.learning_rates, rate) {
         trials.push(run_trial(learning_rate, norm)?);
@@ -100,14 +112,15 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
         trials.push(run_trial(rate, norm)?);
     }
     let chosen = best(&trials)?.clone();
+    let batches = batches::carry_out(batches, &chosen, &folder, request)?;
     let mut found = file.clone();
     set(&mut found, chosen.learning_rate, chosen.l2_clip_norm);
     durable::write_public(&write, format!("{}\n", found.text()).as_bytes())?;
-    let drawn = folder.join("rehearsal.svg");
-    let chart = chart(&trials, &chosen);
-    if let Some(scene) = Scene::new(&chart) {
-        durable::write_public(&drawn, scene.svg(&chart).as_bytes())?;
-    }
+    let chart = draw(&chart(&trials, &chosen), folder.join("rehearsal.svg"))?;
+    let batch_chart = match &batches[..] {
+        [] => None,
+        batches => Some(draw(&batches::chart(batches), folder.join("gradient-to-noise.svg"))?),
+    };
     let mut remarks = remarks(&trials, &chosen, file, &on_public);
     if !is_compared {
         remarks.push(NOT_COMPARED.to_owned());
@@ -119,10 +132,20 @@ pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
         steps,
         trials,
         chosen,
+        batches,
         remarks,
         plan: write,
-        chart: drawn,
+        chart,
+        batch_chart,
     })
+}
+
+/// Draws a chart, if it has a point.
+fn draw(chart: &Chart, path: PathBuf) -> Result<PathBuf, RunError> {
+    if let Some(scene) = Scene::new(chart) {
+        durable::write_public(&path, scene.svg(chart).as_bytes())?;
+    }
+    Ok(path)
 }
 
 fn check_new(write: &Path) -> Result<(), RunError> {
@@ -290,14 +313,14 @@ fn absolute(path: &Path) -> Result<String, RunError> {
 }
 
 /// Runs a trial, or finds the figures of one that has run.
-fn trial(file: PlanFile, folder: &Path, request: &Request) -> Result<Trial, RunError> {
+fn trial(file: PlanFile, name: &str, folder: &Path, request: &Request) -> Result<Trial, RunError> {
     let (learning_rate, l2_clip_norm) = (file.training.learning_rate.peak, file.training.l2_clip_norm);
     if stop::requested() {
         return Err(interrupted(request));
     }
-    note(&format!("learning rate {learning_rate}, clip norm {l2_clip_norm}"));
-    let name = format!("learning-rate-{learning_rate}-clip-norm-{l2_clip_norm}");
-    let (run_folder, plan) = (folder.join(&name), folder.join(format!("{name}.json")));
+    let batch = file.training.phases().first().map_or(0, |phase| phase.expected_batch_size);
+    note(&format!("learning rate {learning_rate}, clip norm {l2_clip_norm}, batches of {batch}"));
+    let (run_folder, plan) = (folder.join(name), folder.join(format!("{name}.json")));
     durable::write_atomic(&plan, file.text().as_bytes())?;
     let ran = run::run(&run::Request {
         out: Some(run_folder.clone()),
@@ -317,22 +340,25 @@ fn trial(file: PlanFile, folder: &Path, request: &Request) -> Result<Trial, RunE
 /// The error of an interrupted trial. A trial names the command that resumes a run, but the
 /// original command continues the rehearsal.
 fn interrupted(request: &Request) -> RunError {
-    let list = |option: &str, values: &[f64]| match values {
-        [] => String::new(),
-        values => format!(" {option} {}", values.iter().map(f64::to_string).collect::<Vec<_>>().join(",")),
-    };
+    fn list<T: ToString>(option: &str, values: &[T]) -> String {
+        match values {
+            [] => String::new(),
+            values => format!(" {option} {}", values.iter().map(T::to_string).collect::<Vec<_>>().join(",")),
+        }
+    }
     let file = |option: &str, path: &Option<PathBuf>| {
         path.as_ref().map(|path| format!(" {option} {}", shell_word(path))).unwrap_or_default()
     };
     let public: Vec<String> = request.public.iter().map(|path| shell_word(path)).collect();
     RunError::Interrupted {
         resume: format!(
-            "trainer-native rehearse --plan {} --public {}{}{}{}{}{}",
+            "trainer-native rehearse --plan {} --public {}{}{}{}{}{}{}",
             shell_word(&request.plan),
             public.join(" "),
             if request.accept_equal_phrases { " --accept-equal-phrases" } else { "" },
             list("--learning-rate", &request.learning_rates),
             list("--clip-norm", &request.clip_norms),
+            list("--batch-size", &request.batch_sizes),
             file("--out", &request.out),
             file("--write", &request.write),
         ),
@@ -398,7 +424,18 @@ fn chart(trials: &[Trial], chosen: &Trial) -> Chart {
 
 impl fmt::Display for Rehearsal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { units, noise_multiplier, steps, trials, chosen, remarks, plan, chart } = self;
+        let Self {
+            units,
+            noise_multiplier,
+            steps,
+            trials,
+            chosen,
+            batches,
+            remarks,
+            plan,
+            chart,
+            batch_chart,
+        } = self;
         writeln!(
             f,
             "public text of {units} units, {steps} steps with noise multiplier {noise_multiplier:.4}, as planned"
@@ -415,9 +452,14 @@ impl fmt::Display for Rehearsal {
                 if best { "  ← chosen" } else { "" }
             )?;
         }
+        write!(f, "{}", Shown(batches))?;
         for remark in remarks {
             writeln!(f, "{remark}")?;
         }
-        write!(f, "plan with the chosen settings: {}; chart: {}", plan.display(), chart.display())
+        write!(f, "plan with the chosen settings: {}; chart: {}", plan.display(), chart.display())?;
+        match batch_chart {
+            Some(chart) => write!(f, "; of batch sizes: {}", chart.display()),
+            None => Ok(()),
+        }
     }
 }
