@@ -39,9 +39,9 @@ pub use file::{
     Clipping, CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation, ExtendedTokenizer, Family,
     Initial, LabelHistogram, Lamb, Learn, LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective,
     Optimizer, Performance, Plan, PlanFile, PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy,
-    PublicTokenizer, Sampling, Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer, TokenizerModel,
-    Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField,
-    Visibility, WarmStart,
+    PublicTokenizer, Sampling, SentenceSplit, Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer,
+    TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary,
+    VaryField, Visibility, WarmStart,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

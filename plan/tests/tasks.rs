@@ -164,6 +164,7 @@ fn fields_and_labels_that_do_not_fit_are_refused_with_the_way_out() {
         ),
         ("text_to_text", "/model/family", json!("bert"), "training.objective: \"text_to_text\""),
         (class, "/model/d_head", json!(8), "model.d_head: given"),
+        ("causal_lm", "/training/sentence_split", json!("sentence_end"), "training.sentence_split: given"),
         (class, "/evaluation/beams", json!(4), "evaluation.beams: given"),
         ("text_to_text", "/evaluation/beams", json!(1), "evaluation.beams: 1"),
     ];

@@ -20,15 +20,31 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
     let folder = tempfile::tempdir().unwrap();
     let table = papers::TABLE.carry_out(&request(folder.path())).unwrap();
     let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|row| row.split(" | ").collect()).collect();
-    assert_eq!(rows.len(), 33, "{table}");
+    assert_eq!(rows.len(), 60, "{table}");
     for row in &rows {
         let is_public =
-            ["without privacy", "neither private", "no pretraining", "without pretraining", "Brown alone"]
+            ["without privacy", "neither private", "public captions", "without pretraining", "Brown alone"]
                 .iter()
                 .any(|words| row[1].contains(words));
         assert_eq!(row[3] == "∞", is_public, "{row:?}");
         assert!(!row[4].is_empty(), "{row:?}");
     }
+    let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plan/presets");
+    for entry in
+        [plans.clone(), plans.join("papers")].iter().flat_map(|folder| std::fs::read_dir(folder).unwrap())
+    {
+        let name = entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned();
+        // The presets of papers have a year in their names.
+        let is_trained = rows.iter().any(|row| row[2].split(' ').any(|word| word == name));
+        assert_eq!(is_trained, name.contains("-20"), "{name}: {table}");
+    }
+    // Each comparison is with a row that is there, and says which is higher.
+    let directions: Vec<&str> = rows.iter().map(|row| row[6].trim_end_matches(" |")).collect();
+    let compared = directions.iter().filter(|direction| direction.contains("published")).count();
+    assert!(
+        compared > 25 && directions.iter().all(|text| *text == "–" || text.contains("published")),
+        "{table}"
+    );
     // The words of one row keep their punctuation, from the release to the vocabulary.
     let vocabulary =
         |run: &str| std::fs::read_to_string(folder.path().join(run).join("tokenizer.json")).unwrap();
@@ -38,7 +54,7 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
         papers::TABLE.carry_out(&Request { only: Some("kerrigan"), ..request(folder.path()) }).unwrap();
     assert_eq!(
         (scores_of(&again, "Kerrigan").len(), scores_of(&again, "Kerrigan")),
-        (7, scores_of(&table, "Kerrigan"))
+        (12, scores_of(&table, "Kerrigan"))
     );
     // With two seeds, each figure has a deviation.
     let twice =
@@ -46,7 +62,7 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
     for row in scores_of(&twice, "Anil") {
         assert_eq!(row.matches(" ± ").count(), row.split(", ").count(), "{row}");
     }
-    assert!(folder.path().join("seed-2/batch-32/certificate.json").exists());
+    assert!(folder.path().join("seed-2/batch-16/certificate.json").exists());
 }
 
 #[test]

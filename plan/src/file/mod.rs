@@ -35,5 +35,5 @@ pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
     Adafactor, AdamW, Answers, Averaging, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn,
-    LearningRate, Objective, Optimizer, PrefixSplit, Sgd, Side, Training, WarmStart,
+    LearningRate, Objective, Optimizer, PrefixSplit, SentenceSplit, Sgd, Side, Training, WarmStart,
 };

@@ -23,6 +23,9 @@ pub struct Training {
     /// `model.decoder_context`, to what the two contexts hold beside the end-of-text token of each part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_split: Option<PrefixSplit>,
+    /// Where a text is divided into the two whose order is predicted (masked_lm_next_sentence only). Defaults to any place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence_split: Option<SentenceSplit>,
     /// How conversations are learnt (chat only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<Chat>,
@@ -223,6 +226,15 @@ impl Answers {
             Self::Numbers(_) => &[],
         }
     }
+}
+
+/// Where a text is divided into two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SentenceSplit {
+    /// After a token `.`, `!` or `?`, one of them at random. A text without one before its end is divided at any place. A record of two
+    /// sentences is thus a pair, and counts as one unit.
+    SentenceEnd,
 }
 
 /// The number of tokens of text of each part of a window. The end-of-text token of each part comes on top. A shorter text is divided in the

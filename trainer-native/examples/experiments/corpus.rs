@@ -7,7 +7,7 @@ use std::path::Path;
 use dp_tokenizer::corpus::{Files, Format, Record, Source, open};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::release::public_corpus_counts;
-use dp_tokenizer::train::{WordPieceTraining, wordpiece};
+use dp_tokenizer::train::{UnigramConfig, unigram};
 use mechanisms::Words;
 use serde_json::{Value, json};
 
@@ -17,8 +17,13 @@ use super::common::{Outcome, brown, comments, records, word_vocabulary, write};
 const WORDS: usize = 3000;
 /// Messages that are read.
 const MESSAGES: usize = 24_000;
-/// Pieces of the vocabularies of Ponomareva's experiments.
-pub const PIECES: usize = 4000;
+/// Tokens of the vocabularies of Ponomareva's experiments, and how many of them stand for removed spans.
+pub const PIECES: usize = 2000;
+pub const SENTINELS: usize = 100;
+/// Captions that are public.
+const PHRASES: usize = 4_000;
+/// Sentences whose tags are known; all others are notes.
+const TAGGED: (usize, usize) = (1_500, 1_000);
 
 /// Emotions of a comment: the groups of Demszky et al. 2020 (<https://arxiv.org/abs/2005.00547>), after Ekman.
 pub const EMOTIONS: [&str; 7] = ["anger", "disgust", "fear", "joy", "neutral", "sadness", "surprise"];
@@ -37,14 +42,25 @@ const COMMENTS: usize = 40_000;
 /// Paragraphs of novels to train with, and of texts to measure on.
 const NOVELS: (usize, usize) = (60_000, 500);
 
+/// Words for the labels of tasks.
+pub const ANSWERS: [&str; 6] = ["no", "yes", "one", "two", "three", "four"];
+
+/// Tasks of single texts beside SST-2, with their numbers of labels.
+pub const TASKS: [(&str, usize); 4] = [("trec", 6), ("cr", 2), ("mpqa", 2), ("subj", 2)];
+
 /// Numbers of records. Of messages, the number of users.
 pub struct Sizes {
+    /// Public captions, and private ones.
+    pub phrases: usize,
     pub captions: usize,
     pub brown: usize,
+    pub pairs: usize,
     pub notes: usize,
     pub entities: usize,
     pub films: usize,
     pub sentiment: usize,
+    /// Records of each of [`TASKS`].
+    pub tasks: [usize; TASKS.len()],
     pub reddit: usize,
     pub messages: usize,
     pub users: usize,
@@ -76,14 +92,19 @@ impl Split {
 
 /// All texts, a record each.
 struct Texts {
+    phrases: Vec<String>,
     captions: Split,
     brown: Split,
+    /// Two neighboring sentences a record.
+    pairs: Split,
     /// Sentences without tags.
     notes: Vec<String>,
     /// Lines of words with tags.
     entities: Split,
     films: Vec<String>,
+    /// Objects with `label`, `answer` and `text`.
     sentiment: Split,
+    tasks: [Split; TASKS.len()],
     reddit: Split,
     /// Objects with `user` and `text`.
     messages: Vec<String>,
@@ -107,27 +128,32 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
     };
     let mut sentences = brown(&data.join("brown/brown_plain.tsv.zst"))?;
     sentences.truncate(20_500);
-    let test = sentences.drain(..500).collect();
+    let test: Vec<String> = sentences.drain(..500).collect();
     let tagged = |name: &str| tagged_sentences(&data.join(format!("ner/BC5CDR-IOB/{name}.tsv.zst")));
-    let opinions = |name: &str| -> Outcome<Vec<String>> {
-        let lines = records(&data.join("sentcls").join(name), Format::Text)?;
-        Ok(lines
-            .iter()
-            .filter_map(|line| line.split_once(' '))
-            .map(|(label, text)| labelled(label, text))
-            .collect())
+    let opinions = |name: &str| lines_with_labels(&data.join("sentcls").join(name));
+    // One in ten to measure on.
+    let divided = |name: &str| -> Outcome<Split> {
+        let all = opinions(name)?.into_iter().enumerate();
+        let (test, train): (Vec<_>, Vec<_>) = all.partition(|(place, _)| place % 10 == 0);
+        let [train, test] = [train, test].map(|part| part.into_iter().map(|(_, record)| record).collect());
+        Ok(Split::of_different(train, test))
     };
-    // Not all of it is UTF-8.
     let films = opened(Files { format: Format::Text, ..Files::of([data.join("sentcls/subj.all.zst")]) })?;
-    let mut entities = tagged("devel")?;
-    entities.truncate(1000);
+    let (mut tagged_train, mut tagged_test, mut notes) =
+        (tagged("train")?, tagged("devel")?, tagged("test")?);
+    notes.extend(tagged_train.drain(TAGGED.0..));
+    notes.extend(tagged_test.drain(TAGGED.1..));
+    let mut captions_train = captions("train", PHRASES + 20_000)?;
+    let captions_private = captions_train.split_off(PHRASES);
     let texts = Texts {
-        captions: Split { train: captions("train", 10_000)?, test: captions("test_2016_flickr", 200)? },
+        phrases: captions_train,
+        captions: Split { train: captions_private, test: captions("test_2016_flickr", 200)? },
+        pairs: Split { train: pairs_of(&sentences), test: pairs_of(&test) },
         brown: Split { train: sentences, test },
-        notes: tagged("test")?.iter().map(|sentence| sentence.words.join(" ")).collect(),
+        notes: notes.iter().map(|sentence| sentence.words.join(" ")).collect(),
         entities: Split {
-            train: tagged("train")?.iter().map(Sentence::lines).collect(),
-            test: entities.iter().map(Sentence::lines).collect(),
+            train: tagged_train.iter().map(Sentence::lines).collect(),
+            test: tagged_test.iter().map(Sentence::lines).collect(),
         },
         films: films
             .iter()
@@ -135,6 +161,12 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
             .map(|(_, text)| text.to_owned())
             .collect(),
         sentiment: Split { train: opinions("stsa.binary.train")?, test: opinions("stsa.binary.dev")? },
+        tasks: [
+            Split::of_different(opinions("TREC.train.all")?, opinions("TREC.test.all")?),
+            divided("custrev.all")?,
+            divided("mpqa.all")?,
+            divided("subj.all.zst")?,
+        ],
         reddit: Split {
             train: comments(&data.join("goemotions/train.tsv.zst"), 10_000)?,
             test: comments(&data.join("goemotions/test.tsv"), 1_000)?,
@@ -181,13 +213,19 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
         json!({ "user": format!("user {}", number / 2), "text": sentence(number) }).to_string()
     };
     let texts = Texts {
+        phrases: split(&|number| {
+            json!({ "en": sentence(number + 11_000), "de": sentence(number + 11_003) }).to_string()
+        })
+        .train,
         captions: split(&|number| json!({ "en": sentence(number), "de": sentence(number + 3) }).to_string()),
         // Public, so in no private text.
         brown: split(&|number| sentence(number + 6000)),
+        pairs: split(&|number| format!("{}. {}.", sentence(number + 12_000), sentence(number + 12_001))),
         notes: (2000..2400).map(sentence).collect(),
         entities: split(&tagged),
         films: (3000..3400).map(|number| format!("{}, so.", sentence(number))).collect(),
-        sentiment: split(&|number| labelled(["0", "1"][number % 2], &sentence(number))),
+        sentiment: split(&|number| answered(["0", "1"][number % 2], &sentence(number))),
+        tasks: TASKS.map(|_| split(&|number| answered(["0", "1"][number % 2], &sentence(number)))),
         reddit: split(&|number| sentence(number + 4000)),
         messages: (0..400).map(message).collect(),
         emotions: split(&|number| labelled(EMOTIONS[number % 2], &sentence(number))),
@@ -205,10 +243,13 @@ impl Texts {
         let users: std::collections::BTreeSet<String> =
             self.messages.iter().filter_map(|line| user(line)).collect();
         let files = [
+            ("phrases.jsonl", self.phrases.clone()),
             ("captions.jsonl", self.captions.train.clone()),
             ("captions-test.jsonl", self.captions.test.clone()),
             ("brown.txt", self.brown.train.clone()),
             ("brown-test.txt", self.brown.test.clone()),
+            ("pairs.txt", self.pairs.train.clone()),
+            ("pairs-test.txt", self.pairs.test.clone()),
             ("notes.txt", self.notes.clone()),
             ("entities.iob", self.entities.train.clone()),
             ("entities-test.iob", self.entities.test.clone()),
@@ -232,15 +273,22 @@ impl Texts {
             ("articles-test.txt", self.articles.test.clone()),
         ];
         files.iter().try_for_each(|(name, texts)| write(&folder.join(name), texts))?;
+        for ((name, _), Split { train, test }) in TASKS.iter().zip(&self.tasks) {
+            write(&folder.join(format!("{name}.jsonl")), train)?;
+            write(&folder.join(format!("{name}-test.jsonl")), test)?;
+        }
         fs::write(folder.join("brown.json"), pieces(&folder.join("brown.txt"))?)?;
         fs::write(folder.join("words.json"), word_vocabulary(&self.brown.train, WORDS).to_string())?;
         Ok(Sizes {
+            phrases: self.phrases.len(),
             captions: self.captions.train.len(),
             brown: self.brown.train.len(),
+            pairs: self.pairs.train.len(),
             notes: self.notes.len(),
             entities: self.entities.train.len(),
             films: self.films.len(),
             sentiment: self.sentiment.train.len(),
+            tasks: self.tasks.each_ref().map(|task| task.train.len()),
             reddit: self.reddit.train.len(),
             messages: self.messages.len(),
             users: users.len(),
@@ -253,12 +301,17 @@ impl Texts {
     }
 }
 
-/// A WordPiece vocabulary of public text.
+/// A vocabulary of public text.
 fn pieces(path: &Path) -> Outcome<String> {
     let source = Source::files([path.to_owned()]);
     let counts = public_corpus_counts(&source, Words::ByClass, &CountOptions::default())?;
-    let training = WordPieceTraining { vocab_size: PIECES, ..WordPieceTraining::default() };
-    Ok(wordpiece(&counts, &training)?.tokenizer.to_json())
+    vocabulary_of(&counts)
+}
+
+/// A `tokenizer.json` for a T5.
+pub fn vocabulary_of(words: &[(String, f64)]) -> Outcome<String> {
+    let config = UnigramConfig { vocab_size: PIECES, sentinels: SENTINELS, ..UnigramConfig::default() };
+    Ok(unigram(words, &config)?.tokenizer.to_json())
 }
 
 /// Words with their tags.
@@ -301,6 +354,18 @@ fn messages(path: &Path) -> Outcome<Vec<String>> {
         }
     }
     Ok(messages)
+}
+
+/// Each sentence of an even place with the next one.
+fn pairs_of(sentences: &[String]) -> Vec<String> {
+    sentences.chunks_exact(2).map(|pair| pair.join(" ")).collect()
+}
+
+/// A label, a blank and a text a line. Not all of them are UTF-8.
+fn lines_with_labels(path: &Path) -> Outcome<Vec<String>> {
+    let lines = opened(Files { format: Format::Text, ..Files::of([path.to_owned()]) })?;
+    let pair = |line: &Record| line.text.split_once(' ').map(|(label, text)| answered(label, text));
+    Ok(lines.iter().filter_map(pair).collect())
 }
 
 /// Comments whose labels are all of one group, with its name.
@@ -360,6 +425,12 @@ fn of_text(text: &str) -> String {
 
 fn labelled(label: &str, text: &str) -> String {
     json!({ "label": label, "text": text }).to_string()
+}
+
+/// A text with its label, and the word for the label that a model writes.
+fn answered(label: &str, text: &str) -> String {
+    let answer = label.parse().ok().and_then(|place: usize| ANSWERS.get(place).copied()).unwrap_or_default();
+    json!({ "label": label, "answer": answer, "text": text }).to_string()
 }
 
 fn user(line: &str) -> Option<String> {

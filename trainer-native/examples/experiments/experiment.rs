@@ -5,15 +5,17 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use accountant::Bounds;
 use serde_json::{Value, json};
 use training::run::{Request, run};
+use training::store::metrics::parse_metrics;
 
 use super::common::Outcome;
 use super::vocabulary::Vocabulary;
 
 /// Beginning of a table, with the heads of the columns before the results.
 pub fn head(columns: &[&str; 3]) -> String {
-    format!("| {} | ε ≤ | here | minutes |\n|---|---|---|---|---|---|\n", columns.join(" | "))
+    format!("| {} | ε | here | seconds | direction |\n|---|---|---|---|---|---|---|\n", columns.join(" | "))
 }
 
 /// One row of the table.
@@ -23,14 +25,30 @@ pub struct Experiment {
     pub setting: String,
     /// What the paper reports for the setting that this one reduces, or what an earlier version of this program reached.
     pub reported: &'static str,
+    /// The figure that this is, and the row of the same paper to which the paper compares it.
+    pub comparison: Option<Comparison>,
     /// The plans in their order, such as pretraining and fine-tuning. Rows may share the first ones. Each has a name of its own.
     pub plans: Vec<Value>,
     /// A vocabulary that is released apart from the plans.
     pub vocabulary: Option<Vocabulary>,
-    /// Whether the norm of the weights is shown.
-    pub weight_norm: bool,
+    /// Whether the norm of the weights, and those of gradients beside their noise, are shown.
+    pub norms: bool,
     /// Records that a later plan trains with.
     pub synthesis: Option<Synthesis>,
+}
+
+/// A published figure beside that of another row.
+pub struct Comparison {
+    pub figure: f64,
+    /// Setting and published figure of the other row.
+    pub beside: (String, f64),
+}
+
+/// The first score of a row that is done, with each seed.
+pub struct Done {
+    group: &'static str,
+    setting: String,
+    values: Vec<f64>,
 }
 
 /// Records drawn from a run, in a file beside the plans.
@@ -43,8 +61,8 @@ pub struct Synthesis {
 
 /// What one run came to, or all runs of a row with one seed.
 struct Finished {
-    epsilon: Option<f64>,
-    minutes: f64,
+    epsilon: Option<Bounds>,
+    seconds: f64,
     is_public: bool,
     scores: Vec<Score>,
 }
@@ -68,11 +86,18 @@ impl Experiment {
             group,
             setting: setting.into(),
             reported,
+            comparison: None,
             plans,
             vocabulary: None,
-            weight_norm: false,
+            norms: false,
             synthesis: None,
         }
+    }
+
+    /// The same, published as `figure` beside another row's: its setting and its figure.
+    pub fn published(self, figure: f64, (setting, other): (impl Into<String>, f64)) -> Self {
+        let beside = (setting.into(), other);
+        Self { comparison: Some(Comparison { figure, beside }), ..self }
     }
 
     /// Two steps of each run, with the smallest models.
@@ -94,8 +119,9 @@ impl Experiment {
         }
     }
 
-    /// Runs or resumes the plans once in each folder. Returns the row, with means and standard deviations.
-    pub fn carry_out(&self, folders: &[PathBuf]) -> Outcome<String> {
+    /// Runs or resumes the plans once in each folder. Returns the row, with means and standard deviations, and adds it to those that
+    /// are done.
+    pub fn carry_out(&self, folders: &[PathBuf], done: &mut Vec<Done>) -> Outcome<String> {
         let once = folders.iter().map(|folder| self.carry_out_once(folder));
         let all: Vec<Finished> = once.collect::<Outcome<_>>()?;
         let first = all.first().ok_or("no seed")?;
@@ -104,39 +130,97 @@ impl Experiment {
             first.scores[index].over(&values)
         });
         let result: Vec<String> = result.collect();
-        let epsilon = match all.iter().filter_map(|one| one.epsilon).reduce(f64::max) {
-            Some(epsilon) => format!("{:.3}", (epsilon * 1e3).ceil() / 1e3),
+        let epsilon = match all.iter().filter_map(|one| one.epsilon).reduce(larger) {
+            Some(epsilon) => shown(epsilon),
             None if first.is_public => "∞".to_owned(),
             None => return Err("a private run without ε".into()),
         };
-        let minutes: f64 = all.iter().map(|one| one.minutes).sum();
+        let seconds: f64 = all.iter().map(|one| one.seconds).sum();
         let (Self { group, setting, reported, .. }, result) = (self, result.join(", "));
-        Ok(format!("| {group} | {setting} | {reported} | {epsilon} | {result} | {minutes:.1} |\n"))
+        let values = all.iter().filter_map(|one| Some(one.scores.first()?.value)).collect();
+        let own = Done { group, setting: setting.clone(), values };
+        let direction = match &self.comparison {
+            Some(comparison) => comparison.direction(&own, done)?,
+            None => "–".to_owned(),
+        };
+        done.push(own);
+        Ok(format!(
+            "| {group} | {setting} | {reported} | {epsilon} | {result} | {seconds:.0} | {direction} |\n"
+        ))
     }
 
     /// ε is that of all private runs on different texts, so it is the largest of theirs.
     fn carry_out_once(&self, folder: &Path) -> Outcome<Finished> {
         let vocabulary = self.vocabulary.as_ref().map(|vocabulary| vocabulary.write(folder)).transpose()?;
         let is_public = vocabulary.is_none();
-        let mut all = Finished { epsilon: vocabulary, minutes: 0.0, is_public, scores: Vec::new() };
+        let mut all = Finished { epsilon: vocabulary, seconds: 0.0, is_public, scores: Vec::new() };
         for plan in &self.plans {
             let finished = carry_out(plan, folder)?;
             if let Some(synthesis) = self.synthesis.as_ref().filter(|synthesis| plan["name"] == synthesis.of)
             {
                 synthesis.carry_out(folder)?;
             }
-            all.minutes += finished.minutes;
+            all.seconds += finished.seconds;
             all.is_public &= finished.is_public;
-            all.epsilon = all.epsilon.into_iter().chain(finished.epsilon).reduce(f64::max);
+            all.epsilon = all.epsilon.into_iter().chain(finished.epsilon).reduce(larger);
             all.scores = finished.scores;
         }
-        if self.weight_norm {
+        if self.norms {
             let last = self.plans.last().ok_or("a row without a run")?;
-            let value = weight_norm(&folder.join(name_of(last)?).join("model.safetensors"))?;
-            all.scores.push(Score::new("norm of the weights", value, 1));
+            let run = folder.join(name_of(last)?);
+            all.scores.push(Score::new(
+                "norm of the weights",
+                weight_norm(&run.join("model.safetensors"))?,
+                1,
+            ));
+            all.scores.push(Score::new(
+                "gradient / noise",
+                gradient_to_noise(&run.join("metrics.jsonl"))?,
+                3,
+            ));
         }
         Ok(all)
     }
+}
+
+/// The bounds of the run that spent more.
+fn larger(one: Bounds, other: Bounds) -> Bounds {
+    if one.upper < other.upper { other } else { one }
+}
+
+/// Rounded outward: the upper bound, and the lower one where it differs.
+fn shown(Bounds { lower, upper }: Bounds) -> String {
+    let (lower, upper) = ((lower * 1e3).floor() / 1e3, (upper * 1e3).ceil() / 1e3);
+    if upper - lower > 0.0015 { format!("{lower:.3} to {upper:.3}") } else { format!("{upper:.3}") }
+}
+
+impl Comparison {
+    /// In words: which of two rows is higher, and whether the paper has it so.
+    fn direction(&self, own: &Done, done: &[Done]) -> Outcome<String> {
+        let (setting, published) = &self.beside;
+        let other = done.iter().find(|row| row.group == own.group && row.setting == *setting);
+        let other = other.ok_or_else(|| format!("{}: no row \"{setting}\" before it", own.setting))?;
+        let [(here, own), (there, other)] = [own, other].map(|row| mean_and_variance(&row.values));
+        let (change, expected) = (here - there, self.figure - published);
+        let way = match change {
+            0.0 => "equal to",
+            change if change > 0.0 => "above",
+            _ => "below",
+        };
+        let verdict = if change * expected > 0.0 { "as published" } else { "unlike published" };
+        // Two standard errors of the difference.
+        let is_small = own.zip(other).is_some_and(|(own, other)| change.abs() < 2.0 * (own + other).sqrt());
+        let doubt = if is_small { ", within the deviation" } else { "" };
+        Ok(format!("{way} \"{setting}\", {verdict}{doubt}"))
+    }
+}
+
+/// The mean, and the variance of the mean where there are several values.
+fn mean_and_variance(values: &[f64]) -> (f64, Option<f64>) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let square: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (values.len() > 1).then(|| square / (count - 1.0) / count))
 }
 
 impl Synthesis {
@@ -242,36 +326,63 @@ fn carry_out(plan: &Value, folder: &Path) -> Outcome<Finished> {
     let name = name_of(plan)?;
     let (path, out) = (folder.join(format!("{name}.json")), folder.join(name));
     fs::write(&path, serde_json::to_string_pretty(plan)?)?;
-    let record = folder.join(format!("{name}.minutes"));
+    let record = folder.join(format!("{name}.seconds"));
     let before: f64 = fs::read_to_string(&record).ok().and_then(|text| text.parse().ok()).unwrap_or(0.0);
     let is_finished = out.join("certificate.json").exists();
     let start = Instant::now();
     let resume = out.join("ledger.jsonl").exists();
     let summary = run(&Request { resume, out: Some(out.clone()), ..Request::new(path) })?;
-    let minutes = if is_finished { before } else { before + start.elapsed().as_secs_f64() / 60.0 };
-    fs::write(&record, minutes.to_string())?;
+    let seconds = if is_finished { before } else { before + start.elapsed().as_secs_f64() };
+    fs::write(&record, seconds.to_string())?;
     let is_public = plan["data"]["visibility"] == "public";
-    let epsilon = summary.epsilon.map(|bounds| bounds.upper).filter(|_| !is_public);
-    let scores = scores(&serde_json::from_slice(&fs::read(out.join("evaluation.json"))?)?);
-    Ok(Finished { epsilon, minutes, is_public, scores })
+    let epsilon = summary.epsilon.filter(|_| !is_public);
+    let is_masked =
+        plan["training"]["objective"].as_str().is_some_and(|objective| objective.starts_with("masked_lm"));
+    let scores = scores(&serde_json::from_slice(&fs::read(out.join("evaluation.json"))?)?, is_masked);
+    Ok(Finished { epsilon, seconds, is_public, scores })
+}
+
+fn order_of_sentences(figures: &Value) -> Option<Score> {
+    Some(Score::percent("order of sentences", figures["sentences"]["accuracy"].as_f64()?))
 }
 
 /// The figures of an evaluation.
-fn scores(figures: &Value) -> Vec<Score> {
+fn scores(figures: &Value, is_masked: bool) -> Vec<Score> {
     let share = |field: &str, name: &str| figures[field].as_f64().map(|share| Score::percent(name, share));
     if figures["types"].is_array() {
         return share("f1", "F1 of entities").into_iter().collect();
+    }
+    let answers = &figures["answers"]["labels"];
+    if answers.is_object() {
+        let likeliest = answers["likeliest"]["accuracy"].as_f64().unwrap_or(0.0);
+        let written = answers["written"]["accuracy"].as_f64().unwrap_or(0.0);
+        let majority = answers["majority_accuracy"].as_f64().unwrap_or(0.0);
+        return vec![
+            Score::percent("accuracy", likeliest),
+            Score::percent("of written labels", written),
+            Score::percent("most frequent label", majority),
+        ];
     }
     let translated = figures["scores"].as_array().into_iter().flatten().filter_map(|score| {
         let (name, value) = (score["name"].as_str()?, score["score"].as_f64()?);
         Some(Score::new(name, value, 2))
     });
     let shares = [share("accuracy", "accuracy"), share("majority_accuracy", "most frequent label")];
+    // Of hidden words; of words that are written one after another, the perplexity says more.
+    let hidden = is_masked.then(|| [share("token_accuracy", "hidden tokens"), order_of_sentences(figures)]);
     let perplexity =
         |field: &str, name: &str| figures[field].as_f64().map(|value| Score::new(name, value, 1));
     let perplexities =
         [perplexity("perplexity", "perplexity"), perplexity("best_unigram_perplexity", "best unigram model")];
-    translated.chain(shares.into_iter().chain(perplexities).flatten()).collect()
+    let shares = shares.into_iter().chain(hidden.into_iter().flatten());
+    translated.chain(shares.chain(perplexities).flatten()).collect()
+}
+
+/// The root of the mean of the estimates of ‖gradient‖² / ‖noise‖² in a run's evaluations; 0 where it is negative.
+fn gradient_to_noise(path: &Path) -> Outcome<f64> {
+    let metrics = parse_metrics(&fs::read(path)?);
+    let squares: Vec<f64> = metrics.iter().filter_map(|metric| *metric.gradient_to_noise.get()).collect();
+    Ok((squares.iter().sum::<f64>() / squares.len().max(1) as f64).max(0.0).sqrt())
 }
 
 /// Euclidean norm of all tensors of a safetensors file of f32.

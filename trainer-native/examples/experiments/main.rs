@@ -106,14 +106,14 @@ impl Table {
             });
         }
         let sizes = sizes.ok_or("no seed")?;
-        let mut table = experiment::head(&self.head);
+        let (mut table, mut done) = (experiment::head(&self.head), Vec::new());
         for (_, experiments) in self.groups.iter().filter(|(group, _)| only.is_none_or(|only| only == *group))
         {
             for mut experiment in experiments(&sizes) {
                 if *smoke {
                     experiment.reduce();
                 }
-                table += &experiment.carry_out(&folders)?;
+                table += &experiment.carry_out(&folders, &mut done)?;
                 std::fs::write(folder.join(format!("{}.md", self.name)), &table)?;
             }
         }

@@ -3,20 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-use accountant::{Delta, NeighboringRelation};
+use accountant::{Bounds, Delta, NeighboringRelation};
 use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::release::{ReleaseConfig, release_items};
-use dp_tokenizer::train::{WordPieceTraining, wordpiece};
 use mechanisms::{OsRng, PrivacyUnit, ReleaseMethod, Words};
 
 use super::common::Outcome;
-use super::corpus::PIECES;
+use super::corpus::vocabulary_of;
 
 /// Probability that a word of one unit alone is released, and failure probability of ε.
 const DELTAS: (f64, f64) = (1e-6, 1e-5);
 
-/// A WordPiece vocabulary of a text, in `file`.
+/// A vocabulary of a text, in `file`.
 pub struct Vocabulary {
     pub text: &'static str,
     pub file: String,
@@ -25,7 +24,7 @@ pub struct Vocabulary {
 
 impl Vocabulary {
     /// Releases the words and writes the vocabulary, unless it is there. Returns ε.
-    pub fn write(&self, folder: &Path) -> Outcome<f64> {
+    pub fn write(&self, folder: &Path) -> Outcome<Bounds> {
         let config = ReleaseConfig::new(ReleaseMethod::Pooled, self.noise_multiplier, DELTAS.0)?;
         let path = folder.join(&self.file);
         if !path.exists() {
@@ -33,10 +32,9 @@ impl Vocabulary {
             let items =
                 UnitItems::read(&text, PrivacyUnit::Record, Words::ByClass, &CountOptions::default())?;
             let words = release_items(&items, &config, &OsRng::new()?)?.words;
-            let training = WordPieceTraining { vocab_size: PIECES, ..WordPieceTraining::default() };
-            fs::write(path, wordpiece(&words, &training)?.tokenizer.to_json())?;
+            fs::write(path, vocabulary_of(&words)?)?;
         }
         let relation = NeighboringRelation::AddOrRemoveOne;
-        Ok(accountant::epsilon(&config.event(), Delta::new(DELTAS.1)?, relation)?.upper)
+        Ok(accountant::epsilon(&config.event(), Delta::new(DELTAS.1)?, relation)?)
     }
 }

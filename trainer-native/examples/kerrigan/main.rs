@@ -20,15 +20,17 @@ use common::{NamedPlan, Outcome, arguments, brown, carry_out, comments, word_voc
 /// Words of the fixed vocabulary, learnt on the public text alone; special tokens are among them.
 const VOCABULARY: usize = 10_000;
 
-/// Each public model and what is made of it, with privacy and without.
-const PLANS: [[NamedPlan; 2]; 2] = [
+/// Each public model, what is made of it, with privacy and without, and the same from random weights.
+const PLANS: [[NamedPlan; 3]; 2] = [
     [
         NamedPlan { name: "ff-public", text: include_str!("ff-public.json") },
         NamedPlan { name: "ff-private", text: include_str!("ff-private.json") },
+        NamedPlan { name: "ff-scratch", text: include_str!("ff-scratch.json") },
     ],
     [
         NamedPlan { name: "dec-public", text: include_str!("dec-public.json") },
         NamedPlan { name: "dec-private", text: include_str!("dec-private.json") },
+        NamedPlan { name: "dec-scratch", text: include_str!("dec-scratch.json") },
     ],
 ];
 
@@ -36,10 +38,11 @@ fn main() -> Outcome {
     let usage = "give BROWN.tsv TRAIN.tsv TEST.tsv and optionally a folder";
     let (texts, folder) = arguments("runs/kerrigan", usage)?;
     prepare(&texts, &folder)?;
-    for [public, private] in PLANS {
+    for [public, private, scratch] in PLANS {
         carry_out(public, &folder, false)?;
         carry_out(private, &folder, false)?;
         carry_out(private, &folder, true)?;
+        carry_out(scratch, &folder, false)?;
     }
     Ok(())
 }

@@ -25,6 +25,8 @@ pub(super) struct MaskedLm {
     pub vocab_size: u64,
     /// Whether the window is a pair of sentences.
     pub next_sentence: bool,
+    /// The tokens after which a text is divided into sentences; anywhere if there are none.
+    pub sentence_ends: Vec<u32>,
 }
 
 impl MaskedLm {
@@ -41,7 +43,7 @@ impl MaskedLm {
         }
         let mut example = Example { input: vec![self.classify], ..Example::default() };
         if self.next_sentence && text.len() > 1 {
-            let (mut first, mut second) = text.split_at(1 + stream.below(text.len() as u64 - 1) as usize);
+            let (mut first, mut second) = text.split_at(self.place_between(text, stream));
             let swapped = stream.below(2) == 1;
             if swapped {
                 (first, second) = (second, first);
@@ -62,6 +64,17 @@ impl MaskedLm {
             input: [&[self.classify], before, &[self.mask], after, &[self.separate]].concat(),
             positions: vec![before.len() as u32 + 1],
             ..Example::default()
+        }
+    }
+
+    /// Where the second sentence of a text of at least two tokens begins.
+    fn place_between(&self, text: &[u32], stream: &mut Stream) -> usize {
+        let own = text.iter().rposition(|&token| token != self.separate).unwrap_or(0);
+        let ends: Vec<usize> =
+            (1..=own).filter(|&place| self.sentence_ends.contains(&text[place - 1])).collect();
+        match ends[..] {
+            [] => 1 + stream.below(text.len() as u64 - 1) as usize,
+            _ => ends[stream.below(ends.len() as u64) as usize],
         }
     }
 

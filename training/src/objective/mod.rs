@@ -103,6 +103,12 @@ impl Objective {
                 mask: special.any(special::MASK)?,
                 vocab_size: tokenizer.vocab_size() as u64,
                 next_sentence: objective == plan::Objective::MaskedLmNextSentence,
+                sentence_ends: match plan.training().sentence_split {
+                    Some(plan::SentenceSplit::SentenceEnd) => {
+                        [".", "!", "?"].iter().filter_map(|mark| tokenizer.id(mark)).collect()
+                    }
+                    None => Vec::new(),
+                },
             }),
         };
         let (bos, eos) = (begin_of_text(tokenizer)?, end_of_text(tokenizer)?);

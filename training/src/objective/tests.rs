@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::masks::MaskedLm;
 use super::spans::{SpanCorruption, Split};
 use super::*;
@@ -14,7 +16,7 @@ fn spans() -> SpanCorruption {
 }
 
 fn masked(next_sentence: bool) -> MaskedLm {
-    MaskedLm { classify: 2, separate: 3, mask: 4, vocab_size: 1000, next_sentence }
+    MaskedLm { classify: 2, separate: 3, mask: 4, vocab_size: 1000, next_sentence, sentence_ends: Vec::new() }
 }
 
 fn model(context: usize, decoder_context: Option<usize>) -> plan::Model {
@@ -181,6 +183,25 @@ fn pairs_of_sentences_are_halves_of_one_window() {
     }
     // Binomial(400, ½): 4.9 standard deviations are 49.
     assert!((151..=249).contains(&labels[0]), "{labels:?}");
+}
+
+/// Anil et al. 2021, section 4.1: an example has two sentences. A text of one sentence is divided anywhere, and the end of the text is no
+/// place between two.
+#[test]
+fn pairs_of_sentences_are_divided_after_the_end_of_one() {
+    let (end, separate) = (9, 3);
+    let ends = MaskedLm { sentence_ends: vec![end], ..masked(true) };
+    let places = |text: &[u32]| -> BTreeSet<usize> {
+        let firsts = (0..200).map(|index| {
+            let Example { input, segments, sentence, .. } = ends.example(text, &mut stream(index));
+            let second = segments.iter().filter(|&&segment| segment == 1).count() - 1;
+            if sentence == Some(0) { input.len() - 3 - second } else { second }
+        });
+        firsts.collect()
+    };
+    assert_eq!(places(&[10, 11, 9, 12, 13, 14, 9, separate]), [3].into());
+    assert_eq!(places(&[10, 9, 11, 9, 12]), [2, 4].into());
+    assert_eq!(places(&[10, 11, 12, 9, separate]), [1, 2, 3, 4].into());
 }
 
 /// PITFALLS 8: masks follow from the key, the step and the unit, so a resumed run draws the same

@@ -22,7 +22,8 @@ pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
 /// A field that the objective does not read would be a promise nobody keeps.
 fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
     use Objective::{
-        Chat, MultiLabelClassification, PrefixLm, SequenceClassification, TextToText, TokenClassification,
+        Chat, MaskedLmNextSentence, MultiLabelClassification, PrefixLm, SequenceClassification, TextToText,
+        TokenClassification,
     };
     let (data, objective) = (&file.data, file.training.objective);
     let is_any = |objectives: &[Objective]| objectives.contains(&objective);
@@ -55,6 +56,12 @@ fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
             file.training.prefix_split.is_some(),
             objective == PrefixLm,
             "\"prefix_lm\"",
+        ),
+        (
+            "training.sentence_split",
+            file.training.sentence_split.is_some(),
+            objective == MaskedLmNextSentence,
+            "\"masked_lm_next_sentence\"",
         ),
         ("training.chat", file.training.chat.is_some(), objective == Chat, "\"chat\""),
         ("training.labels", file.training.labels.is_some(), classifies || tags, "classification"),

@@ -1,50 +1,81 @@
-//! Anil et al. 2021, "Large-Scale Differentially Private BERT": masked words against batch size, growing batches and weight decay.
-//! Brown stands for Wikipedia and BooksCorpus.
+//! Anil et al. 2021, "Large-Scale Differentially Private BERT": masked words against ε, batch size, growing batches and weight decay,
+//! with gradients beside their noise. Pairs of sentences of Brown stand for Wikipedia and BooksCorpus.
 
 use serde_json::{Value, json};
 
 use super::corpus::Sizes;
 use super::experiment::{Experiment, changed, on_text};
 
+/// Rows that others are compared with, with their published figures.
+const SMALL: (&str, f64) = ("batches of 16", 38.5);
+const LARGE: (&str, f64) = ("batches of 128", 60.5);
+
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
-    let optimizer = |weight_decay: f64| json!({ "adamw": { "beta1": 0.75, "beta2": 0.9, "epsilon": 1e-11, "weight_decay": weight_decay } });
     let plan = on_text(
-        "brown.txt",
-        sizes.brown,
+        "pairs.txt",
+        sizes.pairs,
         json!({
             "privacy": { "delta": 1e-6, "epsilon": 5.36 },
             "tokenizer": { "train": { "model": "wordpiece", "vocab_size": 2000, "release": "pooled" } },
-            "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 40 },
+            "model": { "family": "bert", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 128, "context": 64 },
             "training": {
-                "objective": "masked_lm", "l2_clip_norm": 0.1, "optimizer": optimizer(1.0),
-                "learning_rate": { "peak": 2e-3, "warmup_steps": 40, "decay": "quadratic" }
+                "objective": "masked_lm_next_sentence", "sentence_split": "sentence_end", "l2_clip_norm": 0.1, "optimizer": adamw(1.0),
+                "learning_rate": { "peak": 2e-3, "warmup_steps": 15, "decay": "quadratic" }
             },
-            "evaluation": { "source": { "path": "brown-test.txt" } }
+            "evaluation": { "source": { "path": "pairs-test.txt" }, "every": 10 },
+            "performance": { "group_by_length": true }
         }),
     );
     let row = |name: &str, setting: &str, published, training: Value| {
         let plan = changed(&plan, json!({ "name": name, "training": training }));
-        Experiment { weight_norm: true, ..Experiment::new("Anil 2021", setting, published, vec![plan]) }
+        Experiment { norms: true, ..Experiment::new("Anil 2021", setting, published, vec![plan]) }
     };
-    let batch = |size: u64| json!({ "expected_batch_size": size, "steps": 400 });
-    let growing: Vec<Value> = [(40, 128), (40, 224), (40, 320), (40, 416), (240, 512)]
+    let batch = |size: u64| json!({ "expected_batch_size": size, "steps": 60 });
+    let at = |row: Experiment, epsilon: f64| {
+        let plans = row.plans.iter().map(|plan| changed(plan, json!({ "privacy": { "epsilon": epsilon } })));
+        Experiment { plans: plans.collect(), ..row }
+    };
+    let growing: Value = [(8, 48), (8, 68), (8, 88), (8, 108), (28, 128)]
         .map(|(steps, size)| json!({ "steps": steps, "expected_batch_size": size }))
         .into();
+    let growing = json!({ "batch_schedule": growing });
+    // A step of LAMB has the length of the weights, so its rate is larger.
+    let lamb = json!({
+        "expected_batch_size": 128, "steps": 60,
+        "optimizer": { "adamw": null, "lamb": { "beta1": 0.75, "beta2": 0.9, "weight_decay": 1.0 } }, "learning_rate": { "peak": 1e-2 }
+    });
+    let by_root =
+        row("batch-root", "the same, noise growing with √batch (Hoory 2021, §3.3)", "–", growing.clone());
+    let root = json!({ "privacy": { "scale_noise_by_sqrt_batch": true } });
+    let by_root = Experiment {
+        plans: by_root.plans.iter().map(|plan| changed(plan, root.clone())).collect(),
+        ..by_root
+    };
     vec![
-        row("batch-32", "masked words, batches of 32", "38.5 % at 32 k", batch(32)),
-        row("batch-128", "masked words, batches of 128", "figure 3", batch(128)),
-        row("batch-512", "masked words, batches of 512", "60.5 % at 2 M", batch(512)),
+        row("batch-16", SMALL.0, "38.5 % at 32 k", batch(16)),
+        row("batch-48", "batches of 48", "figure 3; preset anil-2021-dp-bert", batch(48)),
+        row("batch-128", LARGE.0, "60.5 % at 2 M; preset anil-2021-dp-bert-2m", batch(128))
+            .published(LARGE.1, SMALL),
+        at(row("epsilon-1", "batches of 48, ε = 1.08", "33.2 % at 65 k", batch(48)), 1.08),
+        at(row("epsilon-11", "batches of 48, ε = 10.6", "42.85 % at 65 k", batch(48)), 10.6)
+            .published(42.85, ("batches of 48, ε = 1.08", 33.2)),
         row(
             "batch-growing",
-            "batches growing from 128 to 512",
-            "as 1 M, 14 % fewer examples",
-            json!({ "batch_schedule": growing }),
+            "batches growing from 48 to 128",
+            "as 1 M, 14 % fewer examples; preset anil-2021-dp-bert-schedule",
+            growing,
         ),
+        by_root,
         row(
             "batch-light",
-            "batches of 512, weight decay 0.01",
+            "batches of 128, weight decay 0.01",
             "large weight decay is needed",
-            changed(&batch(512), json!({ "optimizer": optimizer(0.01) })),
+            changed(&batch(128), json!({ "optimizer": adamw(0.01) })),
         ),
+        row("batch-lamb", "batches of 128, LAMB", "left open", lamb),
     ]
+}
+
+fn adamw(weight_decay: f64) -> Value {
+    json!({ "adamw": { "beta1": 0.75, "beta2": 0.9, "epsilon": 1e-11, "weight_decay": weight_decay } })
 }
