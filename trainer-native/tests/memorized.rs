@@ -7,6 +7,7 @@ mod common;
 use std::process::{Command, Output};
 
 use common::{Bench, on_public_text, stderr, tiny};
+use dp_tokenizer::train::{CharacterConfig, characters};
 use serde_json::{Value, json};
 
 fn trainer(bench: &Bench, arguments: &[&str]) -> Output {
@@ -47,6 +48,10 @@ fn cases() -> Vec<Case> {
     let long = json!({ "steps": 1200, "views_per_unit": 2, "learning_rate": rate });
     let split = json!({ "prefix_split": { "read": 8, "written": 7 } });
     let none = json!({});
+    // Halves that change places anywhere take a small model far longer to learn.
+    let at_ends = json!({
+        "sentence_split": "sentence_end", "steps": 2000, "views_per_unit": 2, "learning_rate": long["learning_rate"]
+    });
     [
         (json!({ "family": "gpt2" }), "causal_lm", none.clone()),
         (json!({ "family": "llama" }), "causal_lm", none.clone()),
@@ -56,11 +61,12 @@ fn cases() -> Vec<Case> {
         (json!({ "family": "t5", "context": 9, "decoder_context": 8 }), "prefix_lm", split.clone()),
         (json!({ "family": "t5_v1_1" }), "prefix_lm", split),
         (json!({ "family": "t5" }), "span_corruption", none.clone()),
-        // With the order of sentences, masks are the same, and halves that change places take a small model far longer to learn.
-        (json!({ "family": "bert" }), "masked_lm", long),
+        (json!({ "family": "bert" }), "masked_lm", long.clone()),
+        (json!({ "family": "bert", "d_model": 48 }), "masked_lm_next_sentence", at_ends),
         (json!({ "family": "t5" }), "text_to_text", none.clone()),
         (json!({ "family": "bart" }), "text_to_text", none.clone()),
-        (json!({ "family": "gpt2", "context": 48 }), "text_to_text", none),
+        (json!({ "family": "gpt2", "context": 48 }), "text_to_text", none.clone()),
+        (json!({ "family": "gpt2", "context": 64 }), "chat", none),
     ]
     .into_iter()
     .map(|(model, objective, training)| Case { model, objective, training })
@@ -71,7 +77,7 @@ fn cases() -> Vec<Case> {
 fn bench(case: &Case, units: u64) -> Bench {
     let Case { model, objective, training } = case;
     let mut plan = tiny();
-    let file = if *objective == "text_to_text" { "train.jsonl" } else { "train.txt" };
+    let file = format!("train.{}", ending(objective));
     plan.as_object_mut().unwrap().remove("evaluation");
     plan["data"] = json!({ "source": { "path": file }, "units": units });
     // So many words are released from few records only with little noise.
@@ -86,19 +92,52 @@ fn bench(case: &Case, units: u64) -> Bench {
         plan[part].as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     }
     plan["performance"]["checkpoint_every"] = json!(1000);
+    if *objective == "chat" {
+        plan["data"]["text_field"] = json!("messages");
+        plan["tokenizer"] =
+            json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
+    }
     let bench = Bench::new(&plan);
+    write_chat_tokenizer(&bench);
     for (name, first) in [("train", 0), ("valid", 1000)] {
         let lines = |line: &dyn Fn(&[String]) -> String| -> String {
             (first..first + units).map(|record| line(&words(record)) + "\n").collect()
         };
-        let text = lines(&|words| words.join(" "));
+        let text = lines(&|words| match *objective {
+            "masked_lm_next_sentence" => format!("{}. {}.", words[..6].join(" "), words[6..12].join(" ")),
+            _ => words.join(" "),
+        });
         let pairs = lines(&|words| {
-            json!({ "text": words[..8].join(" "), "target": words[8..18].join(" ") }).to_string()
+            let message = |role: &str, said: &[String]| json!({ "role": role, "content": said.join(" ") });
+            let messages = [message("user", &words[..3]), message("assistant", &words[3..8])];
+            json!({ "text": words[..8].join(" "), "target": words[8..18].join(" "), "messages": messages })
+                .to_string()
         });
         std::fs::write(bench.path(&format!("{name}.txt")), text).unwrap();
         std::fs::write(bench.path(&format!("{name}.jsonl")), pairs).unwrap();
     }
     bench
+}
+
+/// The ending of the files that an objective reads.
+fn ending(objective: &str) -> &'static str {
+    if ["text_to_text", "chat"].contains(&objective) { "jsonl" } else { "txt" }
+}
+
+/// A tokenizer of characters with a template of conversations, in `base/`.
+fn write_chat_tokenizer(bench: &Bench) {
+    let config = CharacterConfig { vocab_size: 400, byte_fallback: true, ..CharacterConfig::default() };
+    let alphabet = "▁abcdefghijklmnopqrstuvwxyz";
+    let tokenizer = characters(&[(alphabet.to_owned(), 1.0)], &config).unwrap().tokenizer;
+    let template = "{% for message in messages %}{{ message.role }}: {{ message.content }}<|im_end|>{% endfor %}{% if \
+                    add_generation_prompt %}assistant: {% endif %}";
+    let files = [
+        ("tokenizer.json", tokenizer.with_special_tokens(&["<|im_end|>"]).to_json()),
+        ("tokenizer_config.json", json!({ "eos_token": "<|im_end|>", "pad_token": "<pad>" }).to_string()),
+        ("chat_template.jinja", template.to_owned()),
+    ];
+    std::fs::create_dir(bench.path("base")).unwrap();
+    files.iter().for_each(|(name, text)| std::fs::write(bench.path("base").join(name), text).unwrap());
 }
 
 /// Makes the plan one of public text, and trains.
@@ -129,8 +168,7 @@ fn memorized_text_is_found_for_every_objective_family_and_split() {
     for case in cases() {
         let bench = bench(&case, 6);
         train_on_public(&bench);
-        let ending = if case.objective == "text_to_text" { "jsonl" } else { "txt" };
-        let found = printed(&memorization(&bench, ending, &[]));
+        let found = printed(&memorization(&bench, ending(case.objective), &[]));
         let [train, valid] = exact(&found);
         assert!(train >= 0.5 && valid <= 0.2, "{case:?}: {train} {valid}");
         assert!(found["lower_bound"].is_null(), "{found}");
