@@ -62,7 +62,7 @@ fn every_experiment_of_the_papers_gives_a_row_with_its_epsilon() {
     for row in scores_of(&twice, "Anil") {
         assert_eq!(row.matches(" ± ").count(), row.split(", ").count(), "{row}");
     }
-    assert!(folder.path().join("seed-2/batch-16/certificate.json").exists());
+    assert!(folder.path().join("seed-2/batch-32/certificate.json").exists());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use dp_tokenizer::corpus::{Files, Format, Record, Source, open};
 use dp_tokenizer::count::CountOptions;
 use dp_tokenizer::release::public_corpus_counts;
-use dp_tokenizer::train::{UnigramConfig, unigram};
+use dp_tokenizer::train::{UnigramConfig, WordPieceTraining, unigram, wordpiece};
 use mechanisms::Words;
 use serde_json::{Value, json};
 
@@ -54,7 +54,6 @@ pub struct Sizes {
     pub phrases: usize,
     pub captions: usize,
     pub brown: usize,
-    pub pairs: usize,
     pub notes: usize,
     pub entities: usize,
     pub films: usize,
@@ -95,8 +94,6 @@ struct Texts {
     phrases: Vec<String>,
     captions: Split,
     brown: Split,
-    /// Two neighboring sentences a record.
-    pairs: Split,
     /// Sentences without tags.
     notes: Vec<String>,
     /// Lines of words with tags.
@@ -128,7 +125,7 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
     };
     let mut sentences = brown(&data.join("brown/brown_plain.tsv.zst"))?;
     sentences.truncate(20_500);
-    let test: Vec<String> = sentences.drain(..500).collect();
+    let test = sentences.drain(..500).collect();
     let tagged = |name: &str| tagged_sentences(&data.join(format!("ner/BC5CDR-IOB/{name}.tsv.zst")));
     let opinions = |name: &str| lines_with_labels(&data.join("sentcls").join(name));
     // One in ten to measure on.
@@ -148,7 +145,6 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
     let texts = Texts {
         phrases: captions_train,
         captions: Split { train: captions_private, test: captions("test_2016_flickr", 200)? },
-        pairs: Split { train: pairs_of(&sentences), test: pairs_of(&test) },
         brown: Split { train: sentences, test },
         notes: notes.iter().map(|sentence| sentence.words.join(" ")).collect(),
         entities: Split {
@@ -220,7 +216,6 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
         captions: split(&|number| json!({ "en": sentence(number), "de": sentence(number + 3) }).to_string()),
         // Public, so in no private text.
         brown: split(&|number| sentence(number + 6000)),
-        pairs: split(&|number| format!("{}. {}.", sentence(number + 12_000), sentence(number + 12_001))),
         notes: (2000..2400).map(sentence).collect(),
         entities: split(&tagged),
         films: (3000..3400).map(|number| format!("{}, so.", sentence(number))).collect(),
@@ -248,8 +243,6 @@ impl Texts {
             ("captions-test.jsonl", self.captions.test.clone()),
             ("brown.txt", self.brown.train.clone()),
             ("brown-test.txt", self.brown.test.clone()),
-            ("pairs.txt", self.pairs.train.clone()),
-            ("pairs-test.txt", self.pairs.test.clone()),
             ("notes.txt", self.notes.clone()),
             ("entities.iob", self.entities.train.clone()),
             ("entities-test.iob", self.entities.test.clone()),
@@ -278,12 +271,12 @@ impl Texts {
             write(&folder.join(format!("{name}-test.jsonl")), test)?;
         }
         fs::write(folder.join("brown.json"), pieces(&folder.join("brown.txt"))?)?;
+        fs::write(folder.join("articles.json"), word_pieces(&folder.join("articles.txt"))?)?;
         fs::write(folder.join("words.json"), word_vocabulary(&self.brown.train, WORDS).to_string())?;
         Ok(Sizes {
             phrases: self.phrases.len(),
             captions: self.captions.train.len(),
             brown: self.brown.train.len(),
-            pairs: self.pairs.train.len(),
             notes: self.notes.len(),
             entities: self.entities.train.len(),
             films: self.films.len(),
@@ -306,6 +299,14 @@ fn pieces(path: &Path) -> Outcome<String> {
     let source = Source::files([path.to_owned()]);
     let counts = public_corpus_counts(&source, Words::ByClass, &CountOptions::default())?;
     vocabulary_of(&counts)
+}
+
+/// A `tokenizer.json` for a BERT, of public text.
+fn word_pieces(path: &Path) -> Outcome<String> {
+    let source = Source::files([path.to_owned()]);
+    let counts = public_corpus_counts(&source, Words::ByClass, &CountOptions::default())?;
+    let training = WordPieceTraining { vocab_size: PIECES, ..WordPieceTraining::default() };
+    Ok(wordpiece(&counts, &training)?.tokenizer.to_json())
 }
 
 /// A `tokenizer.json` for a T5.
@@ -354,11 +355,6 @@ fn messages(path: &Path) -> Outcome<Vec<String>> {
         }
     }
     Ok(messages)
-}
-
-/// Each sentence of an even place with the next one.
-fn pairs_of(sentences: &[String]) -> Vec<String> {
-    sentences.chunks_exact(2).map(|pair| pair.join(" ")).collect()
 }
 
 /// A label, a blank and a text a line. Not all of them are UTF-8.
