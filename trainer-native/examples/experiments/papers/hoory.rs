@@ -39,11 +39,14 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     };
     let open =
         changed(&public(&pretraining), json!({ "training": { "expected_batch_size": 64, "steps": 400 } }));
+    let long = changed(&open, json!({ "training": { "steps": 2400 } }));
     let little = private(1.0, 128, 60);
     let warm = json!({ "tokenizer": { "train": { "words": "pairs" } }, "training": { "warm_start": { "steps": 300 } } });
     vec![
         random("public", RANDOM.0, &open),
         row("public", "pretrained without privacy", "86.8", &open).published(86.8, RANDOM),
+        row("public-long", "pretrained without privacy, six times as long", "–", &long)
+            .published(86.8, RANDOM),
         random("noise-1", PRIVATE_WORDS.0, &little),
         row("noise-1", LITTLE_NOISE.0, "84.5", &little).published(84.5, PRIVATE_WORDS),
         row("noise-3", MUCH_NOISE.0, "83.7; preset hoory-2021-dp-wordpiece", &private(2.72, 128, 60))
