@@ -35,6 +35,7 @@ mod roberta;
 mod rope;
 mod seq2seq;
 mod t5;
+mod vaultgemma;
 
 pub use batch::{Batch, Predictions, Shape};
 pub use config_field::{ConfigField, ConfigValues, FieldType};
@@ -222,6 +223,7 @@ families! {
     gemma: Gemma(Decoder) = Decoder;
     gemma2: Gemma2(Decoder) = Gemma2;
     gemma3: Gemma3(Decoder) = Gemma3;
+    vaultgemma: VaultGemma(Decoder) = VaultGemma;
     llama: Llama(Decoder) = Llama;
     mistral: Mistral(Decoder) = Mistral;
     phi3: Phi3(Decoder) = Phi3;

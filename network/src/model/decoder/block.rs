@@ -98,9 +98,7 @@ impl Block {
         let norm_1 = parts.norm("input_layernorm", d);
         let attention = parts.attention(heads);
         let norm_after = parts.style.norms_after.then(|| parts.norm("post_attention_layernorm", d));
-        let before =
-            if norm_after.is_some() { "pre_feedforward_layernorm" } else { "post_attention_layernorm" };
-        let norm_2 = parts.norm(before, d);
+        let norm_2 = parts.norm(parts.style.feed_forward_norm, d);
         let feed_forward = parts.feed_forward();
         let norms_after = norm_after.map(|norm| [norm, parts.norm("post_feedforward_layernorm", d)]);
         Self { norm_1, attention, norm_2, feed_forward, norms_after }

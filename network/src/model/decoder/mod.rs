@@ -41,6 +41,8 @@ pub struct Style {
     pub gate: Gate,
     /// Whether a norm follows each part of a block, in addition to the one before it.
     pub norms_after: bool,
+    /// Name of the norm before the feed-forward part.
+    pub feed_forward_norm: &'static str,
     /// Whether each head of queries and keys has a norm.
     pub head_norms: bool,
     pub projections: Projections,

@@ -41,6 +41,7 @@ fn cached_logits_are_those_of_the_whole_text() {
         (json!({ "family": "decoder", "kv_heads": 2, "d_head": 4, "untied": true }), "causal_lm"),
         (json!({ "family": "llama", "kv_heads": 1, "untied": true }), "causal_lm"),
         (json!({ "family": "mistral", "config": { "sliding_window": 2 } }), "causal_lm"),
+        (json!({ "family": "vaultgemma", "kv_heads": 1 }), "causal_lm"),
         (json!({ "family": "gemma2", "kv_heads": 1, "config": { "sliding_window": 3 } }), "causal_lm"),
         (json!({ "family": "gemma3", "layers": 6, "config": { "sliding_window": 3 } }), "causal_lm"),
         (json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }), "causal_lm"),
