@@ -52,8 +52,14 @@ pub(super) fn finish<B: Kernels>(
     verified(store)
 }
 
+/// Writes the certificate of a run whose ledger is complete.
+pub(super) fn certify_again(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
+    store.write_certificate()?;
+    verified(store)
+}
+
 /// Verifies the finished run as anybody can, before the files that could repair it are removed.
-pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
+fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
     let summary = verify_run(store.path())?;
     store.remove_checkpoint()?;
     Ok(summary)

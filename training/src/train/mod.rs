@@ -20,9 +20,7 @@ pub use error::TrainError;
 
 use crate::RunError;
 use crate::disclosure::Private;
-use crate::dp::{
-    BandedNoise, DpStep, Lot, PrivateGradient, StepError, Summation, plain_gradient, private_gradient,
-};
+use crate::dp::{BandedNoise, DpStep, Lot, StepError, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
 use crate::optim::{Average, Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
@@ -238,28 +236,19 @@ impl<B: Kernels> Trainer<B> {
     ) -> Result<(), TrainError> {
         check_positive("l2_clip_norm", step.l2_clip_norm)?;
         check_positive("expected_batch_size", step.expected_batch_size)?;
+        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
         // An error leaves the block as it is.
         let mut block = self.block.take();
-        let released = self.release(examples, step, block.as_mut(), rng);
+        let released = self.lot(examples).and_then(|lot| {
+            let (model, weights, block) = (&self.model, &self.weights, block.as_mut());
+            Ok(private_gradient(model, weights, &lot, &step, self.summation, block, rng)?)
+        });
         self.block = block;
         let (gradient, next) = released?;
         self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());
         self.update(gradient.into(), step.learning_rate);
         Ok(device::check::<B>(&self.device)?)
-    }
-
-    /// The private gradient of a step, and the next clip norm where clipping is adaptive.
-    fn release(
-        &self,
-        examples: &[Example],
-        step: DpStep,
-        block: Option<&mut BandedNoise>,
-        rng: &impl PrivacyRng,
-    ) -> Result<(PrivateGradient<B>, Option<f64>), TrainError> {
-        let lot = self.lot(examples)?;
-        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
-        Ok(private_gradient(&self.model, &self.weights, &lot, &step, self.summation, block, rng)?)
     }
 
     /// Moves the weights. Each rank moves its own pieces, and then collects the pieces of all
