@@ -13,7 +13,7 @@ use network::tensor::{Flex, FlexDevice};
 use network::tensor_file::{NamedTensor, TensorError};
 use serde_json::{Value, json};
 use training::infer::InferenceModel;
-use training::train::{TrainError, Trainer};
+use training::train::{Trainer, TrainerError};
 
 /// A file of the model that `transformers` wrote.
 fn written(file: &str) -> PathBuf {
@@ -103,7 +103,7 @@ fn a_state_that_does_not_fit_is_refused_and_changes_nothing() {
     let dropped = missing.remove(3);
     assert_eq!(
         trainer.load_state(missing),
-        Err(TrainError::State(TensorError { name: dropped.name, problem: "is missing" }))
+        Err(TrainerError::State(TensorError { name: dropped.name, problem: "is missing" }))
     );
     let mut reshaped = before.clone();
     reshaped[0].shape.reverse();

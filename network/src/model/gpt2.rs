@@ -9,9 +9,9 @@ use serde_json::json;
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
-    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
-    residual,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, FusedAttention, FusedOrder,
+    Initializer, Kernels, LayerNorm, LinearSpec, ParamList, Part, PositionEmbedding, TokenEmbedding, Var,
+    dropout, residual,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -99,7 +99,7 @@ impl Gpt2 {
     /// A model of these sizes.
     pub fn new(sizes: Sizes) -> Self {
         let mut list = ParamList::default();
-        let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, sizes.d_model);
+        let (matrix, d) = (Initializer::Normal { std: INITIAL_STD }, sizes.d_model);
         let tokens =
             TokenEmbedding { table: list.add("transformer.wte.weight", &[sizes.vocab_size, d], matrix) };
         let positions = list.add("transformer.wpe.weight", &[sizes.context, d], matrix);
@@ -126,7 +126,7 @@ impl Model for Gpt2 {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mut stream = self.tokens.forward(pass, batch.tokens.clone());
         stream = self.positions.forward(pass, stream);
         stream = dropout(pass, stream);
@@ -160,7 +160,7 @@ impl Block {
         Self { norm_1, attention, norm_2, inner }
     }
 
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.norm_1.forward(pass, input.clone());
         let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
         let middle = residual(pass, attended, input);

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initial, LinearSpec, MultiHeadAttention, ParamList, Part,
-    PositionEmbedding, TokenEmbedding,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
+    Part, PositionEmbedding, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -121,7 +121,7 @@ fn is_local(block: usize) -> bool {
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-    let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+    let (d, matrix) = (sizes.d_model, Initializer::Normal { std: INITIAL_STD });
     let mut table =
         |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
     let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
-    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, TokenEmbedding, Var, dropout, residual,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, FusedAttention, FusedOrder,
+    Initializer, Kernels, LayerNorm, LinearSpec, ParamList, Part, TokenEmbedding, Var, dropout, residual,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -104,7 +104,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<GptNeoX, ModelError>
     let (base, share) = (config.positive(&ROTARY_BASE), config.positive(&ROTARY_SHARE));
     let rotary = rope::partial(base, share, width)?;
     let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
-    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });
     let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
     let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, heads, at, &mut list)).collect();
     list.enter(Part::Output);
@@ -125,7 +125,7 @@ impl Model for GptNeoX {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let stream = self.tokens.forward(pass, batch.tokens.clone());
         let stream = dropout(pass, stream);
         let stream = pass.blocks(stream, &self.blocks, Block::forward);
@@ -165,7 +165,7 @@ impl Block {
         }
     }
 
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.attention_norm.forward(pass, input.clone());
         let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
         let middle = residual(pass, attended, input.clone());

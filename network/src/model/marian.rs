@@ -10,7 +10,7 @@ use super::bart::{COPIES, IRRELEVANT, PLAN_FIELDS, hugging_face};
 use super::seq2seq::{Seq2Seq, Seq2SeqModel, Sizes, Style, scale_embedding};
 use super::{Description, HuggingFace, ModelError, PlannedNetwork};
 use crate::head::LmHead;
-use crate::nn::{Activation, Initial, ParamList, Part, TableLogits};
+use crate::nn::{Activation, Initializer, ParamList, Part, TableLogits};
 
 const STYLE: Style =
     Style { first_position: None, norms_embedding: false, norms_first: false, activation: Activation::Silu };
@@ -46,7 +46,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Seq2SeqModel, ModelE
     let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
     let body = Seq2Seq::new(sizes, STYLE, &mut list);
     list.enter(Part::Head);
-    let bias = Some(list.add("final_logits_bias", &[1, sizes.vocab_size], Initial::Constant(0.0)));
+    let bias = Some(list.add("final_logits_bias", &[1, sizes.vocab_size], Initializer::Constant(0.0)));
     let table = body.table();
     let own = json!({
         "model_type": "marian",

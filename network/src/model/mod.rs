@@ -40,7 +40,7 @@ pub use batch::{Batch, Predictions, Shape};
 pub use config_field::{ConfigField, ConfigValues, FieldType};
 use decoder::Decoder;
 use encoder::EncoderModel;
-use feed_forward::FeedForward;
+use feed_forward::FeedForwardLm;
 use gpt_neox::GptNeoX;
 pub use gpt2::Gpt2;
 pub use hugging_face::HuggingFace;
@@ -55,7 +55,7 @@ use seq2seq::Seq2SeqModel;
 use t5::T5;
 
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
-use crate::nn::{Kernels, Layout, LinearSpec, ParamList, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Layout, LinearSpec, ParamList, Var};
 
 /// A model that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,7 +167,7 @@ pub trait Model {
     ///
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder if there is one
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B>
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B>
     where
         Self: Sized;
 }
@@ -206,7 +206,7 @@ macro_rules! families {
                 }
             }
 
-            fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+            fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
                 match self {
                     $(Self::$family(model) => model.hidden(pass, batch),)+
                 }
@@ -237,5 +237,5 @@ families! {
     bart: Bart(Seq2SeqModel) = Bart;
     mbart: MBart(Seq2SeqModel) = MBart;
     marian: Marian(Seq2SeqModel) = Marian;
-    feed_forward: FeedForward(FeedForward) = FeedForward;
+    feed_forward: FeedForward(FeedForwardLm) = FeedForward;
 }

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, Gate,
-    Initial, Kernels, LayerNorm, Linear, LinearSpec, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var,
-    dropout, residual,
+    Activation, AttentionMask, DotProductAttention, ForwardPass, FusedAttention, FusedGatedFeedForward,
+    FusedOrder, Gate, Initializer, Kernels, LayerNorm, Linear, LinearSpec, ParamList, Part, TableLogits,
+    TokenEmbedding, Var, dropout, residual,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -168,7 +168,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<ModernBert, ModelErr
     let table = list.add(
         "model.embeddings.tok_embeddings.weight",
         &[sizes.vocab_size, d],
-        Initial::Normal { std: INITIAL_STD },
+        Initializer::Normal { std: INITIAL_STD },
     );
     let norm = list.layer_norm_without_bias("model.embeddings.norm", d, epsilon);
     let every = config.count(&GLOBAL_EVERY).unwrap_or(1);
@@ -179,7 +179,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<ModernBert, ModelErr
     let dense = list.linear("head.dense", LinearSpec::normal(d, d, residual_std(sizes)));
     let dense_norm = list.layer_norm_without_bias("head.norm", d, epsilon);
     list.enter(Part::Head);
-    let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initializer::Constant(0.0)));
     let description = Description::new(
         list,
         LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
@@ -201,7 +201,7 @@ impl Model for ModernBert {
         SequenceHead { pooling: Pooling::FirstAlone, drops_pooled: true, classes }
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let tokens = self.tokens.forward(pass, batch.tokens.clone());
         let stream = self.norm.forward(pass, tokens);
         let mut stream = dropout(pass, stream);
@@ -258,7 +258,12 @@ impl Block {
         })
     }
 
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, mask: &AttentionMask<B>) -> Var<B> {
+    fn forward<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
         let normalized = match self.attention_norm {
             Some(norm) => norm.forward(pass, input.clone()),
             None => input.clone(),

@@ -9,8 +9,8 @@ use super::pre_norm::{PreNormBlock, PreNormDecoder};
 use super::{Description, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initial, LinearSpec, MultiHeadAttention, ParamList, Part,
-    PositionEmbedding, TokenEmbedding,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
+    Part, PositionEmbedding, TokenEmbedding,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -73,7 +73,7 @@ fn hugging_face(sizes: Sizes) -> Value {
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-    let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+    let (d, matrix) = (sizes.d_model, Initializer::Normal { std: INITIAL_STD });
     let mut table =
         |name: &str, rows: usize| list.add(format!("model.decoder.{name}.weight"), &[rows, d], matrix);
     let tokens = TokenEmbedding { table: table("embed_tokens", sizes.vocab_size) };

@@ -13,8 +13,9 @@ use super::{
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
-    MultiHeadAttention, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var, dropout, residual,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Initializer, Kernels,
+    LayerNorm, LinearSpec, MultiHeadAttention, ParamList, Part, TableLogits, TokenEmbedding, Var, dropout,
+    residual,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -101,14 +102,14 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Phi, ModelError> {
     let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
     let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
     let epsilon = number(&NORM_EPSILON);
-    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });
     let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
     let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
     list.enter(Part::Output);
     let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
     list.enter(Part::Head);
     let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
-    let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initializer::Constant(0.0)));
     let description = Description::new(
         list,
         LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
@@ -123,7 +124,7 @@ impl Model for Phi {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let stream = self.tokens.forward(pass, batch.tokens.clone());
         let stream = dropout(pass, stream);
         let stream = pass.blocks(stream, &self.blocks, Block::forward);
@@ -155,7 +156,7 @@ impl Block {
         }
     }
 
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.norm.forward(pass, input.clone());
         let (from, mask) = (normalized.clone(), AttentionMask::causal());
         let attended = self.attention.forward(pass, from.clone(), from, &mask, None);

@@ -2,7 +2,7 @@
 
 use super::{Batch, Description, Model};
 use crate::nn::{
-    AttentionMask, FeedForward, Kernels, LayerNorm, MultiHeadAttention, Pass, PositionEmbedding,
+    AttentionMask, FeedForward, ForwardPass, Kernels, LayerNorm, MultiHeadAttention, PositionEmbedding,
     TokenEmbedding, Var, dropout, residual,
 };
 
@@ -23,7 +23,7 @@ impl Model for PreNormDecoder {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let tokens = self.tokens.forward(pass, batch.tokens.clone());
         let mut stream = self.positions.forward(pass, tokens);
         if self.drops_embedding {
@@ -46,7 +46,7 @@ pub(super) struct PreNormBlock {
 impl PreNormBlock {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.attention_norm.forward(pass, input.clone());
         let mask = AttentionMask::causal();
         let attended = self.attention.forward(pass, normalized.clone(), normalized, &mask, None);

@@ -5,9 +5,9 @@ use super::{
 };
 use crate::lengths;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
-    LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, Sinusoids,
-    TokenEmbedding, Var, branch, dropout, residual, scale,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Initializer, Kernels,
+    LayerNorm, Linear, LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, PositionEmbedding,
+    Sinusoids, TokenEmbedding, Var, branch, dropout, residual, scale,
 };
 use crate::tensor::Tensor;
 
@@ -109,7 +109,7 @@ impl Model for Seq2SeqModel {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         self.body.forward(pass, batch)
     }
 }
@@ -165,7 +165,7 @@ impl Side {
 impl Seq2Seq {
     /// Adds the parameters to `list`.
     pub fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
-        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+        let (d, matrix) = (sizes.d_model, Initializer::Normal { std: INITIAL_STD });
         let table = TokenEmbedding { table: list.add("model.shared.weight", &[sizes.vocab_size, d], matrix) };
         let encoder = Stack::new(sizes, style, Side::Encoder, list);
         let decoder = Stack::new(sizes, style, Side::Decoder, list);
@@ -186,7 +186,7 @@ impl Seq2Seq {
 
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder
-    pub fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
         let memory = self.memory(pass, batch, &mask);
         let output = self.table.forward(pass, batch.decoder_input());
@@ -199,7 +199,7 @@ impl Seq2Seq {
     /// the first pass; later passes get zeros that are never read.
     fn memory<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         batch: &Batch<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
@@ -211,7 +211,7 @@ impl Seq2Seq {
         self.encoder.forward(pass, input, mask, None)
     }
 
-    fn scaled<B: Kernels>(&self, pass: &mut Pass<'_, B>, rows: Var<B>) -> Var<B> {
+    fn scaled<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, rows: Var<B>) -> Var<B> {
         match self.factor {
             Some(factor) => scale(pass, rows, factor),
             None => rows,
@@ -226,7 +226,7 @@ impl Stack {
             Some(first) => {
                 let name = format!("model.{}.embed_positions.weight", side.name());
                 let rows = first + sizes.positions();
-                let table = list.add(name, &[rows, d], Initial::Normal { std: INITIAL_STD });
+                let table = list.add(name, &[rows, d], Initializer::Normal { std: INITIAL_STD });
                 Positions::Learned(PositionEmbedding { table, first })
             }
             None => Positions::Sinusoids(Sinusoids { width: d }),
@@ -248,7 +248,7 @@ impl Stack {
     /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
         memory: Option<(Var<B>, AttentionMask<B>)>,
@@ -310,7 +310,12 @@ impl Block {
         Self { attention, attention_norm, cross, inner, inner_norm, norms_first }
     }
 
-    fn attend<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, mask: &AttentionMask<B>) -> Var<B> {
+    fn attend<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
         let from = match self.norms_first {
             true => self.attention_norm.forward(pass, input.clone()),
             false => branch(pass, input.clone()),
@@ -320,18 +325,18 @@ impl Block {
         self.after(pass, self.attention_norm, sum)
     }
 
-    fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    fn transform<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let from = self.before(pass, self.inner_norm, input.clone());
         let output = self.inner.forward(pass, from);
         let sum = residual(pass, output, input);
         self.after(pass, self.inner_norm, sum)
     }
 
-    fn before<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, input: Var<B>) -> Var<B> {
+    fn before<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, norm: LayerNorm, input: Var<B>) -> Var<B> {
         if self.norms_first { norm.forward(pass, input) } else { input }
     }
 
-    fn after<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, sum: Var<B>) -> Var<B> {
+    fn after<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, norm: LayerNorm, sum: Var<B>) -> Var<B> {
         if self.norms_first { sum } else { norm.forward(pass, sum) }
     }
 }

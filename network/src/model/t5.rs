@@ -18,9 +18,9 @@ use super::{
 use crate::head::{LmHead, Pooling, SequenceHead};
 use crate::lengths;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
-    Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamId, ParamList, Part, Pass, RelativeBias,
-    RmsNorm, TokenEmbedding, Var, branch, dropout, residual,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Gate, GatedFeedForward,
+    Initializer, Kernels, Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamId, ParamList, Part,
+    RelativeBias, RmsNorm, TokenEmbedding, Var, branch, dropout, residual,
 };
 use crate::tensor::Tensor;
 
@@ -227,7 +227,7 @@ impl T5 {
         let table = list.add(
             format!("{}shared.weight", config.prefix()),
             &[vocabulary, d],
-            Initial::Normal { std: 1.0 },
+            Initializer::Normal { std: 1.0 },
         );
         let encoder = Stack::new(&config, Side::Encoder, &mut list);
         let decoder = Stack::new(&config, Side::Decoder, &mut list);
@@ -237,7 +237,7 @@ impl T5 {
             table
         } else {
             // As the original code draws it: logits of order 1 whatever the width.
-            list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std: scale })
+            list.add("lm_head.weight", &[vocabulary, d], Initializer::Normal { std: scale })
         };
         let scale = config.scaled.unwrap_or(config.tied).then_some(scale);
         let head = LmHead { scale, ..LmHead::of_table(head).of_tokens(table) };
@@ -260,7 +260,7 @@ impl T5 {
     /// the first pass; later passes get zeros that are never read.
     fn memory<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         batch: &Batch<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
@@ -309,7 +309,7 @@ impl Model for T5 {
         SequenceHead { pooling: Pooling::LastThrough(dense, Activation::Tanh), drops_pooled: true, classes }
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
         let memory = self.memory(pass, batch, &mask);
         if let Some(table) = self.head_table {
@@ -331,7 +331,7 @@ impl Stack {
         let table = list.add(
             format!("{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
             &[BUCKETS, config.heads],
-            Initial::Normal { std: (config.d_model as f64).powf(-0.5) },
+            Initializer::Normal { std: (config.d_model as f64).powf(-0.5) },
         );
         let bidirectional = side == Side::Encoder;
         let bias = RelativeBias { table, buckets: BUCKETS, max_distance: MAX_DISTANCE, bidirectional };
@@ -346,7 +346,7 @@ impl Stack {
     /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
         memory: Option<(Var<B>, AttentionMask<B>)>,
@@ -416,7 +416,7 @@ impl Block {
 
     fn attend<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
         bias: Var<B>,
@@ -427,7 +427,7 @@ impl Block {
         residual(pass, attended, input)
     }
 
-    fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    fn transform<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.inner_norm.forward(pass, input.clone());
         let output = self.inner.forward(pass, normalized);
         residual(pass, output, input)

@@ -16,7 +16,7 @@ use crate::objective::{Objective, Task, canary_tokens};
 use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
-use crate::train::{TrainError, Trainer};
+use crate::train::{Trainer, TrainerError};
 use crate::{RunError, chat, label_histogram, limits, memory, vocabulary, warm_start};
 use network::nn::Kernels;
 use network::tensor_file::NamedTensor;
@@ -294,7 +294,7 @@ fn build_trainer<B: Kernels>(
     rng: &impl PrivacyRng,
 ) -> Result<Trainer<B>, RunError> {
     let plan = job.plan.plan();
-    let refused = |error: TrainError| RunError::Refused(error.to_string());
+    let refused = |error: TrainerError| RunError::Refused(error.to_string());
     if let Some(initial) = &mut initial {
         initial.extend(plan, &job.base, tokenizer)?;
     }

@@ -50,7 +50,7 @@ use self::certificate::Certificate;
 use self::charging::ChargeSchedule;
 use self::checkpoint::Checkpoint;
 use self::ledger::{Entry, FileDigest, Ledger, LedgerState, RoundedModel};
-use self::metrics::{Metric, Metrics};
+use self::metrics::{Metrics, MetricsLine};
 use self::tokenizer::UnsavedTokenizer;
 use self::torn_line::result_lost;
 use crate::RunError;
@@ -183,7 +183,7 @@ impl RunStore<'_> {
     }
 
     /// Appends to the metrics files.
-    pub(crate) fn append_metric(&mut self, metric: &Metric) -> Result<(), RunError> {
+    pub(crate) fn append_metric(&mut self, metric: &MetricsLine) -> Result<(), RunError> {
         self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.append(metric))
     }
 

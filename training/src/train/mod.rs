@@ -16,7 +16,7 @@ use mechanisms::{PrivacyRng, RandomnessSource, Stream};
 use plan::CertifiedPlan;
 use safetensors::tensor::{Dtype, View};
 
-pub use error::TrainError;
+pub use error::TrainerError;
 
 use crate::RunError;
 use crate::disclosure::Private;
@@ -68,7 +68,7 @@ impl<B: Kernels> Trainer<B> {
     /// Builds the model and draws its initial weights from `init`.
     ///
     /// # Errors
-    /// [`TrainError::Model`] for sizes that do not fit together.
+    /// [`TrainerError::Model`] for sizes that do not fit together.
     pub fn new(
         model: &plan::Model,
         training: &plan::Training,
@@ -76,7 +76,7 @@ impl<B: Kernels> Trainer<B> {
         init: &mut Stream,
         physical_batch: usize,
         device: B::Device,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<Self, TrainerError> {
         Self::starting_from(Vec::new(), model, training, vocab_size, init, physical_batch, device)
     }
 
@@ -93,7 +93,7 @@ impl<B: Kernels> Trainer<B> {
         init: &mut Stream,
         physical_batch: usize,
         device: B::Device,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<Self, TrainerError> {
         let network = Network::new(model, training, vocab_size)?;
         let selection = network.selection(model)?;
         if physical_batch == 0 {
@@ -175,7 +175,7 @@ impl<B: Kernels> Trainer<B> {
     /// Takes a plan's step on its lot: with clipping and noise if the run is `protected`, else without.
     ///
     /// # Errors
-    /// As [`Trainer::dp_step`]; [`TrainError::Step`] if the plan has no such step.
+    /// As [`Trainer::dp_step`]; [`TrainerError::Step`] if the plan has no such step.
     pub fn step(
         &mut self,
         plan: &CertifiedPlan,
@@ -183,8 +183,8 @@ impl<B: Kernels> Trainer<B> {
         protected: bool,
         lot: &Private<Vec<Example>>,
         rng: &impl PrivacyRng,
-    ) -> Result<(), TrainError> {
-        let phase = plan.phase(step).ok_or(TrainError::Step { step })?;
+    ) -> Result<(), TrainerError> {
+        let phase = plan.phase(step).ok_or(TrainerError::Step { step })?;
         let training = plan.plan().training();
         let learning_rate = learning_rate(&training.learning_rate, step, plan.total_steps());
         let expected_batch_size = phase.expected_batch_size as f64;
@@ -205,14 +205,14 @@ impl<B: Kernels> Trainer<B> {
         plan: &CertifiedPlan,
         step: u64,
         key: RandomnessSource,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), TrainerError> {
         let (Some(phase), Some(begin)) = (plan.phase(step), plan.first_step_of_phase(step)) else {
-            return Err(TrainError::Step { step });
+            return Err(TrainerError::Step { step });
         };
         match &self.block {
             Some(block) if block.is_of_phase(begin) && block.next_step() == step => Ok(()),
             Some(block) if block.is_of_phase(begin) => {
-                Err(TrainError::Order { step, expected: block.next_step() })
+                Err(TrainerError::Order { step, expected: block.next_step() })
             }
             _ => {
                 let bands = phase.mechanism.bands().map_err(StepError::from)?;
@@ -227,13 +227,13 @@ impl<B: Kernels> Trainer<B> {
     ///
     /// # Errors
     /// For figures out of range and examples that do not fit the model; the weights are then unchanged.
-    /// [`TrainError::Device`] if the device failed; the trainer cannot be used any more.
+    /// [`TrainerError::Device`] if the device failed; the trainer cannot be used any more.
     pub fn dp_step(
         &mut self,
         examples: &[Example],
         step: DpStep,
         rng: &impl PrivacyRng,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), TrainerError> {
         check_positive("l2_clip_norm", step.l2_clip_norm)?;
         check_positive("expected_batch_size", step.expected_batch_size)?;
         let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
@@ -287,7 +287,7 @@ impl<B: Kernels> Trainer<B> {
     ///
     /// # Errors
     /// As [`Trainer::dp_step`].
-    pub fn plain_step(&mut self, examples: &[Example], step: PlainStep) -> Result<(), TrainError> {
+    pub fn plain_step(&mut self, examples: &[Example], step: PlainStep) -> Result<(), TrainerError> {
         check_positive("expected_batch_size", step.expected_batch_size)?;
         let lot = self.lot(examples)?;
         let gradient = plain_gradient(&self.model, &self.weights, &lot, step.expected_batch_size);
@@ -305,7 +305,7 @@ impl<B: Kernels> Trainer<B> {
         optimizer: &mut Optimizer<B>,
         examples: &[Example],
         learning_rate: f64,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), TrainerError> {
         let lot = Lot { shards: None, ..self.lot(examples)? };
         let gradient = plain_gradient(&self.model, &self.weights, &lot, examples.len() as f64);
         optimizer.step(&mut self.weights, gradient, learning_rate);
@@ -420,8 +420,8 @@ impl<B: Kernels> Trainer<B> {
     /// Whether all examples of a lot fit the model.
     ///
     /// # Errors
-    /// [`TrainError::Example`].
-    pub(crate) fn check(&self, lot: &Private<Vec<Example>>) -> Result<(), TrainError> {
+    /// [`TrainerError::Example`].
+    pub(crate) fn check(&self, lot: &Private<Vec<Example>>) -> Result<(), TrainerError> {
         Ok(self.model.check(lot.for_mechanism())?)
     }
 
@@ -431,7 +431,7 @@ impl<B: Kernels> Trainer<B> {
     }
 
     /// The lot of these examples, if they fit the model.
-    fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
+    fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainerError> {
         self.model.check(examples)?;
         let Self { physical_batch, recompute, group_by_length, ref device, .. } = *self;
         let shape = self.model.shape();
@@ -493,6 +493,6 @@ fn flat<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
     from_host(values, [length], FloatDType::F32, device)
 }
 
-fn check_positive(what: &'static str, value: f64) -> Result<(), TrainError> {
-    if value > 0.0 && value.is_finite() { Ok(()) } else { Err(TrainError::Figure { what, value }) }
+fn check_positive(what: &'static str, value: f64) -> Result<(), TrainerError> {
+    if value > 0.0 && value.is_finite() { Ok(()) } else { Err(TrainerError::Figure { what, value }) }
 }

@@ -103,7 +103,7 @@ fn adafactors_state_of_gpt2_small_falls_as_one_over_the_number_of_ranks() {
     let spec = |shape: &[usize]| ParamSpec {
         name: String::new(),
         shape: shape.to_vec(),
-        initial: network::nn::Initial::Constant(0.0),
+        initial: network::nn::Initializer::Constant(0.0),
     };
     let block = [
         &[768][..],

@@ -36,7 +36,7 @@ pub use explain::explain;
 pub use find::check_unwritten;
 pub(crate) use proof::Proof;
 
-use self::proof::Stages;
+use self::proof::EarlierProofs;
 use crate::RunError;
 use crate::model_card;
 use crate::plan_file::PlanText;
@@ -197,14 +197,14 @@ impl VerifiedRun {
     pub fn read_proof(folder: &Path) -> Result<Self, RunError> {
         files::require_run(folder)?;
         let ledger = LedgerState::read(folder)?;
-        let earlier = Stages::read(&ledger, &folder.join(files::PARENTS))?;
+        let earlier = EarlierProofs::read(&ledger, &folder.join(files::PARENTS))?;
         let mut run = Self::of_ledger(folder, ledger, &earlier)?;
         run.coverage.add_below(files::PARENTS, &earlier.coverage());
         Ok(run)
     }
 
     /// Verifies plan and certificate by a ledger, after the stages that it builds on.
-    fn of_ledger(folder: &Path, ledger: LedgerState, earlier: &Stages) -> Result<Self, RunError> {
+    fn of_ledger(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
         files::require_run(folder)?;
         let plan_path = folder.join(files::PLAN);
         if sha256_hex(&durable::read(&plan_path)?) != ledger.header().plan_file_sha256 {

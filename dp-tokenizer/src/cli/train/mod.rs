@@ -34,7 +34,7 @@ pub(super) use arguments::Train;
 use counted::Counted;
 use extension::Extension;
 use vocabulary_files::VocabularyFiles;
-use vocabulary_options::Model;
+use vocabulary_options::ModelName;
 
 /// A vocabulary whose files are written.
 pub(super) struct Summary {
@@ -221,7 +221,7 @@ fn train_model(
     let special_tokens =
         || roles.names().map(str::to_owned).chain(options.symbols.iter().cloned()).collect::<Vec<_>>();
     Ok(match arguments.model {
-        Model::Unigram => unigram(
+        ModelName::Unigram => unigram(
             words,
             &UnigramConfig {
                 roles: roles.clone(),
@@ -238,7 +238,7 @@ fn train_model(
                 ..Default::default()
             },
         ),
-        Model::Bpe => bpe(
+        ModelName::Bpe => bpe(
             words,
             &BpeConfig {
                 vocab_size,
@@ -248,12 +248,12 @@ fn train_model(
                 split_by_whitespace: arguments.words() != Words::Runs,
             },
         ),
-        Model::Wordpiece | Model::Word => {
+        ModelName::Wordpiece | ModelName::Word => {
             let config = word_config(arguments, roles);
-            let train = if arguments.model == Model::Word { whole_words } else { wordpiece };
+            let train = if arguments.model == ModelName::Word { whole_words } else { wordpiece };
             train(words, &config)
         }
-        Model::Char => {
+        ModelName::Char => {
             let required = options.required_characters.clone().unwrap_or_default();
             let coverage = options.character_coverage.unwrap_or(CharacterConfig::default().coverage);
             characters(
@@ -261,7 +261,7 @@ fn train_model(
                 &CharacterConfig { vocab_size, required, coverage, byte_fallback, roles: roles.clone() },
             )
         }
-        Model::Byte => bytes(&special_tokens()),
+        ModelName::Byte => bytes(&special_tokens()),
     })
 }
 

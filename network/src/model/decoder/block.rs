@@ -2,8 +2,8 @@
 
 use super::{INITIAL_STD, Projections, Sizes, Style};
 use crate::nn::{
-    AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, GatedFeedForward,
-    Kernels, Linear, LinearSpec, MultiHeadAttention, ParamList, Pass, RmsNorm, Var, add,
+    AttentionMask, DotProductAttention, ForwardPass, FusedAttention, FusedGatedFeedForward, FusedOrder,
+    GatedFeedForward, Kernels, Linear, LinearSpec, MultiHeadAttention, ParamList, RmsNorm, Var, add,
 };
 
 /// A block with a norm before each part, and maybe after it.
@@ -108,7 +108,7 @@ impl Block {
 
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let [after_1, after_2] = self.norms_after.map_or([None; 2], |norms| norms.map(Some));
         let normalized = self.norm_1.forward(pass, input.clone());
         let mask = AttentionMask::causal();
@@ -128,7 +128,7 @@ impl Block {
     }
 }
 
-fn maybe<B: Kernels>(norm: Option<RmsNorm>, pass: &mut Pass<'_, B>, value: Var<B>) -> Var<B> {
+fn maybe<B: Kernels>(norm: Option<RmsNorm>, pass: &mut ForwardPass<'_, B>, value: Var<B>) -> Var<B> {
     match norm {
         Some(norm) => norm.forward(pass, value),
         None => value,

@@ -5,7 +5,7 @@
 //! <https://arxiv.org/abs/2305.13245>.
 
 use super::{AttentionMask, DotProductAttention, FusedOrder, Linear, branch};
-use crate::nn::{Cache, Kernels, Pass, Var};
+use crate::nn::{Cache, ForwardPass, Kernels, Var};
 
 /// Self-attention with one projection for queries, keys and values.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl FusedAttention {
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
@@ -57,7 +57,7 @@ impl MultiHeadAttention {
     /// - from, to, output: `[batch, seq, d]`, bias: `[heads, queries, keys]`, added to the scores of every example
     pub fn forward<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         from: Var<B>,
         to: Var<B>,
         mask: &AttentionMask<B>,
@@ -77,7 +77,7 @@ impl MultiHeadAttention {
     /// - from, output: `[batch, queries, d]`, memory: `[batch, keys, d]`
     pub fn across<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         from: Var<B>,
         memory: Var<B>,
         mask: &AttentionMask<B>,
