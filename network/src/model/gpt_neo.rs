@@ -6,14 +6,14 @@
 
 use serde_json::{Value, json};
 
-use super::pre_norm::{PreNormBlock, PreNormDecoder};
+use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{
     ConfigField, ConfigValues, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes,
 };
 use crate::head::LmHead;
 use crate::nn::{
     Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
-    Part, PositionEmbedding, TokenEmbedding,
+    Part, PositionEmbedding, SelfAttention, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -125,7 +125,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, Mode
     let mut table =
         |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
     let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
-    let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
+    let positions = Some(PositionEmbedding { table: table("wpe", sizes.context), first: 0 });
     let blocks = (0..sizes.layers).map(|at| block(sizes, plan.config, at, &mut list)).collect();
     list.enter(Part::Output);
     let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.config));
@@ -162,8 +162,8 @@ fn block(sizes: Sizes, config: &ConfigValues, at: usize, list: &mut ParamList) -
     };
     PreNormBlock {
         attention_norm,
-        attention,
-        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(config)),
+        attention: SelfAttention::Separate(attention),
+        inner_input: InnerInput::AfterAttention(list.layer_norm(&name("ln_2"), d, epsilon(config))),
         inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
             narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),

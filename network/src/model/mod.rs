@@ -41,12 +41,10 @@ pub use config_field::{ConfigField, ConfigValues, FieldType};
 use decoder::Decoder;
 use encoder::EncoderModel;
 use feed_forward::FeedForwardLm;
-use gpt_neox::GptNeoX;
-pub use gpt2::Gpt2;
+pub use gpt2::gpt2;
 pub use hugging_face::HuggingFace;
 use modernbert::ModernBert;
 pub use network::Network;
-use phi::Phi;
 use pre_norm::PreNormDecoder;
 pub use roberta::ROBERTA_PADDING;
 pub use rope::{base as rope_base, scaling as rope_scaling};
@@ -216,7 +214,7 @@ macro_rules! families {
 }
 
 families! {
-    gpt2: Gpt2(Gpt2) = Gpt2;
+    gpt2: Gpt2(PreNormDecoder) = Gpt2;
     t5: T5(T5) = T5 | T5V1_1;
     bert: Bert(EncoderModel) = Bert;
     gemma: Gemma(Decoder) = Decoder;
@@ -229,8 +227,8 @@ families! {
     qwen3: Qwen3(Decoder) = Qwen3;
     roberta: Roberta(EncoderModel) = Roberta;
     distilbert: DistilBert(EncoderModel) = DistilBert;
-    gpt_neox: GptNeoX(GptNeoX) = GptNeoX;
-    phi: Phi(Phi) = Phi;
+    gpt_neox: GptNeoX(PreNormDecoder) = GptNeoX;
+    phi: Phi(PreNormDecoder) = Phi;
     opt: Opt(PreNormDecoder) = Opt;
     gpt_neo: GptNeo(PreNormDecoder) = GptNeo;
     modernbert: ModernBert(ModernBert) = ModernBert;

@@ -7,15 +7,14 @@
 
 use serde_json::{Value, json};
 
+use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{
-    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes,
-    rope,
+    ConfigField, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes, rope,
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Initializer, Kernels,
-    LayerNorm, LinearSpec, MultiHeadAttention, ParamList, Part, TableLogits, TokenEmbedding, Var, dropout,
-    residual,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
+    Part, SelfAttention, TableLogits, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -79,23 +78,7 @@ fn hugging_face(sizes: Sizes, tied: bool) -> Value {
     })
 }
 
-/// A Phi-2.
-#[derive(Clone, Debug)]
-pub struct Phi {
-    description: Description,
-    tokens: TokenEmbedding,
-    blocks: Vec<Block>,
-    norm: LayerNorm,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    norm: LayerNorm,
-    attention: MultiHeadAttention,
-    inner: FeedForward,
-}
-
-pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Phi, ModelError> {
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
     let width = sizes.d_model / sizes.heads;
     let number = |field: &ConfigField| plan.config.positive(field);
@@ -104,7 +87,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Phi, ModelError> {
     let epsilon = number(&NORM_EPSILON);
     let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });
     let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
-    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
+    let blocks = (0..sizes.layers).map(|at| block(sizes, epsilon, heads, at, &mut list)).collect();
     list.enter(Part::Output);
     let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
     list.enter(Part::Head);
@@ -116,52 +99,35 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Phi, ModelError> {
         Shape::causal(sizes.context),
         hugging_face(sizes, tied),
     );
-    Ok(Phi { description, tokens, blocks, norm })
+    Ok(PreNormDecoder { description, tokens, positions: None, drops_embedding: true, blocks, norm })
 }
 
-impl Model for Phi {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let stream = dropout(pass, stream);
-        let stream = pass.blocks(stream, &self.blocks, Block::forward);
-        self.norm.forward(pass, stream)
-    }
-}
-
-impl Block {
-    fn new(sizes: Sizes, epsilon: f64, heads: DotProductAttention, at: usize, list: &mut ParamList) -> Self {
-        list.enter(Part::Block(at));
-        let Sizes { d_model: d, d_ff, .. } = sizes;
-        let name = |part: &str| format!("model.layers.{at}.{part}");
-        let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
-        Self {
-            norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
-            attention: MultiHeadAttention {
-                query: list.linear(&name("self_attn.q_proj"), map(d, d)),
-                key: list.linear(&name("self_attn.k_proj"), map(d, d)),
-                value: list.linear(&name("self_attn.v_proj"), map(d, d)),
-                output: list.linear(&name("self_attn.dense"), map(d, d)),
-                heads,
-            },
-            inner: FeedForward {
-                widen: list.linear(&name("mlp.fc1"), map(d, d_ff)),
-                narrow: list.linear(&name("mlp.fc2"), map(d_ff, d)),
-                activation: Activation::GeluTanh,
-                drops_activations: false,
-            },
-        }
-    }
-
-    fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
-        let normalized = self.norm.forward(pass, input.clone());
-        let (from, mask) = (normalized.clone(), AttentionMask::causal());
-        let attended = self.attention.forward(pass, from.clone(), from, &mask, None);
-        let transformed = self.inner.forward(pass, normalized);
-        let middle = residual(pass, attended, input);
-        residual(pass, transformed, middle)
+fn block(
+    sizes: Sizes,
+    epsilon: f64,
+    heads: DotProductAttention,
+    at: usize,
+    list: &mut ParamList,
+) -> PreNormBlock {
+    list.enter(Part::Block(at));
+    let Sizes { d_model: d, d_ff, .. } = sizes;
+    let name = |part: &str| format!("model.layers.{at}.{part}");
+    let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
+    PreNormBlock {
+        attention_norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
+        attention: SelfAttention::Separate(MultiHeadAttention::new(
+            list,
+            &name("self_attn"),
+            ["q_proj", "k_proj", "v_proj", "dense"],
+            map(d, d),
+            heads,
+        )),
+        inner_input: InnerInput::OfAttention,
+        inner: FeedForward {
+            widen: list.linear(&name("mlp.fc1"), map(d, d_ff)),
+            narrow: list.linear(&name("mlp.fc2"), map(d_ff, d)),
+            activation: Activation::GeluTanh,
+            drops_activations: false,
+        },
     }
 }

@@ -6,8 +6,8 @@ use super::{
 use crate::lengths;
 use crate::nn::{
     Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Initializer, Kernels,
-    LayerNorm, Linear, LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, PositionEmbedding,
-    Sinusoids, TokenEmbedding, Var, branch, dropout, residual, scale,
+    LayerNorm, LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, PositionEmbedding, Sinusoids,
+    TokenEmbedding, Var, branch, dropout, residual, scale,
 };
 use crate::tensor::Tensor;
 
@@ -303,7 +303,8 @@ impl Block {
             attention: self::attention(list, &name("encoder_attn"), d, heads),
             norm: list.layer_norm(&name("encoder_attn_layer_norm"), d, NORM_EPSILON),
         });
-        let (widen, narrow) = (linear(list, &name("fc1"), d, d_ff), linear(list, &name("fc2"), d_ff, d));
+        let (widen, narrow) =
+            (list.linear(&name("fc1"), map(d, d_ff)), list.linear(&name("fc2"), map(d_ff, d)));
         let inner = FeedForward { widen, narrow, activation: style.activation, drops_activations: false };
         let inner_norm = list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON);
         let norms_first = style.norms_first;
@@ -342,16 +343,11 @@ impl Block {
 }
 
 fn attention(list: &mut ParamList, name: &str, d: usize, heads: usize) -> MultiHeadAttention {
-    let mut project = |part: &str| linear(list, &format!("{name}.{part}"), d, d);
-    MultiHeadAttention {
-        query: project("q_proj"),
-        key: project("k_proj"),
-        value: project("v_proj"),
-        output: project("out_proj"),
-        heads: DotProductAttention::new(heads, d / heads),
-    }
+    let parts = ["q_proj", "k_proj", "v_proj", "out_proj"];
+    MultiHeadAttention::new(list, name, parts, map(d, d), DotProductAttention::new(heads, d / heads))
 }
 
-fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize) -> Linear {
-    list.linear(name, LinearSpec::normal(d_in, d_out, INITIAL_STD).biased())
+/// A linear map with bias.
+fn map(d_in: usize, d_out: usize) -> LinearSpec {
+    LinearSpec::normal(d_in, d_out, INITIAL_STD).biased()
 }

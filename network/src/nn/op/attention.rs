@@ -4,8 +4,8 @@
 //! Vaswani et al. 2017, <https://arxiv.org/abs/1706.03762>; several query heads to a key head: Ainslie et al. 2023,
 //! <https://arxiv.org/abs/2305.13245>.
 
-use super::{AttentionMask, DotProductAttention, FusedOrder, Linear, branch};
-use crate::nn::{Cache, ForwardPass, Kernels, Var};
+use super::{AttentionMask, DotProductAttention, FusedOrder, Linear, LinearSpec, branch};
+use crate::nn::{Cache, ForwardPass, Kernels, ParamList, Var};
 
 /// Self-attention with one projection for queries, keys and values.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,31 @@ impl FusedAttention {
     }
 }
 
+/// Self-attention, whichever its projections.
+#[derive(Clone, Copy, Debug)]
+pub enum SelfAttention {
+    /// One projection for queries, keys and values.
+    Fused(FusedAttention),
+    /// A projection for each of them.
+    Separate(MultiHeadAttention),
+}
+
+impl SelfAttention {
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        match self {
+            Self::Fused(attention) => attention.forward(pass, input, mask),
+            Self::Separate(attention) => attention.forward(pass, input.clone(), input, mask, None),
+        }
+    }
+}
+
 /// Attention with four projections, over the same or another sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiHeadAttention {
@@ -51,6 +76,19 @@ pub struct MultiHeadAttention {
 }
 
 impl MultiHeadAttention {
+    /// Adds the four projections to `list`, each of them as `spec` says. `parts` are the names of queries, keys, values and
+    /// output below `name`.
+    pub fn new(
+        list: &mut ParamList,
+        name: &str,
+        parts: [&str; 4],
+        spec: LinearSpec,
+        heads: DotProductAttention,
+    ) -> Self {
+        let [query, key, value, output] = parts.map(|part| list.linear(&format!("{name}.{part}"), spec));
+        Self { query, key, value, output, heads }
+    }
+
     /// Attention of the positions of `from` to those of `to`, which is the same sequence.
     ///
     /// # Shapes

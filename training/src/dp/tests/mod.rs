@@ -18,14 +18,14 @@ use super::reference::{
 };
 use super::*;
 use network::Example;
-use network::model::{Backbone, Batch, Gpt2, Network, Sizes};
+use network::model::{Backbone, Batch, Network, Sizes, gpt2};
 use network::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
 use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
 fn model(config: Sizes, seed: u64) -> (Network, Weights<Flex>) {
-    let model = Network::of(Backbone::Gpt2(Gpt2::new(config)));
+    let model = Network::of(Backbone::Gpt2(gpt2(config)));
     let weights = moved_weights(&model, seed, &DEVICE);
     (model, weights)
 }
