@@ -29,7 +29,7 @@ fn trainer() -> Trainer<Flex> {
         json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 4, "d_ff": 40, "context": 12 });
     let (model, training) = (serde_json::from_value(model).unwrap(), training("causal_lm"));
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
+    Trainer::new(Vec::new(), &model, &training, 61, &mut init, 3, FlexDevice).unwrap()
 }
 
 fn model() -> InferenceModel<Flex> {

@@ -20,7 +20,7 @@ fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
+    Trainer::new(Vec::new(), &model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
 }
 
 fn lot(step: u64) -> Vec<Example> {

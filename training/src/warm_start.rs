@@ -94,8 +94,16 @@ mod tests {
         let objective = Objective::new(plan.plan(), &tokenizer, None).unwrap();
         let (model, training) = (plan.plan().model(), plan.plan().training());
         let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-        let mut trainer =
-            Trainer::<Flex>::new(model, training, tokenizer.vocab_size(), &mut init, 8, FlexDevice).unwrap();
+        let mut trainer = Trainer::<Flex>::new(
+            Vec::new(),
+            model,
+            training,
+            tokenizer.vocab_size(),
+            &mut init,
+            8,
+            FlexDevice,
+        )
+        .unwrap();
         carry_out(&plan, &tokenizer, &objective, &mut trainer, || Ok(()))?;
         Ok(trainer.trained())
     }

@@ -17,10 +17,9 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "layer_norm_epsilon", usual: "1e-5", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("layer_norm_epsilon", "1e-5", FieldType::Positive);
 /// Number of keys that a query sees in a block with a window, including its own.
-const WINDOW: ConfigField = ConfigField { name: "window_size", usual: "256", field_type: FieldType::Count };
+const WINDOW: ConfigField = ConfigField::new("window_size", "256", FieldType::Count);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[

@@ -21,17 +21,13 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
-const ROTARY_BASE: ConfigField =
-    ConfigField { name: "rotary_emb_base", usual: "10000.0", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("layer_norm_eps", "1e-5", FieldType::Positive);
+const ROTARY_BASE: ConfigField = ConfigField::new("rotary_emb_base", "10000.0", FieldType::Positive);
 /// Share of a head's coordinates that is rotated.
-const ROTARY_SHARE: ConfigField =
-    ConfigField { name: "rotary_pct", usual: "0.25", field_type: FieldType::Positive };
+const ROTARY_SHARE: ConfigField = ConfigField::new("rotary_pct", "0.25", FieldType::Positive);
 /// Whether the feed-forward part reads the same stream as attention, rather than attention's
 /// output.
-const PARALLEL: ConfigField =
-    ConfigField { name: "use_parallel_residual", usual: "true", field_type: FieldType::Flag };
+const PARALLEL: ConfigField = ConfigField::new("use_parallel_residual", "true", FieldType::Flag);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[

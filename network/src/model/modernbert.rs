@@ -19,18 +19,13 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "norm_eps", usual: "1e-5", field_type: FieldType::Positive };
-const GLOBAL_BASE: ConfigField =
-    ConfigField { name: "global_rope_theta", usual: "160000.0", field_type: FieldType::Positive };
-const LOCAL_BASE: ConfigField =
-    ConfigField { name: "local_rope_theta", usual: "10000.0", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("norm_eps", "1e-5", FieldType::Positive);
+const GLOBAL_BASE: ConfigField = ConfigField::new("global_rope_theta", "160000.0", FieldType::Positive);
+const LOCAL_BASE: ConfigField = ConfigField::new("local_rope_theta", "10000.0", FieldType::Positive);
 /// Width of a window, half of it on either side of a token.
-const WINDOW: ConfigField =
-    ConfigField { name: "local_attention", usual: "128", field_type: FieldType::Count };
+const WINDOW: ConfigField = ConfigField::new("local_attention", "128", FieldType::Count);
 /// Period of the blocks that see everything, beginning with the first block.
-const GLOBAL_EVERY: ConfigField =
-    ConfigField { name: "global_attn_every_n_layers", usual: "3", field_type: FieldType::Count };
+const GLOBAL_EVERY: ConfigField = ConfigField::new("global_attn_every_n_layers", "3", FieldType::Count);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[

@@ -18,13 +18,10 @@ use crate::nn::{
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
-const ROTARY_BASE: ConfigField =
-    ConfigField { name: rope::BASE, usual: "10000.0", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("layer_norm_eps", "1e-5", FieldType::Positive);
+const ROTARY_BASE: ConfigField = ConfigField::new(rope::BASE, "10000.0", FieldType::Positive);
 /// Share of a head's coordinates that is rotated: 1/2 in Phi-1.5.
-const ROTARY_SHARE: ConfigField =
-    ConfigField { name: "partial_rotary_factor", usual: "0.4", field_type: FieldType::Positive };
+const ROTARY_SHARE: ConfigField = ConfigField::new("partial_rotary_factor", "0.4", FieldType::Positive);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[

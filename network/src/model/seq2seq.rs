@@ -1,7 +1,7 @@
 //! An encoder and a decoder with biases and layer norms, as in BART, mBART and Marian.
 
 use super::{
-    Batch, ConfigField, Description, FieldType, Model, ModelError, PlannedNetwork, Predictions, Shape,
+    Batch, ConfigField, Description, FieldType, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes,
 };
 use crate::lengths;
 use crate::nn::{
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 const NORM_EPSILON: f64 = 1e-5;
 /// Whether embeddings are multiplied by √d, with the family's usual value.
 pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
-    ConfigField { name: "scale_embedding", usual, field_type: FieldType::Flag }
+    ConfigField::new("scale_embedding", usual, FieldType::Flag)
 }
 
 /// Standard deviation of the matrices and tables at the start.
@@ -35,55 +35,42 @@ pub(super) struct Style {
 
 /// The sizes of a model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
-    pub vocab_size: usize,
-    /// Longest input of the encoder.
-    pub context: usize,
+pub(super) struct Seq2SeqSizes {
+    /// The blocks are those of the encoder, and the decoder has as many.
+    pub common: Sizes,
     /// Longest input of the decoder.
     pub decoder_context: usize,
-    /// Width of the residual stream.
-    pub d_model: usize,
-    /// Blocks of the encoder, and as many of the decoder.
-    pub layers: usize,
-    /// Attention heads; divides `d_model`.
-    pub heads: usize,
-    /// Width of the feed-forward part.
-    pub d_ff: usize,
     /// Whether a looked-up row is multiplied by √d.
     pub scales_embedding: bool,
 }
 
-impl Sizes {
+impl Seq2SeqSizes {
     /// Returns the sizes that a plan gives.
     ///
     /// # Errors
     /// [`ModelError`] for an odd width with sinusoids.
     pub fn of(plan: PlannedNetwork<'_>, style: Style) -> Result<Self, ModelError> {
-        let super::Sizes { vocab_size, context, d_model, layers, heads, d_ff } = super::Sizes::of(plan);
-        if style.first_position.is_none() && !d_model.is_multiple_of(2) {
-            return Err(ModelError::Size { what: "d_model", value: d_model, allowed: "an even number" });
+        let common = Sizes::of(plan);
+        let value = common.d_model;
+        if style.first_position.is_none() && !value.is_multiple_of(2) {
+            return Err(ModelError::Size { what: "d_model", value, allowed: "an even number" });
         }
         Ok(Self {
-            vocab_size,
-            context,
+            common,
             decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
-            d_model,
-            layers,
-            heads,
-            d_ff,
             scales_embedding: plan.config.flag(&scale_embedding("false")),
         })
     }
 
     /// Returns the number of positions of each table.
     pub fn positions(self) -> usize {
-        self.context.max(self.decoder_context)
+        self.common.context.max(self.decoder_context)
     }
 
     /// The shape of a batch's rows.
     pub fn shape(self) -> Shape {
         let decoder = Some(self.decoder_context);
-        Shape { input: self.context, decoder, predictions: Predictions::EachPosition }
+        Shape { input: self.common.context, decoder, predictions: Predictions::EachPosition }
     }
 }
 
@@ -164,9 +151,10 @@ impl Side {
 
 impl Seq2Seq {
     /// Adds the parameters to `list`.
-    pub fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
-        let (d, matrix) = (sizes.d_model, Initializer::Normal { std: INITIAL_STD });
-        let table = TokenEmbedding { table: list.add("model.shared.weight", &[sizes.vocab_size, d], matrix) };
+    pub fn new(sizes: Seq2SeqSizes, style: Style, list: &mut ParamList) -> Self {
+        let (d, matrix) = (sizes.common.d_model, Initializer::Normal { std: INITIAL_STD });
+        let table =
+            TokenEmbedding { table: list.add("model.shared.weight", &[sizes.common.vocab_size, d], matrix) };
         let encoder = Stack::new(sizes, style, Side::Encoder, list);
         let decoder = Stack::new(sizes, style, Side::Decoder, list);
         let factor = sizes.scales_embedding.then(|| (d as f64).sqrt());
@@ -220,8 +208,8 @@ impl Seq2Seq {
 }
 
 impl Stack {
-    fn new(sizes: Sizes, style: Style, side: Side, list: &mut ParamList) -> Self {
-        let d = sizes.d_model;
+    fn new(sizes: Seq2SeqSizes, style: Style, side: Side, list: &mut ParamList) -> Self {
+        let d = sizes.common.d_model;
         let positions = match style.first_position {
             Some(first) => {
                 let name = format!("model.{}.embed_positions.weight", side.name());
@@ -234,7 +222,7 @@ impl Stack {
         let norm = style
             .norms_embedding
             .then(|| list.layer_norm(&format!("model.{}.layernorm_embedding", side.name()), d, NORM_EPSILON));
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, side, at, list)).collect();
+        let blocks = (0..sizes.common.layers).map(|at| Block::new(sizes, style, side, at, list)).collect();
         if side == Side::Decoder {
             list.enter(Part::Output);
         }
@@ -291,11 +279,11 @@ impl Stack {
 }
 
 impl Block {
-    fn new(sizes: Sizes, style: Style, side: Side, at: usize, list: &mut ParamList) -> Self {
+    fn new(sizes: Seq2SeqSizes, style: Style, side: Side, at: usize, list: &mut ParamList) -> Self {
         if side == Side::Decoder {
             list.enter(Part::Block(at));
         }
-        let Sizes { d_model: d, d_ff, heads, .. } = sizes;
+        let Sizes { d_model: d, d_ff, heads, .. } = sizes.common;
         let name = |part: &str| format!("model.{}.layers.{at}.{part}", side.name());
         let attention = attention(list, &name("self_attn"), d, heads);
         let attention_norm = list.layer_norm(&name("self_attn_layer_norm"), d, NORM_EPSILON);

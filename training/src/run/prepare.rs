@@ -303,14 +303,13 @@ fn build_trainer<B: Kernels>(
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let start = initial.map_or_else(Vec::new, |initial| initial.weights);
     let (model, training) = (plan.model(), plan.training());
-    let trainer =
-        Trainer::starting_from(start, model, training, vocab_size, &mut init, physical_batch, device)
-            .map_err(refused)?
-            .output_bias(output_bias(plan, tokenizer).as_deref())
-            .recompute(plan.performance().recompute)
-            .group_by_length(plan.performance().group_by_length)
-            .precision(plan.performance().precision)
-            .arithmetic(plan.privacy().arithmetic);
+    let trainer = Trainer::new(start, model, training, vocab_size, &mut init, physical_batch, device)
+        .map_err(refused)?
+        .output_bias(output_bias(plan, tokenizer).as_deref())
+        .recompute(plan.performance().recompute)
+        .group_by_length(plan.performance().group_by_length)
+        .precision(plan.performance().precision)
+        .arithmetic(plan.privacy().arithmetic);
     Ok(trainer.on_ranks(&job.ranks))
 }
 

@@ -24,7 +24,7 @@ fn trainer() -> Trainer<Flex> {
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 40, &mut init, 2, FlexDevice).unwrap()
+    Trainer::new(Vec::new(), &model, &training, 40, &mut init, 2, FlexDevice).unwrap()
 }
 
 /// A step that is taken twice, or one that is left out, would begin a block that nothing was charged for.

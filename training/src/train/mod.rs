@@ -65,28 +65,12 @@ pub struct Trainer<B: Kernels> {
 }
 
 impl<B: Kernels> Trainer<B> {
-    /// Builds the model and draws its initial weights from `init`.
+    /// Builds the model. It starts from the tensors of `start`; other weights are drawn from `init`.
     ///
     /// # Errors
     /// [`TrainerError::Model`] for sizes that do not fit together.
     pub fn new(
-        model: &plan::Model,
-        training: &plan::Training,
-        vocab_size: usize,
-        init: &mut Stream,
-        physical_batch: usize,
-        device: B::Device,
-    ) -> Result<Self, TrainerError> {
-        Self::starting_from(Vec::new(), model, training, vocab_size, init, physical_batch, device)
-    }
-
-    /// Builds a trainer as [`Trainer::new`] does, with the weights of a checkpoint in place of
-    /// drawn ones of the same names.
-    ///
-    /// # Errors
-    /// As [`Trainer::new`].
-    pub(crate) fn starting_from(
-        weights: Vec<NamedTensor<StoredValues>>,
+        start: Vec<NamedTensor<StoredValues>>,
         model: &plan::Model,
         training: &plan::Training,
         vocab_size: usize,
@@ -101,7 +85,7 @@ impl<B: Kernels> Trainer<B> {
             return Err(error.into());
         }
         B::warm_up();
-        let weights = Weights::start(network.specs(), first_values::<B>(weights, &device), init, &device)?;
+        let weights = Weights::start(network.specs(), first_values::<B>(start, &device), init, &device)?;
         let weights = match selection {
             Some(selection) => weights.restrict(selection, init, &device),
             None => weights.widened(),

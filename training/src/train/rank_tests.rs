@@ -13,7 +13,7 @@ fn trainer(training: &Value, ranks: &Ranks) -> Trainer<Flex> {
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training.clone()).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 40, &mut init, 2, FlexDevice).unwrap().on_ranks(ranks)
+    Trainer::new(Vec::new(), &model, &training, 40, &mut init, 2, FlexDevice).unwrap().on_ranks(ranks)
 }
 
 /// The state after steps `from..to`, on lots of 0 to 11 examples.

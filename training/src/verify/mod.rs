@@ -62,7 +62,7 @@ impl CertifiedText {
     /// Reads and certifies a plan file, after the runs and vocabularies that made its checkpoint and its tokenizer.
     ///
     /// # Errors
-    /// [`RunError::Refused`] with the file, the place in it and a fix; as [`find::lineage`].
+    /// [`RunError::Refused`] with the file, the place in it and a fix; as `find::lineage`.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let text = PlanText::read(path)?;
         let lineage = find::lineage(&text.plan, path.parent().unwrap_or(Path::new("")))?;
@@ -74,7 +74,7 @@ impl CertifiedText {
     /// at `base`.
     ///
     /// # Errors
-    /// As [`find::lineage`].
+    /// As `find::lineage`.
     pub fn of(plan: CertifiedPlan, bytes: Vec<u8>, base: &Path) -> Result<Self, RunError> {
         let lineage = find::lineage(plan.plan(), base)?;
         Ok(Self { plan, lineage, bytes })
@@ -185,7 +185,7 @@ impl VerifiedRun {
     /// Returns the names of the files in the folder for which there is no digest.
     ///
     /// # Errors
-    /// As [`Coverage::others`].
+    /// As `Coverage::others`.
     pub fn not_covered(&self, folder: &Path) -> Result<Vec<String>, RunError> {
         self.coverage.others(folder)
     }

@@ -26,7 +26,6 @@ use tokenizer::{RoleTokens, StageMark, Tokenizer};
 
 use super::failure::refuse;
 use super::given::Given;
-use super::output::sha256_hex;
 use super::progress::note;
 use super::statement;
 use arguments::Text;
@@ -128,7 +127,7 @@ fn make(
     };
     let json = tokenizer.to_json();
     // Binds the statement to the tokenizer, for whoever builds on it.
-    privacy["tokenizer_sha256"] = sha256_hex(json.as_bytes()).into();
+    privacy["tokenizer_sha256"] = durable::sha256_hex(json.as_bytes()).into();
     files.finish(&privacy, &tokenizer.to_config_json(), &json)?;
     let vocab_size = tokenizer.vocab_size();
     Ok(Summary { out: arguments.out.clone(), words: words.len(), vocab_size, privacy })

@@ -156,11 +156,11 @@ impl<B: Kernels> RunModel<B> {
         }
     }
 
-    /// Generates tokens as [`generate_tokens`] does. A turn of a conversation ends at its own
+    /// Generates tokens as `generate_tokens` does. A turn of a conversation ends at its own
     /// token.
     ///
     /// # Errors
-    /// As [`generate_tokens`].
+    /// As `generate_tokens`.
     pub fn generate(
         &self,
         prompts: &[Prompt],
