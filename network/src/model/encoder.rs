@@ -149,13 +149,9 @@ impl Encoder {
         }
         let sum = self.positions.forward(pass, sum);
         let stream = self.norm.forward(pass, sum);
-        let mut stream = dropout(pass, stream);
+        let stream = dropout(pass, stream);
         let mask = AttentionMask::padding(batch.lengths.clone());
-        for &block in &self.blocks {
-            let mask = mask.clone();
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input, &mask));
-        }
-        stream
+        pass.blocks(stream, &self.blocks, move |block, pass, input| block.forward(pass, input, &mask))
     }
 }
 

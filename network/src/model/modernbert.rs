@@ -199,12 +199,10 @@ impl Model for ModernBert {
     fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let tokens = self.tokens.forward(pass, batch.tokens.clone());
         let stream = self.norm.forward(pass, tokens);
-        let mut stream = dropout(pass, stream);
+        let stream = dropout(pass, stream);
         let mask = AttentionMask::padding(batch.lengths.clone());
-        for &block in &self.blocks {
-            let mask = mask.clone();
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input, &mask));
-        }
+        let stream =
+            pass.blocks(stream, &self.blocks, move |block, pass, input| block.forward(pass, input, &mask));
         let output = self.final_norm.forward(pass, stream);
         let dense = self.dense.forward(pass, output);
         let activated = Activation::Gelu.forward(pass, dense);

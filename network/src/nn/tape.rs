@@ -230,11 +230,12 @@ impl<'a, B: Kernels> ForwardPass<'a, B> {
         &mut self,
         stream: Var<B>,
         blocks: &[T],
-        forward: fn(T, &mut Self, Var<B>) -> Var<B>,
+        forward: impl Fn(T, &mut Self, Var<B>) -> Var<B> + Clone + 'a,
     ) -> Var<B> {
-        let apply =
-            |stream, &block: &T| self.block([stream], move |pass, [input]| forward(block, pass, input));
-        blocks.iter().fold(stream, apply)
+        blocks.iter().fold(stream, |stream, &block| {
+            let forward = forward.clone();
+            self.block([stream], move |pass, [input]| forward(block, pass, input))
+        })
     }
 
     fn recomputed<const N: usize>(

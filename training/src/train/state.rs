@@ -148,16 +148,4 @@ impl<B: Kernels> Trainer<B> {
         }
         Ok(values)
     }
-
-    /// Loads the weights of a model directory; the optimizer keeps its state.
-    ///
-    /// # Errors
-    /// As [`Trainer::load_state`].
-    pub fn load_weights(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainerError> {
-        let mut weights = TensorMap::new(weights)?;
-        let values = weights.take_all::<B>(self.weights.model_specs(), &self.device)?;
-        weights.finish()?;
-        self.weights.replace_model(values);
-        Ok(())
-    }
 }
