@@ -194,7 +194,7 @@ impl Family {
         matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 
-    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
+    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as `Self::has_head_width` says.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
         matches!(

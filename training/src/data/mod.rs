@@ -62,7 +62,7 @@ pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
 pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::{Compared, check_apart};
 pub(crate) use overlap::{check_earlier, check_records, public_sketch, text_of};
-pub(crate) use sampler::Sampler;
+pub(crate) use sampler::BatchSampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;
 pub use unit_text::UnitText;

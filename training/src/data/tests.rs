@@ -167,7 +167,7 @@ fn lots(sampling: &str, relation: &str, steps: u64, private: bool) -> Vec<Vec<u6
     );
     let plan =
         plan::PlanFile::parse(&text).and_then(plan::Plan::try_from).and_then(plan::Plan::certify).unwrap();
-    let (rng, mut sampler) = (TestRng::from_seed(11), Sampler::default());
+    let (rng, mut sampler) = (TestRng::from_seed(11), BatchSampler::default());
     (0..steps).map(|step| sampler.draw(&plan, step, 400, &rng).unwrap().for_mechanism().clone()).collect()
 }
 

@@ -12,13 +12,13 @@ use crate::network_tests::testing::{Described, rms_decoders};
 use network::Example;
 use network::model::*;
 use network::nn::{ParamSpec, Selection, Weights};
-use network::pretrained::Checkpoint;
+use network::pretrained::PretrainedCheckpoint;
 use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
 fn weights(case: &Described) -> Weights<Flex> {
-    let checkpoint = Checkpoint::read(&case.folder).unwrap();
+    let checkpoint = PretrainedCheckpoint::read(&case.folder).unwrap();
     let read = checkpoint.weights(&case.network.specs(), &case.network.hf_config()).unwrap();
     assert!(read.drawn.is_empty() && read.ignored.is_empty(), "{}: {:?}", case.name, read.ignored);
     let mut weights = moved_weights::<Flex>(&case.network, 1, &DEVICE);
