@@ -7,7 +7,7 @@ use chart::{Chart, Scale, Series};
 use plan::{CertifiedPlan, Plan, PlanError, PlanFile};
 use serde::Serialize;
 
-use super::{Request, Trial, on_public_text, set, trial};
+use super::{RehearsalRequest, Trial, on_public_text, set, trial};
 use training::RunError;
 use training::store::files;
 use training::store::metrics::parse_metrics;
@@ -36,7 +36,10 @@ struct Estimate {
 ///
 /// # Errors
 /// [`RunError::Refused`] for a batch size that the plan cannot have, or that is larger than the public text.
-pub(super) fn plans(certified: &CertifiedPlan, request: &Request) -> Result<Vec<PlanFile>, RunError> {
+pub(super) fn plans(
+    certified: &CertifiedPlan,
+    request: &RehearsalRequest,
+) -> Result<Vec<PlanFile>, RunError> {
     let file = certified.plan().file();
     if !request.batch_sizes.is_empty() && file.training.expected_batch_size.is_none() {
         return Err(RunError::Refused(
@@ -64,7 +67,7 @@ pub(super) fn carry_out(
     plans: Vec<PlanFile>,
     chosen: &Trial,
     folder: &std::path::Path,
-    request: &Request,
+    request: &RehearsalRequest,
 ) -> Result<Vec<BatchTrial>, RunError> {
     let measured = |mut file: PlanFile| {
         set(&mut file, chosen.learning_rate, chosen.l2_clip_norm);

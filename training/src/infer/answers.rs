@@ -2,7 +2,9 @@
 
 use tokenizer::Tokenizer;
 
-use super::generate::{Beams, EarlyStopping, GenerationOptions, Prompt, Sampling, Strategy, generate_tokens};
+use super::generate::{
+    Beams, DecodingStrategy, EarlyStopping, GenerationOptions, Prompt, TokenSampling, generate_tokens,
+};
 use super::{AnswerEvaluation, InferenceModel, TokenEvaluation};
 use crate::RunError;
 use crate::data::{Answer, LabelledRecord};
@@ -126,8 +128,8 @@ impl Answers {
         let mut answers = vec![String::new(); self.prompts.len()];
         let end = end_of_text(tokenizer)?;
         let strategy = match self.beams {
-            None => Strategy::Sample(Sampling::GREEDY),
-            Some(width) => Strategy::Search(Beams {
+            None => DecodingStrategy::Sample(TokenSampling::GREEDY),
+            Some(width) => DecodingStrategy::Search(Beams {
                 width: width as usize,
                 length_penalty: 1.0,
                 early_stopping: EarlyStopping::Unlikely,
