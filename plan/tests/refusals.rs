@@ -340,7 +340,7 @@ fn examples_that_the_units_cannot_have_are_refused_and_each_is_clipped_by_itself
 fn a_smallest_change_needs_something_that_depends_on_the_lowest_loss() {
     let change = ("/evaluation/smallest_change", json!(0.01));
     assert_says(
-        &refusal(&altered(&[change.clone()])),
+        &refusal(&altered(std::slice::from_ref(&change))),
         &["evaluation.smallest_change: given", "evaluation.patience", "evaluation.keep_best"],
     );
     for other in [("/evaluation/patience", json!(2)), ("/evaluation/keep_best", json!(true))] {

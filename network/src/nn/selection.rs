@@ -59,7 +59,7 @@ impl Selection {
                 Ok(Some(Self::whole(layout, is_chosen)))
             }
             plan::Trainable::CrossAttention => {
-                if !layout.specs().iter().any(|spec| is_cross_attention(spec)) {
+                if !layout.specs().iter().any(is_cross_attention) {
                     return Err(SelectionError(
                         "\"cross_attention\", but this model has no decoder that reads an encoder's output"
                             .to_owned(),

@@ -117,52 +117,27 @@ struct Texts {
 
 /// Writes the texts that `data` holds.
 pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
-    let captions = |name: &str, most: usize| -> Outcome<Vec<String>> {
-        let [english, german] = ["en", "de"]
-            .map(|language| records(&data.join(format!("multi30k/{name}.{language}.gz")), Format::Text));
-        let pair = |(en, de)| json!({ "en": en, "de": de }).to_string();
-        Ok(english?.into_iter().zip(german?).map(pair).take(most).collect())
-    };
     let mut sentences = brown(&data.join("brown/brown_plain.tsv.zst"))?;
     sentences.truncate(20_500);
     let test = sentences.drain(..500).collect();
-    let tagged = |name: &str| tagged_sentences(&data.join(format!("ner/BC5CDR-IOB/{name}.tsv.zst")));
     let opinions = |name: &str| lines_with_labels(&data.join("sentcls").join(name));
-    // One in ten to measure on.
-    let divided = |name: &str| -> Outcome<Split> {
-        let all = opinions(name)?.into_iter().enumerate();
-        let (test, train): (Vec<_>, Vec<_>) = all.partition(|(place, _)| place % 10 == 0);
-        let [train, test] = [train, test].map(|part| part.into_iter().map(|(_, record)| record).collect());
-        Ok(Split::of_different(train, test))
-    };
     let films = opened(Files { format: Format::Text, ..Files::of([data.join("sentcls/subj.all.zst")]) })?;
-    let (mut tagged_train, mut tagged_test, mut notes) =
-        (tagged("train")?, tagged("devel")?, tagged("test")?);
-    notes.extend(tagged_train.drain(TAGGED.0..));
-    notes.extend(tagged_test.drain(TAGGED.1..));
-    let mut captions_train = captions("train", PHRASES + 20_000)?;
-    let captions_private = captions_train.split_off(PHRASES);
+    let (notes, entities) = medicine(data)?;
+    let mut phrases = captions(data, "train", PHRASES + 20_000)?;
+    let private = phrases.split_off(PHRASES);
     let texts = Texts {
-        phrases: captions_train,
-        captions: Split { train: captions_private, test: captions("test_2016_flickr", 200)? },
+        phrases,
+        captions: Split { train: private, test: captions(data, "test_2016_flickr", 200)? },
         brown: Split { train: sentences, test },
-        notes: notes.iter().map(|sentence| sentence.words.join(" ")).collect(),
-        entities: Split {
-            train: tagged_train.iter().map(Sentence::lines).collect(),
-            test: tagged_test.iter().map(Sentence::lines).collect(),
-        },
+        notes,
+        entities,
         films: films
             .iter()
             .filter_map(|film| film.text.split_once(' '))
             .map(|(_, text)| text.to_owned())
             .collect(),
         sentiment: Split { train: opinions("stsa.binary.train")?, test: opinions("stsa.binary.dev")? },
-        tasks: [
-            Split::of_different(opinions("TREC.train.all")?, opinions("TREC.test.all")?),
-            divided("custrev.all")?,
-            divided("mpqa.all")?,
-            divided("subj.all.zst")?,
-        ],
+        tasks: tasks(data)?,
         reddit: Split {
             train: comments(&data.join("goemotions/train.tsv.zst"), 10_000)?,
             test: comments(&data.join("goemotions/test.tsv"), 1_000)?,
@@ -355,6 +330,37 @@ fn messages(path: &Path) -> Outcome<Vec<String>> {
         }
     }
     Ok(messages)
+}
+
+/// Pairs of captions.
+fn captions(data: &Path, name: &str, most: usize) -> Outcome<Vec<String>> {
+    let [english, german] = ["en", "de"]
+        .map(|language| records(&data.join(format!("multi30k/{name}.{language}.gz")), Format::Text));
+    let pair = |(en, de)| json!({ "en": en, "de": de }).to_string();
+    Ok(english?.into_iter().zip(german?).map(pair).take(most).collect())
+}
+
+/// Medical sentences without their tags, and others with them.
+fn medicine(data: &Path) -> Outcome<(Vec<String>, Split)> {
+    let tagged = |name: &str| tagged_sentences(&data.join(format!("ner/BC5CDR-IOB/{name}.tsv.zst")));
+    let (mut train, mut test, mut notes) = (tagged("train")?, tagged("devel")?, tagged("test")?);
+    notes.extend(train.drain(TAGGED.0..));
+    notes.extend(test.drain(TAGGED.1..));
+    let [train, test] = [train, test].map(|sentences| sentences.iter().map(Sentence::lines).collect());
+    Ok((notes.iter().map(|sentence| sentence.words.join(" ")).collect(), Split { train, test }))
+}
+
+/// The texts of [`TASKS`]. Where there is no text to measure on, one in ten is.
+fn tasks(data: &Path) -> Outcome<[Split; TASKS.len()]> {
+    let read = |name: &str| lines_with_labels(&data.join("sentcls").join(name));
+    let divided = |name: &str| -> Outcome<Split> {
+        let all = read(name)?.into_iter().enumerate();
+        let (test, train): (Vec<_>, Vec<_>) = all.partition(|(place, _)| place % 10 == 0);
+        let [train, test] = [train, test].map(|part| part.into_iter().map(|(_, record)| record).collect());
+        Ok(Split::of_different(train, test))
+    };
+    let questions = Split::of_different(read("TREC.train.all")?, read("TREC.test.all")?);
+    Ok([questions, divided("custrev.all")?, divided("mpqa.all")?, divided("subj.all.zst")?])
 }
 
 /// A label, a blank and a text a line. Not all of them are UTF-8.

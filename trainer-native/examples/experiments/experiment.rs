@@ -94,8 +94,8 @@ impl Experiment {
         }
     }
 
-    /// The same, published as `figure` beside another row's: its setting and its figure.
-    pub fn published(self, figure: f64, (setting, other): (impl Into<String>, f64)) -> Self {
+    /// The same, published as `figure` beside `other` of the row of another setting.
+    pub fn published(self, figure: f64, setting: impl Into<String>, other: f64) -> Self {
         let beside = (setting.into(), other);
         Self { comparison: Some(Comparison { figure, beside }), ..self }
     }

@@ -15,7 +15,69 @@ const LARGE: (&str, f64) = ("larger: Brown alone, measured on Reddit", 1677.42);
 const SGD_RATE: f64 = 1.0;
 
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
-    let reddit = on_text(
+    let reddit = reddit(sizes);
+    let learning = json!({ "expected_batch_size": 64, "steps": 300 });
+    let brown = json!({
+        "name": "brown", "training": learning, "data": { "source": { "path": "brown.txt" }, "units": sizes.brown }
+    });
+    let brown = changed(&public(&reddit), brown);
+    let named = |plan: &Value, name: &str| changed(plan, json!({ "name": name }));
+    let tuned = |name: &str, plan: &Value| vec![brown.clone(), named(&from_checkpoint(plan, &brown), name)];
+    let plain = changed(&public(&reddit), json!({ "training": learning }));
+    let at = |epsilon: f64| changed(&reddit, json!({ "privacy": { "epsilon": epsilon } }));
+    let users = json!({
+        "data": { "source": { "path": "messages.jsonl" }, "user_field": "user", "units": sizes.users },
+        "privacy": { "unit": "user", "delta": 1e-4 }, "training": { "expected_batch_size": 200 }
+    });
+    let large = |plan: &Value, name: &str| {
+        changed(plan, json!({ "name": name, "model": { "hidden": [400, 200], "d_ff": 400 } }))
+    };
+    let large_brown = large(&brown, "brown-large");
+    let large_tuned = |name: &str, plan: &Value| {
+        vec![large_brown.clone(), large(&from_checkpoint(plan, &large_brown), name)]
+    };
+    let row = |setting: &str, published, plans| Experiment::new("Kerrigan 2020", setting, published, plans);
+    vec![
+        row(BROWN.0, "perplexity 1584.54", vec![brown.clone()]),
+        row("Reddit alone, without privacy", "3787.68", vec![named(&plain, "reddit")])
+            .published(3787.68, BROWN.0, BROWN.1),
+        row("Reddit alone, ε = 8", "infinite (figure 1)", vec![named(&at(8.0), "reddit-8")]),
+        row(TUNED.0, "1037.81", tuned("tuned", &plain)).published(TUNED.1, BROWN.0, BROWN.1),
+        row("Brown, then Reddit, ε = 8", "1473.48 at σ = 1.1", tuned("tuned-8", &at(8.0)))
+            .published(1473.48, BROWN.0, BROWN.1),
+        row("Brown, then Reddit, ε = 1", "–", tuned("tuned-1", &at(1.0))),
+        row(
+            "Brown, then Reddit by SGD, σ = 1.1",
+            "1473.48; preset kerrigan-2020-reddit",
+            tuned("tuned-sgd", &as_published(&reddit, 1.1)),
+        )
+        .published(1473.48, BROWN.0, BROWN.1),
+        row(
+            "Brown, then Reddit by SGD, σ = 0.1",
+            "1480.84; preset kerrigan-2020-reddit-less-noise",
+            tuned("tuned-sgd-less-noise", &as_published(&reddit, 0.1)),
+        )
+        .published(1480.84, BROWN.0, BROWN.1),
+        row(LARGE.0, "1677.42", vec![large_brown.clone()]),
+        row("larger: Brown, then Reddit without privacy", "1019.31", large_tuned("tuned-large", &plain))
+            .published(1019.31, LARGE.0, LARGE.1),
+        row(
+            "larger: Brown, then Reddit by SGD, σ = 0.1",
+            "1627.56; preset kerrigan-2020-reddit-large",
+            large_tuned("tuned-large-sgd", &as_published(&reddit, 0.1)),
+        )
+        .published(1627.56, LARGE.0, LARGE.1),
+        row(
+            "Brown, then messages, users as units, ε = 8",
+            "–",
+            tuned("tuned-users", &changed(&reddit, users)),
+        ),
+    ]
+}
+
+/// The paper's network and the private text, in small.
+fn reddit(sizes: &Sizes) -> Value {
+    on_text(
         "reddit.txt",
         sizes.reddit,
         json!({
@@ -33,70 +95,14 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             "evaluation": { "source": { "path": "reddit-test.txt" } },
             "performance": { "group_by_length": true }
         }),
-    );
-    let learning = json!({ "expected_batch_size": 64, "steps": 300 });
-    let brown = json!({
-        "name": "brown", "training": learning, "data": { "source": { "path": "brown.txt" }, "units": sizes.brown }
+    )
+}
+
+/// DP-SGD without momentum, as the paper's, with its noise.
+fn as_published(reddit: &Value, noise: f64) -> Value {
+    let training = json!({
+        "optimizer": { "adamw": null, "sgd": {} }, "learning_rate": { "peak": SGD_RATE, "warmup_steps": 2, "decay": "linear" }
     });
-    let brown = changed(&public(&reddit), brown);
-    let named = |plan: &Value, name: &str| changed(plan, json!({ "name": name }));
-    let tuned = |name: &str, plan: &Value| vec![brown.clone(), named(&from_checkpoint(plan, &brown), name)];
-    let plain = changed(&public(&reddit), json!({ "training": learning }));
-    let at = |epsilon: f64| changed(&reddit, json!({ "privacy": { "epsilon": epsilon } }));
-    let users = json!({
-        "data": { "source": { "path": "messages.jsonl" }, "user_field": "user", "units": sizes.users },
-        "privacy": { "unit": "user", "delta": 1e-4 }, "training": { "expected_batch_size": 200 }
-    });
-    // DP-SGD without momentum, as the paper's, with its noise.
-    let as_published = |noise: f64| {
-        let training = json!({
-            "optimizer": { "adamw": null, "sgd": {} }, "learning_rate": { "peak": SGD_RATE, "warmup_steps": 2, "decay": "linear" }
-        });
-        let privacy = json!({ "epsilon": null, "noise_multipliers": { "training": noise } });
-        changed(&reddit, json!({ "privacy": privacy, "training": training }))
-    };
-    let large = |plan: &Value, name: &str| {
-        changed(plan, json!({ "name": name, "model": { "hidden": [400, 200], "d_ff": 400 } }))
-    };
-    let large_brown = large(&brown, "brown-large");
-    let large_tuned = |name: &str, plan: &Value| {
-        vec![large_brown.clone(), large(&from_checkpoint(plan, &large_brown), name)]
-    };
-    let row = |setting: &str, published, plans| Experiment::new("Kerrigan 2020", setting, published, plans);
-    vec![
-        row(BROWN.0, "perplexity 1584.54", vec![brown.clone()]),
-        row("Reddit alone, without privacy", "3787.68", vec![named(&plain, "reddit")])
-            .published(3787.68, BROWN),
-        row("Reddit alone, ε = 8", "infinite (figure 1)", vec![named(&at(8.0), "reddit-8")]),
-        row(TUNED.0, "1037.81", tuned("tuned", &plain)).published(TUNED.1, BROWN),
-        row("Brown, then Reddit, ε = 8", "1473.48 at σ = 1.1", tuned("tuned-8", &at(8.0)))
-            .published(1473.48, BROWN),
-        row("Brown, then Reddit, ε = 1", "–", tuned("tuned-1", &at(1.0))),
-        row(
-            "Brown, then Reddit by SGD, σ = 1.1",
-            "1473.48; preset kerrigan-2020-reddit",
-            tuned("tuned-sgd", &as_published(1.1)),
-        )
-        .published(1473.48, BROWN),
-        row(
-            "Brown, then Reddit by SGD, σ = 0.1",
-            "1480.84; preset kerrigan-2020-reddit-less-noise",
-            tuned("tuned-sgd-less-noise", &as_published(0.1)),
-        )
-        .published(1480.84, BROWN),
-        row(LARGE.0, "1677.42", vec![large_brown.clone()]),
-        row("larger: Brown, then Reddit without privacy", "1019.31", large_tuned("tuned-large", &plain))
-            .published(1019.31, LARGE),
-        row(
-            "larger: Brown, then Reddit by SGD, σ = 0.1",
-            "1627.56; preset kerrigan-2020-reddit-large",
-            large_tuned("tuned-large-sgd", &as_published(0.1)),
-        )
-        .published(1627.56, LARGE),
-        row(
-            "Brown, then messages, users as units, ε = 8",
-            "–",
-            tuned("tuned-users", &changed(&reddit, users)),
-        ),
-    ]
+    let privacy = json!({ "epsilon": null, "noise_multipliers": { "training": noise } });
+    changed(reddit, json!({ "privacy": privacy, "training": training }))
 }
