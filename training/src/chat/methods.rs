@@ -4,7 +4,8 @@ use minijinja::value::{Kwargs, Tuple, Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-use super::python::WIDEST_TEXT;
+/// Characters to which a template may fill a text.
+const WIDEST_TEXT: usize = 1 << 12;
 
 /// Calls a method of a value.
 pub(super) fn call(
