@@ -77,11 +77,11 @@ struct LabelledTexts<'a> {
 
 impl<'a> LabelledTexts<'a> {
     fn new(counts: &WordCounts<'_>, tokenizer: &'a Tokenizer, task: &'a Task, labels: &[String]) -> Self {
-        let words: Vec<String> = counts.words.all().map(|word| word.0.replace(BLANK, " ")).collect();
+        let words: Vec<String> = counts.words.words.iter().map(|word| word.0.replace(BLANK, " ")).collect();
         let found = label_words(counts.words, labels);
         let shares = Shares::new(found.iter().map(|of| of.share));
-        // Words are put together before they become tokens.
-        let counted = || counts.words.all().map(|word| (Vec::new(), word.1)).collect();
+        // Words are put together before they become tokens. Unseen words are spelt at random: no record to be published needs them.
+        let counted = || counts.words.words.iter().map(|word| (Vec::new(), word.1)).collect();
         let chain = |of: LabelWords| {
             let chain = Chain::new(counted(), counts, Some(&of.factors));
             (of.label, chain)

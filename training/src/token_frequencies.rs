@@ -59,7 +59,7 @@ impl ReleasedWords {
     }
 
     /// The words with their counts: those of unseen words after those of the others.
-    pub fn all(&self) -> impl Iterator<Item = &(String, f64)> {
+    fn all(&self) -> impl Iterator<Item = &(String, f64)> {
         self.words.iter().chain(&self.unseen)
     }
 
