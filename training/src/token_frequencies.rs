@@ -305,4 +305,20 @@ mod tests {
         assert_eq!((words.words.len(), &*words.pairs), (3, &pairs[..]));
         assert_eq!(ReleasedWords::of(found, Words::AsWritten).words.len(), 8);
     }
+
+    #[test]
+    fn words_with_a_label_are_told_from_words_and_pairs() {
+        let found = [
+            ("▁glad", 90.0),
+            ("▁glad.", 9.0),
+            ("very▁good␟▁glad", 80.0),
+            ("joy␟▁rare", 9.0),
+            ("joy␟␃", 70.0),
+        ];
+        let found = found.map(|(item, count)| (item.to_owned(), count)).to_vec();
+        let words = ReleasedWords::of(found.clone(), Words::PairsByLabel);
+        assert_eq!((words.words.len(), words.pairs.len()), (1, 0));
+        assert_eq!(words.by_label, [("very good".to_owned(), 0, 80.0), ("joy".to_owned(), 1, 70.0)]);
+        assert!(ReleasedWords::of(found, Words::Pairs).by_label.is_empty());
+    }
 }

@@ -80,6 +80,15 @@ mod tests {
     }
 
     #[test]
+    fn labels_that_the_plan_does_not_list_draw_no_texts() {
+        let mut words = ReleasedWords::new(vec![("it".to_owned(), 10.0)], Vec::new());
+        let labels = ["joy", "anger"].map(str::to_owned);
+        let listed = label_words(&words, &labels);
+        words.by_label = vec![("secret".to_owned(), 0, 9.0), ("secret".to_owned(), 1, 9.0)];
+        assert_eq!(label_words(&words, &labels), listed);
+    }
+
+    #[test]
     fn without_counts_labels_are_alike() {
         let words = ReleasedWords::new(vec![("it".to_owned(), 10.0)], Vec::new());
         let labels = ["joy", "anger"].map(str::to_owned);
