@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 mod common;
@@ -70,7 +71,7 @@ fn normalizers() -> Vec<Hostile> {
     let long = "a".repeat(100_000);
     let deep = nested(r#"{"type":"Sequence","normalizers":["#, r#"{"type":"NFC"}"#, "]}", 50_000);
     let map = |blob: &[u8]| {
-        let text = base64(blob);
+        let text = BASE64_STANDARD.encode(blob);
         tokenizer("/normalizer", json!({"type": "Precompiled", "precompiled_charsmap": text}))
     };
     let json = "tokenizer.json";
@@ -232,19 +233,6 @@ fn part() -> Vec<u8> {
     let body = [header.as_bytes(), &(header.len() as u64).to_le_bytes()].concat();
     let digest = Sha256::new().chain_update(b"DPTOKRUN").chain_update(Sha256::digest(&body)).finalize();
     [b"DPTOKRUN", body.as_slice(), digest.as_slice()].concat()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = bytes.chunks(3).flat_map(|three| {
-        let word =
-            three.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        (0..4).map(move |place| match place <= three.len() {
-            true => char::from(DIGITS[(word >> (18 - 6 * place)) as usize & 63]),
-            false => '=',
-        })
-    });
-    digits.collect()
 }
 
 /// What went wrong, if anything did.

@@ -79,6 +79,6 @@ fn fields_with_a_source_have_the_value_of_the_source() {
     checked.dedup();
     checked.sort();
     checked.dedup();
-    assert_eq!(checked.len(), 10, "every preset of a paper: {checked:?}");
+    assert_eq!(checked.len(), 11, "every preset of a paper: {checked:?}");
     assert!(sources.lines().filter(|line| line.starts_with("| `")).count() > 150);
 }

@@ -26,7 +26,7 @@ const KEY: u64 = 1;
 
 /// The request of the user.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct RehearsalRequest {
     pub plan: PathBuf,
     pub public: Vec<PathBuf>,
     /// Whether it may have phrases of the private text.
@@ -70,7 +70,7 @@ struct Trial {
 ///
 /// # Errors
 /// [`RunError::Refused`] for a plan or settings that cannot be rehearsed, before anything is written; as [`run::run`] for a trial.
-pub(crate) fn rehearse(request: &Request) -> Result<Rehearsal, RunError> {
+pub(crate) fn rehearse(request: &RehearsalRequest) -> Result<Rehearsal, RunError> {
     let certified = CertifiedText::read(&request.plan)?.plan;
     let file = certified.plan().file();
     check(&certified, request)?;
@@ -135,7 +135,7 @@ fn check_new(write: &Path) -> Result<(), RunError> {
     }
 }
 
-fn check(certified: &CertifiedPlan, request: &Request) -> Result<(), RunError> {
+fn check(certified: &CertifiedPlan, request: &RehearsalRequest) -> Result<(), RunError> {
     let plan = request.plan.display();
     if certified.plan().is_public() || certified.phases().is_empty() {
         return Err(RunError::Refused(format!(
@@ -167,7 +167,7 @@ const NOT_COMPARED: &str = "The plan's training text is not on this machine, so 
 /// Refuses public text that shares text with the plan's private one, because the certificate says
 /// that its figures were chosen without looking at the private text. Returns whether the private
 /// text is available for the comparison.
-fn compare(certified: &CertifiedPlan, request: &Request) -> Result<bool, RunError> {
+fn compare(certified: &CertifiedPlan, request: &RehearsalRequest) -> Result<bool, RunError> {
     check_unwritten(&request.public, "--public")?;
     let base = request.plan.parent().unwrap_or(Path::new(""));
     let source = &certified.plan().data().source;
@@ -214,7 +214,7 @@ fn set(file: &mut PlanFile, learning_rate: f64, l2_clip_norm: f64) {
 }
 
 /// The plan with the public text in place of the private one, and the same noise on the same batches.
-fn on_public_text(certified: &CertifiedPlan, request: &Request) -> Result<PlanFile, RunError> {
+fn on_public_text(certified: &CertifiedPlan, request: &RehearsalRequest) -> Result<PlanFile, RunError> {
     let mut file = certified.plan().file().clone();
     if file.privacy.sampling.examples_per_unit().is_some() {
         return Err(RunError::Refused(
@@ -290,7 +290,7 @@ fn absolute(path: &Path) -> Result<String, RunError> {
 }
 
 /// Runs a trial, or finds the figures of one that has run.
-fn trial(file: PlanFile, folder: &Path, request: &Request) -> Result<Trial, RunError> {
+fn trial(file: PlanFile, folder: &Path, request: &RehearsalRequest) -> Result<Trial, RunError> {
     let (learning_rate, l2_clip_norm) = (file.training.learning_rate.peak, file.training.l2_clip_norm);
     if stop::requested() {
         return Err(interrupted(request));
@@ -316,7 +316,7 @@ fn trial(file: PlanFile, folder: &Path, request: &Request) -> Result<Trial, RunE
 
 /// The error of an interrupted trial. A trial names the command that resumes a run, but the
 /// original command continues the rehearsal.
-fn interrupted(request: &Request) -> RunError {
+fn interrupted(request: &RehearsalRequest) -> RunError {
     let list = |option: &str, values: &[f64]| match values {
         [] => String::new(),
         values => format!(" {option} {}", values.iter().map(f64::to_string).collect::<Vec<_>>().join(",")),

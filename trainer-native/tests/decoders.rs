@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use common::vectors::{self, read_json, vectors};
 use network::Example;
 use network::model::Network;
-use network::pretrained::{Assigned, Checkpoint, describe};
+use network::pretrained::{Assigned, PretrainedCheckpoint, describe};
 use network::tensor::{Flex, FlexDevice};
 use network::tensor_file::{Formatted, NumberFormat, PrivacyMark, write_model};
 use serde_json::{Value, json};
@@ -22,13 +22,13 @@ fn cases() -> Vec<(PathBuf, Value)> {
         .into()
 }
 
-fn network(checkpoint: &Checkpoint, model: &Value) -> Network {
+fn network(checkpoint: &PretrainedCheckpoint, model: &Value) -> Network {
     vectors::network(model, "causal_lm", checkpoint.vocab_size(1).unwrap())
 }
 
 /// A model with the weights of the folder's checkpoint.
 fn model(folder: &Path, model: &Value) -> InferenceModel<Flex> {
-    let checkpoint = Checkpoint::read(folder).unwrap();
+    let checkpoint = PretrainedCheckpoint::read(folder).unwrap();
     let network = network(&checkpoint, model);
     let Assigned { weights, ignored, .. } =
         checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
@@ -60,7 +60,7 @@ fn logits_and_likelihood_equal_those_of_the_oracle() {
 #[test]
 fn config_is_the_oracles() {
     for (folder, model) in cases() {
-        let ours = network(&Checkpoint::read(&folder).unwrap(), &model).hf_config();
+        let ours = network(&PretrainedCheckpoint::read(&folder).unwrap(), &model).hf_config();
         let theirs = read_json(&folder.join("config.json"));
         let mut compared = 0;
         for (name, value) in ours.as_object().unwrap() {
@@ -90,7 +90,7 @@ fn checkpoints_of_encoders_are_read_whole() {
 /// Reads the checkpoint into the network, which must leave out the weight and the bias of each
 /// layer in `ignored`.
 fn read_whole(name: &str, network: &Network, ignored: &[&str]) {
-    let checkpoint = Checkpoint::read(&vectors(name)).unwrap();
+    let checkpoint = PretrainedCheckpoint::read(&vectors(name)).unwrap();
     let Assigned { weights, ignored: mut left, .. } =
         checkpoint.weights(&network.specs(), &network.hf_config()).unwrap();
     left.sort_unstable();
@@ -112,7 +112,7 @@ fn transformers_reads_what_is_saved_of_its_checkpoints() {
         if !folder.is_dir() {
             continue;
         }
-        let checkpoint = Checkpoint::read(&folder).unwrap();
+        let checkpoint = PretrainedCheckpoint::read(&folder).unwrap();
         let model = serde_json::to_value(describe(&folder).unwrap()).unwrap();
         let network = network(&checkpoint, &model);
         let weights = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap().weights;

@@ -13,7 +13,7 @@ use common::vectors::{self, read_json, tensors, vectors};
 use common::{Bench, ROBERTA, stderr, tiny, word_tokenizer};
 use durable::FileError;
 use network::model::Network;
-use network::pretrained::{Assigned, Checkpoint};
+use network::pretrained::{Assigned, PretrainedCheckpoint};
 use network::tensor_file::NamedTensor;
 use serde_json::{Value, json};
 use training::verify::verify_run;
@@ -50,7 +50,7 @@ fn network(name: &str) -> Network {
 
 fn read(name: &str, folder: &Path) -> Result<Assigned, FileError> {
     let network = network(name);
-    Checkpoint::read(folder)?.weights(&network.specs(), &network.hf_config())
+    PretrainedCheckpoint::read(folder)?.weights(&network.specs(), &network.hf_config())
 }
 
 #[test]

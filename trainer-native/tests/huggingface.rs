@@ -10,10 +10,10 @@ use common::vectors::{read_json, tensors, training, vectors};
 use mechanisms::{PrivacyRng, Purpose, TestRng};
 use network::Example;
 use network::tensor::{Flex, FlexDevice};
-use network::tensor_file::{NamedTensor, TensorError};
+use network::tensor_file::{NamedTensor, StoredValues, TensorError};
 use serde_json::{Value, json};
 use training::infer::InferenceModel;
-use training::train::{TrainError, Trainer};
+use training::train::{Trainer, TrainerError};
 
 /// A file of the model that `transformers` wrote.
 fn written(file: &str) -> PathBuf {
@@ -24,18 +24,19 @@ fn written_by_transformers() -> Vec<NamedTensor> {
     tensors(&written("model.safetensors"))
 }
 
-fn trainer() -> Trainer<Flex> {
+fn trainer(start: Vec<NamedTensor>) -> Trainer<Flex> {
     let model =
         json!({ "family": "gpt2", "d_model": 16, "layers": 2, "heads": 4, "d_ff": 40, "context": 12 });
     let (model, training) = (serde_json::from_value(model).unwrap(), training("causal_lm"));
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 61, &mut init, 3, FlexDevice).unwrap()
+    let stored =
+        |NamedTensor { name, shape, data }| NamedTensor { name, shape, data: StoredValues::from(data) };
+    let start = start.into_iter().map(stored).collect();
+    Trainer::new(start, &model, &training, 61, &mut init, 3, FlexDevice).unwrap()
 }
 
 fn model() -> InferenceModel<Flex> {
-    let mut trainer = trainer();
-    trainer.load_weights(written_by_transformers()).unwrap();
-    trainer.inference()
+    trainer(written_by_transformers()).inference()
 }
 
 fn tokens(example: &Value) -> Vec<u32> {
@@ -79,7 +80,7 @@ fn likelihood_equals_that_of_transformers_in_double_precision() {
 
 #[test]
 fn names_shapes_and_config_are_those_of_transformers() {
-    let trainer = trainer();
+    let trainer = trainer(Vec::new());
     let mut ours: Vec<_> = trainer.weights().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
     let mut theirs: Vec<_> =
         written_by_transformers().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
@@ -97,13 +98,13 @@ fn names_shapes_and_config_are_those_of_transformers() {
 
 #[test]
 fn a_state_that_does_not_fit_is_refused_and_changes_nothing() {
-    let mut trainer = trainer();
+    let mut trainer = trainer(Vec::new());
     let before = trainer.state();
     let mut missing = before.clone();
     let dropped = missing.remove(3);
     assert_eq!(
         trainer.load_state(missing),
-        Err(TrainError::State(TensorError { name: dropped.name, problem: "is missing" }))
+        Err(TrainerError::State(TensorError { name: dropped.name, problem: "is missing" }))
     );
     let mut reshaped = before.clone();
     reshaped[0].shape.reverse();

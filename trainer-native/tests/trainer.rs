@@ -8,7 +8,7 @@ use network::tensor_file::NamedTensor;
 use network::{Example, ExampleError};
 use serde_json::json;
 use training::dp::DpStep;
-use training::train::{PlainStep, TrainError, Trainer};
+use training::train::{PlainStep, Trainer, TrainerError};
 
 fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex> {
     let model =
@@ -20,7 +20,7 @@ fn trainer(optimizer: &serde_json::Value, physical_batch: usize) -> Trainer<Flex
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
+    Trainer::new(Vec::new(), &model, &training, 40, &mut init, physical_batch, FlexDevice).unwrap()
 }
 
 fn lot(step: u64) -> Vec<Example> {
@@ -135,7 +135,7 @@ fn what_cannot_be_trained_on_is_refused_without_showing_tokens_and_changes_nothi
     let long = [Example::causal(&[1]), Example::causal(&[7; 12])];
     assert_eq!(
         trainer.dp_step(&long, good, &rng),
-        Err(TrainError::Example(ExampleError { problem: "is longer than the model's context" }))
+        Err(TrainerError::Example(ExampleError { problem: "is longer than the model's context" }))
     );
     let unknown = trainer.dp_step(&[Example::causal(&[1, 40])], good, &rng).unwrap_err().to_string();
     assert!(unknown.contains("an example") && !unknown.contains('0'), "{unknown}");

@@ -39,7 +39,7 @@ impl PlanText {
 /// Reads a plan file without certifying it.
 ///
 /// # Errors
-/// As [`PlanText::read`].
+/// As `PlanText::read`.
 pub fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
     Ok(PlanText::read(path)?.plan)
 }

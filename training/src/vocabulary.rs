@@ -222,6 +222,9 @@ fn marked(
 
 /// Returns the words of the training text, released privately if the text is private. The
 /// tokenizer's file will take `space` bytes beside those of new tokens.
+///
+/// Private text is counted before the release is charged, and the noise is drawn last. Therefore text
+/// that cannot be counted, or has units that the method does not take, costs nothing.
 fn words(
     plan: &CertifiedPlan,
     base: &Path,
@@ -229,16 +232,35 @@ fn words(
     rng: &impl PrivacyRng,
     space: u64,
 ) -> Result<ReleasedWords, RunError> {
+    let source = training_source(plan.plan(), base);
     let words = plan.plan().tokenizer().release().map(|(_, words)| words).unwrap_or_default();
-    let items = match plan.tokenizer_release() {
-        Some(planned) => release_words(plan, planned, base, store, rng, space)?,
-        None => {
-            let source = training_source(plan.plan(), base);
-            public_corpus_counts(&source, words, &CountOptions::default())
-                .map_err(|error| unreadable(&error))?
-        }
+    let Some(planned) = plan.tokenizer_release() else {
+        let counts = public_corpus_counts(&source, words, &CountOptions::default());
+        return Ok(ReleasedWords::of(counts.map_err(|error| unreadable(&error))?, words));
     };
-    Ok(ReleasedWords::of(items, words))
+    let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
+    let unit = plan.plan().privacy().unit;
+    let config =
+        ReleaseConfig::planned(planned.method, unit, planned.noise_multiplier, planned.threshold_delta)
+            .map_err(|error| failed(&error))?;
+    if config.event() != planned.event {
+        return Err(failed(&"its event differs from the event that the plan certifies"));
+    }
+    let counting = reading("counting the words of the training text", &source);
+    let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
+    drop(counting);
+    check_units(items.for_mechanism(), &config).map_err(|error| unreadable(&error))?;
+    let space = space + space_for(plan.plan().tokenizer());
+    store.charge_release(config.event(), rng.source(), space)?;
+    let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
+    if released.words.is_empty() {
+        return Err(RunError::Refused(
+            "tokenizer: no word passed the release's threshold; give more units or a larger \
+             privacy.tokenizer_share, or use \"bytes\" or a public tokenizer"
+                .to_owned(),
+        ));
+    }
+    Ok(ReleasedWords::of(released.words, words))
 }
 
 fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(), RunError> {
@@ -251,44 +273,6 @@ fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(
         ))),
         _ => Ok(()),
     }
-}
-
-/// Releases the words of private units.
-///
-/// The text is counted before the release is charged, and the noise is drawn last. Therefore text
-/// that cannot be counted, or has units that the method does not take, costs nothing.
-fn release_words(
-    plan: &CertifiedPlan,
-    planned: &plan::TokenizerRelease,
-    base: &Path,
-    store: &mut RunStore<'_>,
-    rng: &impl PrivacyRng,
-    space: u64,
-) -> Result<Vec<(String, f64)>, RunError> {
-    let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("vocabulary release: {error}"));
-    let unit = plan.plan().privacy().unit;
-    let config =
-        ReleaseConfig::planned(planned.method, unit, planned.noise_multiplier, planned.threshold_delta)
-            .map_err(|error| failed(&error))?;
-    if config.event() != planned.event {
-        return Err(failed(&"its event differs from the event that the plan certifies"));
-    }
-    let plan = plan.plan();
-    let source = training_source(plan, base);
-    let counting = reading("counting the words of the training text", &source);
-    let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
-    drop(counting);
-    check_units(items.for_mechanism(), &config).map_err(|error| unreadable(&error))?;
-    store.charge_release(config.event(), rng.source(), space + space_for(plan.tokenizer()))?;
-    let released = release_items(items.for_mechanism(), &config, rng).map_err(|error| failed(&error))?;
-    if released.words.is_empty() {
-        return Err(RunError::Refused(
-            "tokenizer: no word passed the release's threshold; give more units or a larger \
-             privacy.tokenizer_share, or use \"bytes\" or a public tokenizer"
-                .to_owned(),
-        ));
-    }
-    Ok(released.words)
 }
 
 /// Bytes of disk that a tokenizer's file may take.

@@ -13,7 +13,7 @@ use crate::objective::Objective;
 use crate::optim::{Optimizer, learning_rate};
 use crate::progress::note;
 use crate::token_frequencies::{ReleasedWords, WordCounts};
-use crate::train::{TrainError, Trainer};
+use crate::train::{Trainer, TrainerError};
 
 /// Peak of the learning rate at a width of 64; other widths divide it by the root of their ratio.
 const PEAK: f64 = 3e-3;
@@ -68,7 +68,7 @@ pub(crate) fn carry_out<B: Kernels>(
         }
         let lot = examples.take(WarmStart::BATCH_SIZE as usize);
         let taken = trainer.public_step(&mut optimizer, &lot, learning_rate(&schedule, step, steps));
-        taken.map_err(|error: TrainError| RunError::Failed(format!("warm start: {error}")))?;
+        taken.map_err(|error: TrainerError| RunError::Failed(format!("warm start: {error}")))?;
     }
     Ok(())
 }
@@ -97,8 +97,16 @@ mod tests {
         let objective = Objective::new(plan.plan(), &tokenizer, None).unwrap();
         let (model, training) = (plan.plan().model(), plan.plan().training());
         let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-        let mut trainer =
-            Trainer::<Flex>::new(model, training, tokenizer.vocab_size(), &mut init, 8, FlexDevice).unwrap();
+        let mut trainer = Trainer::<Flex>::new(
+            Vec::new(),
+            model,
+            training,
+            tokenizer.vocab_size(),
+            &mut init,
+            8,
+            FlexDevice,
+        )
+        .unwrap();
         carry_out(&plan, &tokenizer, &objective, &mut trainer, || Ok(()))?;
         Ok(trainer.trained())
     }

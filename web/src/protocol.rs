@@ -119,7 +119,7 @@ pub enum Analysis {
     /// ε of this many runs.
     Runs(u64),
     /// ε by another accounting method.
-    Method(Method),
+    Method(AccountingMethod),
     /// Training with correlated noise, at the ε of training alone.
     Correlated,
     /// False negative rate of the best attack on a stage, at this false positive rate.
@@ -141,7 +141,7 @@ pub enum Stage {
 /// An accounting method that the certificate does not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Method {
+pub enum AccountingMethod {
     /// Rényi DP, which most published figures use.
     Renyi,
     /// The same noise on shuffled batches, which most published programs draw.

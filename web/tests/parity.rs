@@ -115,8 +115,8 @@ mod native {
     use web::handler::handle;
     use web::presets::PRESETS;
     use web::protocol::{
-        AdviceRequest, Analysis, AnalysisRequest, ConversionRequest, Method, Parameter, PrivacyTarget,
-        Request, SolveRequest, Stage, Task, Variation,
+        AccountingMethod, AdviceRequest, Analysis, AnalysisRequest, ConversionRequest, Parameter,
+        PrivacyTarget, Request, SolveRequest, Stage, Task, Variation,
     };
 
     use super::{EventBounds, Exchange, PlanBounds, VECTORS, Vectors, bits, setting, shown_bounds};
@@ -314,8 +314,8 @@ mod native {
             analyze(Analysis::Group(2)),
             analyze(Analysis::Runs(3)),
             analyze(Analysis::Runs(30)),
-            analyze(Analysis::Method(Method::Renyi)),
-            analyze(Analysis::Method(Method::Shuffled)),
+            analyze(Analysis::Method(AccountingMethod::Renyi)),
+            analyze(Analysis::Method(AccountingMethod::Shuffled)),
             analyze(Analysis::FalseNegativeRate(Stage::Whole, 0.05)),
             analyze(Analysis::Correlated),
         ]

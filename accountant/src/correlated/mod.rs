@@ -259,7 +259,7 @@ impl Strategy {
     /// Theorem 4). From below: for a unit of part 0 whose gradient is always the same unit vector, among units with gradients 0,
     /// the first ⌊n/b⌋ groups are exactly such Gaussians. The bounds meet where b divides n.
     ///
-    /// *Separated.* A Gaussian mechanism, by [`Self::separated_norm`]; adaptive gradients cost no more (Denisov et al. 2022,
+    /// *Separated.* A Gaussian mechanism, by `Self::separated_norm`; adaptive gradients cost no more (Denisov et al. 2022,
     /// <https://arxiv.org/abs/2202.08312>, Theorem 2.1).
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokenizer::{StageMark, Tokenizer};
 
 use super::failure::refuse;
-use super::output::{sha256_hex, write_whole};
+use super::output::write_whole;
 use super::statement;
 
 const PRIVACY: &str = "privacy.json";
@@ -62,7 +62,8 @@ impl CarriedStatement {
             return Ok(Some(Self { bytes }));
         }
         let known = statement::parse(&earlier.unwrap_or_else(|| text_of(&stated(&bytes))));
-        let named = statement::with_converted(&known, files.iter().map(|(_, bytes)| sha256_hex(bytes)));
+        let named =
+            statement::with_converted(&known, files.iter().map(|(_, bytes)| durable::sha256_hex(bytes)));
         // Byte for byte, if no other file has to be named.
         let bytes = if named == statement::parse(&bytes) { bytes } else { text_of(&named) };
         Ok(Some(Self { bytes }))

@@ -146,7 +146,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// A vocabulary that [`train`] wrote.
+/// A vocabulary that [`train`](train()) wrote.
 pub struct TrainedVocabulary {
     /// The content of its privacy.json.
     pub privacy: Value,

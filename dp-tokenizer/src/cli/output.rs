@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use sha2::{Digest, Sha256};
 
 use super::failure::refuse;
 
@@ -60,11 +59,6 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         .and_then(|()| std::fs::rename(&partial, path))
         .inspect_err(|_| drop(std::fs::remove_file(&partial)))
         .with_context(|| format!("{}: cannot be written", path.display()))
-}
-
-/// The digest that binds a statement to a file.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether both names lead to one file, through links of either kind too.

@@ -5,8 +5,6 @@ use std::path::Path;
 use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::Value;
 
-use super::output::sha256_hex;
-
 /// The statement of a file, or a text if the file is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| Value::from("not valid JSON"))
@@ -43,7 +41,7 @@ const CONVERTED: &str = "converted_sha256";
 pub(super) fn is_of(privacy: &Value, tokenizer: &Path) -> bool {
     let Some(stated) = privacy["tokenizer_sha256"].as_str() else { return !is_spent(privacy) };
     let converted = privacy[CONVERTED].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let digest = |path: &Path| std::fs::read(path).map(|bytes| sha256_hex(&bytes)).ok();
+    let digest = |path: &Path| std::fs::read(path).map(|bytes| durable::sha256_hex(&bytes)).ok();
     let own = digest(tokenizer);
     converted.chain([stated]).any(|stated| own.as_deref() == Some(stated))
         || digest(&tokenizer.with_file_name("tokenizer.json")).as_deref() == Some(stated)

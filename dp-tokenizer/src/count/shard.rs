@@ -162,7 +162,7 @@ pub fn count_shard(
         long_items,
         items_bytes,
         lists_bytes,
-        contents_sha256: hex(&out.digest.clone().finalize()),
+        contents_sha256: durable::hex(&out.digest.clone().finalize()),
         sketch,
     };
     out.finish(&header)
@@ -268,8 +268,4 @@ impl Writer {
         });
         named.map_err(|error| failed(&path, error))
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -44,7 +44,7 @@ pub use share::{Reading, Share};
 pub use sketch::Sketch;
 pub use tally::Side;
 
-/// Words of a run. A word ends at white space and at most punctuation; a word of more than [`WORD_LETTERS`] letters counts as several.
+/// Words of a run. A word ends at white space and at most punctuation; a word of more than `WORD_LETTERS` letters counts as several.
 pub const RUN_WORDS: u64 = 13;
 /// Characters of a run in scripts without blanks.
 pub const RUN_CHARACTERS: u64 = 20;

@@ -42,7 +42,7 @@ pub struct Released {
 ///
 /// In each round every unit gives weights of L2 norm at most 1 to its items that are not yet released, as the [`Method`]
 /// says. Items whose noisy total passes a threshold are released and leave. The last share of the budget pays for counts of
-/// the released items and of the public ones ([`crate::count::is_public_item`]).
+/// the released items and of the public ones (`crate::count::is_public_item`).
 ///
 /// # Guarantee
 /// [`Released::event`], which equals [`ReleaseConfig::event`]. One unit more or less moves each round's histogram by an L2

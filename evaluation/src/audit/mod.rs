@@ -46,7 +46,7 @@ pub struct AuditOptions {
 
 /// The findings of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Findings {
+pub struct AuditFindings {
     /// Number of canaries.
     pub canaries: u32,
     /// Whether each canary was a token of its own that no text contains.
@@ -83,7 +83,7 @@ pub struct Findings {
 /// # Errors
 /// [`RunError::Refused`] for options out of range; [`RunError::Verification`] if the guesses refute the certificate;
 /// otherwise as [`run`].
-pub fn audit(request: &Request, options: &AuditOptions) -> Result<Findings, RunError> {
+pub fn audit(request: &Request, options: &AuditOptions) -> Result<AuditFindings, RunError> {
     let guesses = check(options)?;
     let AuditOptions { canaries, new_tokens, confidence, .. } = *options;
     let planting =
@@ -101,7 +101,7 @@ pub fn audit(request: &Request, options: &AuditOptions) -> Result<Findings, RunE
         None => Vec::new(),
     };
     let (mean_exposure, largest_exposure) = score::exposure(&scored);
-    let findings = Findings {
+    let findings = AuditFindings {
         canaries,
         new_tokens,
         guesses,
@@ -149,14 +149,14 @@ fn check(options: &AuditOptions) -> Result<u32, RunError> {
     Ok(guesses)
 }
 
-fn write(run: &Path, findings: &Findings) -> Result<(), RunError> {
+fn write(run: &Path, findings: &AuditFindings) -> Result<(), RunError> {
     let mut text =
         serde_json::to_string_pretty(findings).map_err(|error| RunError::Failed(error.to_string()))?;
     text.push('\n');
     add_to_finished(run, files::AUDIT, text.as_bytes()).map(|_| ())
 }
 
-impl Findings {
+impl AuditFindings {
     /// Itself, unless it refutes the certificate.
     fn check_against_certificate(self) -> Result<Self, RunError> {
         let Self { correct, guesses, confidence, epsilon_at_least, .. } = self;
@@ -176,7 +176,7 @@ impl Findings {
     }
 }
 
-impl std::fmt::Display for Findings {
+impl std::fmt::Display for AuditFindings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { canaries, guesses, correct, confidence, epsilon_at_least, delta, .. } = self;
         writeln!(f, "{correct} of {guesses} guesses about {canaries} canaries were correct")?;
@@ -205,8 +205,8 @@ impl std::fmt::Display for Findings {
 mod tests {
     use super::*;
 
-    fn findings(epsilon_at_least: f64) -> Findings {
-        Findings {
+    fn findings(epsilon_at_least: f64) -> AuditFindings {
+        AuditFindings {
             canaries: 100,
             new_tokens: false,
             guesses: 50,
@@ -227,7 +227,7 @@ mod tests {
     fn findings_above_the_certificate_refute_it_and_others_do_not() {
         assert!(matches!(findings(1.02).check_against_certificate(), Err(RunError::Verification(_))));
         assert!(findings(1.005).check_against_certificate().is_ok());
-        let at_another_delta = Findings { refutes_certificate: true, ..findings(0.5) };
+        let at_another_delta = AuditFindings { refutes_certificate: true, ..findings(0.5) };
         assert!(matches!(at_another_delta.check_against_certificate(), Err(RunError::Verification(_))));
     }
 

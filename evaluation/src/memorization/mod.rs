@@ -32,8 +32,8 @@ use crate::membership::Membership;
 use network::nn::Kernels;
 use training::RunError;
 use training::infer::{
-    Asked, Beams, EarlyStopping, GenerationOptions, ModelTask, Prompt, Recall, RunModel, Sampling, Strategy,
-    TrainedRecord, with_model,
+    Asked, Beams, DecodingStrategy, EarlyStopping, GenerationOptions, ModelTask, Prompt, Recall, RunModel,
+    TokenSampling, TrainedRecord, with_model,
 };
 
 /// The warning that comes with the figures.
@@ -141,11 +141,11 @@ impl ModelTask for Measure<'_> {
         ];
         let mut rows = Vec::new();
         for (name, split) in &splits {
-            let greedy = Strategy::Sample(Sampling::GREEDY);
+            let greedy = DecodingStrategy::Sample(TokenSampling::GREEDY);
             rows.push(measure(run, &question, split, [*name, "greedy"], greedy)?);
             if let Some(width) = options.beams {
                 let beams = Beams { width, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
-                rows.push(measure(run, &question, split, [*name, "beams"], Strategy::Search(beams))?);
+                rows.push(measure(run, &question, split, [*name, "beams"], DecodingStrategy::Search(beams))?);
             }
         }
         let figures = Memorization {
@@ -191,7 +191,7 @@ fn measure<B: Kernels>(
     question: &Question,
     split: &Split,
     [name, decoding]: [&'static str; 2],
-    strategy: Strategy,
+    strategy: DecodingStrategy,
 ) -> Result<Row, RunError> {
     let mut generated = vec![Vec::new(); split.len()];
     let mut by_length: BTreeMap<usize, (Vec<usize>, Vec<Prompt>)> = BTreeMap::new();

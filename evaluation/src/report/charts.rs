@@ -5,13 +5,17 @@ use plan::CertifiedPlan;
 
 use training::infer::{Evaluation, TokenEvaluation};
 use training::optim::learning_rate;
-use training::store::metrics::Metric;
+use training::store::metrics::MetricsLine;
 
 /// Number of points of a curve that the plan determines.
 const POINTS: u64 = 200;
 
 /// The charts that this run has points for.
-pub(super) fn of(plan: &CertifiedPlan, metrics: &[Metric], evaluation: Option<&Evaluation>) -> Vec<Chart> {
+pub(super) fn of(
+    plan: &CertifiedPlan,
+    metrics: &[MetricsLine],
+    evaluation: Option<&Evaluation>,
+) -> Vec<Chart> {
     let held_out = match evaluation {
         Some(Evaluation::Labels(_) | Evaluation::Entities(_)) => loss(metrics),
         Some(Evaluation::Tokens(figures)) => perplexity(metrics, Some(figures)),
@@ -39,21 +43,21 @@ fn series(name: &str, points: Vec<(f64, f64)>) -> Series {
     Series { name: name.to_owned(), points }
 }
 
-fn spent(metrics: &[Metric]) -> Chart {
-    let point = |metric: &Metric| Some((metric.step as f64, (*metric.epsilon.get())?));
+fn spent(metrics: &[MetricsLine]) -> Chart {
+    let point = |metric: &MetricsLine| Some((metric.step as f64, (*metric.epsilon.get())?));
     let points = metrics.iter().filter_map(point).collect();
     by_step("Privacy spent", "ε, upper bound", Scale::Linear, vec![series("ε spent", points)])
 }
 
-fn loss(metrics: &[Metric]) -> Chart {
-    let point = |metric: &Metric| Some((metric.step as f64, (*metric.evaluation_nll.get())?));
+fn loss(metrics: &[MetricsLine]) -> Chart {
+    let point = |metric: &MetricsLine| Some((metric.step as f64, (*metric.evaluation_nll.get())?));
     let points = metrics.iter().filter_map(point).collect();
     let title = "Held-out loss per label, on public text";
     by_step(title, "nats", Scale::Linear, vec![series("this model", points)])
 }
 
-fn perplexity(metrics: &[Metric], evaluation: Option<&TokenEvaluation>) -> Chart {
-    let point = |metric: &Metric| Some((metric.step as f64, (*metric.evaluation_nll.get())?.exp()));
+fn perplexity(metrics: &[MetricsLine], evaluation: Option<&TokenEvaluation>) -> Chart {
+    let point = |metric: &MetricsLine| Some((metric.step as f64, (*metric.evaluation_nll.get())?.exp()));
     let points: Vec<(f64, f64)> = metrics.iter().filter_map(point).collect();
     let mut all = vec![series("this model", points.clone())];
     if let (Some(evaluation), Some(first), Some(last)) = (evaluation, points.first(), points.last()) {

@@ -114,7 +114,7 @@ fn of_memorization(all: &[Titled<'_, Memorization>]) -> Bars {
 }
 
 /// Draws the result of each audit beside the certified bound.
-fn of_audits(all: &[Titled<'_, audit::Findings>]) -> Bars {
+fn of_audits(all: &[Titled<'_, audit::AuditFindings>]) -> Bars {
     let mut groups = Vec::new();
     for Titled { title, found } in all {
         if let Some(certified) = found.certified_epsilon {

@@ -37,7 +37,7 @@ pub struct Findings {
 pub(super) enum Measured {
     Exposure(Curve),
     Memorization(Memorization),
-    Audit(Box<audit::Findings>),
+    Audit(Box<audit::AuditFindings>),
     Scores(Vec<Score>),
     Evaluation(Box<Evaluation>),
 }

@@ -22,7 +22,7 @@ use state::State;
 use durable::FolderLock;
 use network::nn::Kernels;
 use training::RunError;
-use training::infer::{GenerationOptions, ModelTask, RunModel, Sampling, Strategy, with_model};
+use training::infer::{DecodingStrategy, GenerationOptions, ModelTask, RunModel, TokenSampling, with_model};
 use training::progress::note;
 use training::store::files;
 use training::store::lineage::prove_text;
@@ -91,7 +91,7 @@ impl Outputs {
 /// file cannot be written.
 pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
     let outputs = Outputs::of(&synthesis.out)?;
-    if let Strategy::Search(_) = synthesis.options.strategy {
+    if let DecodingStrategy::Search(_) = synthesis.options.strategy {
         return Err(RunError::Refused(
             "--beams: the best text for a prompt is always the same; leave it out: records are drawn"
                 .to_owned(),
@@ -135,8 +135,8 @@ pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
 /// # Errors
 /// [`RunError`] if the run does not verify, its model writes no records, or `out` exists or cannot be written.
 pub fn draw(run: &Path, count: u64, out: &Path) -> Result<PathBuf, RunError> {
-    let sampling = Sampling { temperature: 1.0, top_k: None, top_p: None };
-    let strategy = Strategy::Sample(sampling);
+    let sampling = TokenSampling { temperature: 1.0, top_k: None, top_p: None };
+    let strategy = DecodingStrategy::Sample(sampling);
     synthesize(&Synthesis {
         run: run.to_owned(),
         device: Device::Cpu,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Synthesis;
 use training::RunError;
-use training::infer::Strategy;
+use training::infer::DecodingStrategy;
 
 /// The settings that determine each record.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -62,10 +62,10 @@ impl State {
 fn decoding(synthesis: &Synthesis) -> Value {
     let options = &synthesis.options;
     let sampling = match options.strategy {
-        Strategy::Sample(how) => {
+        DecodingStrategy::Sample(how) => {
             json!({ "temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p })
         }
-        Strategy::Search(_) => Value::Null,
+        DecodingStrategy::Search(_) => Value::Null,
     };
     json!({
         "tokens": options.tokens,

@@ -4,7 +4,7 @@
 //! Each of [`OCTAVES`] octaves of v, from ½ down to 2⁻²¹, has [`SEGMENTS`] segments of equal width. A segment's polynomial is
 //! the Taylor polynomial of degree 5 at its center. Its derivatives are Q^(n) = (−1)ⁿ·P_n(Q)/φ(Q)ⁿ with P₁ = 1 and
 //! P_(n+1) = P_n′ + n·x·P_n, because Q′ = −1/φ(Q) and φ′ = −x·φ. The center's Q is one Newton step from a close value,
-//! with the tail of [`tail`](super::tail), so its error is rounding alone.
+//! with the tail of [`tail`], so its error is rounding alone.
 //!
 //! # Error
 //! | cause | at most |

@@ -1,8 +1,8 @@
 //! Logits of tokens: products with the token table or a table of its own.
 
 use crate::nn::{
-    Activation, Kernels, LayerNorm, Linear, ParamId, Pass, Places, TableLogits, Var, gather_some, row, scale,
-    soft_cap,
+    Activation, ForwardPass, Kernels, LayerNorm, Linear, ParamId, Places, TableLogits, Var, gather_some, row,
+    scale, soft_cap,
 };
 
 /// The parameter that can give all hidden states before a head a common component.
@@ -70,7 +70,12 @@ impl LmHead {
     /// # Shapes
     /// - hidden: `[batch, seq, d]`, positions: `[batch, targets]`
     /// - output: `[batch, targets, vocabulary]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, hidden: Var<B>, positions: Places<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        hidden: Var<B>,
+        positions: Places<B>,
+    ) -> Var<B> {
         let seq = hidden.dims()[1];
         let mut hidden = match positions {
             None if pass.cache().is_some() && seq > 1 => row(pass, hidden, seq - 1),

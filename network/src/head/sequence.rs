@@ -1,7 +1,8 @@
 //! Logits of classes of a whole sequence.
 
 use crate::nn::{
-    Activation, Initial, Kernels, Linear, LinearSpec, ParamList, Pass, Var, dropout, gather, mean, row,
+    Activation, ForwardPass, Initializer, Kernels, Linear, LinearSpec, ParamList, Var, dropout, gather, mean,
+    row,
 };
 use crate::tensor::{Int, Tensor};
 
@@ -39,7 +40,7 @@ pub const MEAN_CLASSIFIER: &str = "mean_classifier";
 impl SequenceHead {
     /// Creates a linear head for the mean over a text's positions, which starts at zero, and adds its parameters to `list`.
     pub fn of_mean(list: &mut ParamList, d: usize, classes: usize) -> Self {
-        let zero = LinearSpec { initial: Initial::Constant(0.0), ..LinearSpec::normal(d, classes, 0.0) };
+        let zero = LinearSpec { initial: Initializer::Constant(0.0), ..LinearSpec::normal(d, classes, 0.0) };
         let classes = list.linear(MEAN_CLASSIFIER, zero.biased());
         Self { pooling: Pooling::Mean, drops_pooled: true, classes }
     }
@@ -49,7 +50,7 @@ impl SequenceHead {
     /// - output: `[batch, 1, classes]`
     pub fn forward<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         hidden: Var<B>,
         lengths: Tensor<B, 1, Int>,
     ) -> Var<B> {
@@ -64,7 +65,7 @@ impl SequenceHead {
     /// - output: `[batch, 1, d]`
     pub fn features<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         hidden: Var<B>,
         lengths: Tensor<B, 1, Int>,
     ) -> Var<B> {
@@ -80,7 +81,7 @@ impl SequenceHead {
     /// # Shapes
     /// - features: `[batch, 1, d]`, as [`Self::features`] returns them
     /// - output: `[batch, 1, classes]`
-    pub fn classify<B: Kernels>(self, pass: &mut Pass<'_, B>, features: Var<B>) -> Var<B> {
+    pub fn classify<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, features: Var<B>) -> Var<B> {
         let mut pooled = features;
         if let Pooling::LastThrough(..) = self.pooling {
             pooled = dropout(pass, pooled);

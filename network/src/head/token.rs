@@ -1,7 +1,7 @@
 //! Logits of tags of words.
 
 use super::LABELS_STD;
-use crate::nn::{Kernels, Linear, LinearSpec, ParamList, Pass, Places, Var, dropout, gather_some};
+use crate::nn::{ForwardPass, Kernels, Linear, LinearSpec, ParamList, Places, Var, dropout, gather_some};
 
 /// Predicts the tag of each word from the hidden state of its first piece.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,12 @@ impl TokenHead {
     /// # Shapes
     /// - hidden: `[batch, seq, d]`, positions: `[batch, words]`
     /// - output: `[batch, words, tags]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, hidden: Var<B>, positions: Places<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        hidden: Var<B>,
+        positions: Places<B>,
+    ) -> Var<B> {
         let hidden = gather_some(pass, hidden, positions);
         let hidden = dropout(pass, hidden);
         self.tags.forward(pass, hidden)

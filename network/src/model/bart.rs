@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::seq2seq::{INITIAL_STD, Seq2Seq, Seq2SeqModel, Sizes, Style, scale_embedding};
+use super::seq2seq::{INITIAL_STD, Seq2Seq, Seq2SeqModel, Seq2SeqSizes, Style, scale_embedding};
 use super::{Description, HuggingFace, ModelError, PlannedNetwork};
 use crate::head::LmHead;
 use crate::nn::{Activation, ParamList, Part};
@@ -68,16 +68,16 @@ pub(super) const COPIES: &[&str] =
 
 /// Returns the fields of `config.json` that these families share, with those that are the family's
 /// own.
-pub(super) fn hugging_face(sizes: Sizes, mut own: Value) -> Value {
+pub(super) fn hugging_face(sizes: Seq2SeqSizes, mut own: Value) -> Value {
     let common = json!({
-        "vocab_size": sizes.vocab_size,
-        "d_model": sizes.d_model,
-        "encoder_layers": sizes.layers,
-        "decoder_layers": sizes.layers,
-        "encoder_attention_heads": sizes.heads,
-        "decoder_attention_heads": sizes.heads,
-        "encoder_ffn_dim": sizes.d_ff,
-        "decoder_ffn_dim": sizes.d_ff,
+        "vocab_size": sizes.common.vocab_size,
+        "d_model": sizes.common.d_model,
+        "encoder_layers": sizes.common.layers,
+        "decoder_layers": sizes.common.layers,
+        "encoder_attention_heads": sizes.common.heads,
+        "decoder_attention_heads": sizes.common.heads,
+        "encoder_ffn_dim": sizes.common.d_ff,
+        "decoder_ffn_dim": sizes.common.d_ff,
         "max_position_embeddings": sizes.positions(),
         "init_std": INITIAL_STD,
         "dropout": 0.0,
@@ -103,7 +103,7 @@ pub(super) fn of_family(
     style: Style,
     family: &HuggingFace,
 ) -> Result<Seq2SeqModel, ModelError> {
-    let (sizes, mut list) = (Sizes::of(plan, style)?, ParamList::default());
+    let (sizes, mut list) = (Seq2SeqSizes::of(plan, style)?, ParamList::default());
     let body = Seq2Seq::new(sizes, style, &mut list);
     list.enter(Part::Head);
     let own = json!({

@@ -44,6 +44,11 @@ pub enum FieldType {
 pub struct ConfigValues(Map<String, Value>);
 
 impl ConfigField {
+    /// A field of this name, with its usual value as JSON.
+    pub const fn new(name: &'static str, usual: &'static str, field_type: FieldType) -> Self {
+        Self { name, usual, field_type }
+    }
+
     /// [`ConfigField::usual`] as a value.
     pub fn usual(&self) -> Value {
         serde_json::from_str(self.usual).unwrap_or_default()

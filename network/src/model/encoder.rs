@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::{Batch, Description, Model, Shape, Sizes};
 use crate::head::{LmHead, Pooling, SequenceHead, Transform};
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
-    LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, SegmentEmbedding,
-    TableLogits, TokenEmbedding, Var, add, branch, dropout, residual,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Initializer, Kernels,
+    LayerNorm, Linear, LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, PositionEmbedding,
+    SegmentEmbedding, TableLogits, TokenEmbedding, Var, add, branch, dropout, residual,
 };
 
 /// Standard deviation of the matrices and tables at the start.
@@ -98,7 +98,7 @@ impl Model for EncoderModel {
         self.classifier.head(list, self.description.width, classes)
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         self.encoder.forward(pass, batch)
     }
 }
@@ -127,7 +127,7 @@ impl Encoder {
         let d = sizes.d_model;
         let mut table = |part: &str, rows: usize| {
             let name = format!("{}.{part}_embeddings.weight", style.embeddings);
-            list.add(name, &[rows, d], Initial::Normal { std: INITIAL_STD })
+            list.add(name, &[rows, d], Initializer::Normal { std: INITIAL_STD })
         };
         let tokens = TokenEmbedding { table: table("word", sizes.vocab_size) };
         let first = style.first_position;
@@ -141,7 +141,7 @@ impl Encoder {
 
     /// # Shapes
     /// - output: `[rows, seq, d]`
-    fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mut sum = self.tokens.forward(pass, batch.tokens.clone());
         if let Some(segments) = self.segments {
             let segments = segments.forward(pass, batch.segments.clone());
@@ -149,13 +149,9 @@ impl Encoder {
         }
         let sum = self.positions.forward(pass, sum);
         let stream = self.norm.forward(pass, sum);
-        let mut stream = dropout(pass, stream);
+        let stream = dropout(pass, stream);
         let mask = AttentionMask::padding(batch.lengths.clone());
-        for &block in &self.blocks {
-            let mask = mask.clone();
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input, &mask));
-        }
-        stream
+        pass.blocks(stream, &self.blocks, move |block, pass, input| block.forward(pass, input, &mask))
     }
 }
 
@@ -182,7 +178,12 @@ impl Block {
         }
     }
 
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, mask: &AttentionMask<B>) -> Var<B> {
+    fn forward<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
         let from = branch(pass, input.clone());
         let to = branch(pass, from.clone());
         let attended = self.attention.forward(pass, from, to, mask, None);
@@ -211,7 +212,7 @@ fn masked_head(
     norm_epsilon: f64,
 ) -> LmHead {
     let d = sizes.d_model;
-    let bias = Some(list.add(names.bias, &[sizes.vocab_size], Initial::Constant(0.0)));
+    let bias = Some(list.add(names.bias, &[sizes.vocab_size], Initializer::Constant(0.0)));
     let dense = linear(list, names.dense, d, d);
     let norm = list.layer_norm(names.norm, d, norm_epsilon);
     LmHead {

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, ContextConcat, Initial, Kernels, Linear, LinearSpec, ParamList, Part, Pass, TableLogits,
-    TokenEmbedding, Var,
+    Activation, ContextConcat, ForwardPass, Initializer, Kernels, Linear, LinearSpec, ParamList, Part,
+    TableLogits, TokenEmbedding, Var,
 };
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
@@ -78,18 +78,18 @@ impl FeedForwardConfig {
 
 /// A feed-forward language model.
 #[derive(Clone, Debug)]
-pub struct FeedForward {
+pub struct FeedForwardLm {
     description: Description,
     tokens: TokenEmbedding,
     context: ContextConcat,
     hidden: Vec<Linear>,
 }
 
-impl FeedForward {
+impl FeedForwardLm {
     pub fn new(config: &FeedForwardConfig) -> Self {
         let mut list = ParamList::default();
         let (vocabulary, d) = (config.vocab_size, config.d_model);
-        let table = list.add("embedding.weight", &[vocabulary, d], Initial::Normal { std: 1.0 });
+        let table = list.add("embedding.weight", &[vocabulary, d], Initializer::Normal { std: 1.0 });
         let mut d_in = config.history * d;
         let mut hidden = Vec::with_capacity(config.hidden.len());
         for (at, &d_out) in config.hidden.iter().enumerate() {
@@ -100,8 +100,8 @@ impl FeedForward {
             d_in = d_out;
         }
         list.enter(Part::Head);
-        let output = list.add("output.weight", &[vocabulary, d_in], Initial::Normal { std: 0.02 });
-        let bias = Some(list.add("output.bias", &[vocabulary], Initial::Constant(0.0)));
+        let output = list.add("output.weight", &[vocabulary, d_in], Initializer::Normal { std: 0.02 });
+        let bias = Some(list.add("output.bias", &[vocabulary], Initializer::Constant(0.0)));
         let head = LmHead { logits: TableLogits { table: output, bias }, ..LmHead::of_table(output) };
         let description = Description::new(list, head, Shape::causal(config.context), config.hugging_face());
         let context = ContextConcat { length: config.history };
@@ -109,16 +109,16 @@ impl FeedForward {
     }
 }
 
-pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<FeedForward, ModelError> {
-    Ok(FeedForward::new(&FeedForwardConfig::from_plan(plan)?))
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<FeedForwardLm, ModelError> {
+    Ok(FeedForwardLm::new(&FeedForwardConfig::from_plan(plan)?))
 }
 
-impl Model for FeedForward {
+impl Model for FeedForwardLm {
     fn description(&self) -> &Description {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let vectors = self.tokens.forward(pass, batch.tokens.clone());
         let mut stream = self.context.forward(pass, vectors);
         for layer in &self.hidden {

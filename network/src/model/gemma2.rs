@@ -53,6 +53,7 @@ pub(super) const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),
     norms_after: true,
+    feed_forward_norm: "pre_feedforward_layernorm",
     slides: |at| at.is_multiple_of(2),
     ..gemma::STYLE
 };

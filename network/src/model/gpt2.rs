@@ -6,12 +6,12 @@
 
 use serde_json::json;
 
-use super::{Batch, Description, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes};
+use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
+use super::{Description, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
-    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, PositionEmbedding, TokenEmbedding, Var, dropout,
-    residual,
+    Activation, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initializer, LinearSpec,
+    ParamList, Part, PositionEmbedding, SelfAttention, TokenEmbedding,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -77,95 +77,51 @@ fn hugging_face(sizes: Sizes) -> serde_json::Value {
     })
 }
 
-/// A GPT-2.
-#[derive(Clone, Debug)]
-pub struct Gpt2 {
-    description: Description,
-    tokens: TokenEmbedding,
-    positions: PositionEmbedding,
-    blocks: Vec<Block>,
-    norm: LayerNorm,
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
+    Ok(gpt2(Sizes::of(plan)))
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    norm_1: LayerNorm,
-    attention: FusedAttention,
-    norm_2: LayerNorm,
-    inner: FeedForward,
+/// A GPT-2 of these sizes.
+#[must_use]
+pub fn gpt2(sizes: Sizes) -> PreNormDecoder {
+    let mut list = ParamList::default();
+    let (matrix, d) = (Initializer::Normal { std: INITIAL_STD }, sizes.d_model);
+    let tokens = TokenEmbedding { table: list.add("transformer.wte.weight", &[sizes.vocab_size, d], matrix) };
+    let positions = list.add("transformer.wpe.weight", &[sizes.context, d], matrix);
+    let positions = Some(PositionEmbedding { table: positions, first: 0 });
+    let blocks = (0..sizes.layers).map(|at| block(sizes, at, &mut list)).collect();
+    list.enter(Part::Output);
+    let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
+    let description = Description::new(
+        list,
+        LmHead::of_table(tokens.table).after(norm),
+        Shape::causal(sizes.context),
+        hugging_face(sizes),
+    );
+    PreNormDecoder { description, tokens, positions, drops_embedding: true, blocks, norm }
 }
 
-impl Gpt2 {
-    /// A model of these sizes.
-    pub fn new(sizes: Sizes) -> Self {
-        let mut list = ParamList::default();
-        let (matrix, d) = (Initial::Normal { std: INITIAL_STD }, sizes.d_model);
-        let tokens =
-            TokenEmbedding { table: list.add("transformer.wte.weight", &[sizes.vocab_size, d], matrix) };
-        let positions = list.add("transformer.wpe.weight", &[sizes.context, d], matrix);
-        let positions = PositionEmbedding { table: positions, first: 0 };
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, at, &mut list)).collect();
-        list.enter(Part::Output);
-        let norm = list.layer_norm("transformer.ln_f", d, NORM_EPSILON);
-        let description = Description::new(
-            list,
-            LmHead::of_table(tokens.table).after(norm),
-            Shape::causal(sizes.context),
-            hugging_face(sizes),
-        );
-        Self { description, tokens, positions, blocks, norm }
-    }
-}
-
-pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Gpt2, ModelError> {
-    Ok(Gpt2::new(Sizes::of(plan)))
-}
-
-impl Model for Gpt2 {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let mut stream = self.tokens.forward(pass, batch.tokens.clone());
-        stream = self.positions.forward(pass, stream);
-        stream = dropout(pass, stream);
-        let stream = pass.blocks(stream, &self.blocks, Block::forward);
-        self.norm.forward(pass, stream)
-    }
-}
-
-impl Block {
-    fn new(sizes: Sizes, at: usize, list: &mut ParamList) -> Self {
-        list.enter(Part::Block(at));
-        let Sizes { d_model: d, d_ff, heads, layers, .. } = sizes;
-        // GPT-2 scales what enters the residual stream by the number of such entries.
-        let residual = INITIAL_STD / ((2 * layers) as f64).sqrt();
-        let name = |part: &str| format!("transformer.h.{at}.{part}");
-        let conv1d = |d_in, d_out, std| LinearSpec::normal(d_in, d_out, std).biased().conv1d();
-        let norm_1 = list.layer_norm(&name("ln_1"), d, NORM_EPSILON);
-        let attention = FusedAttention {
+fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
+    list.enter(Part::Block(at));
+    let Sizes { d_model: d, d_ff, heads, layers, .. } = sizes;
+    // GPT-2 scales what enters the residual stream by the number of such entries.
+    let residual = INITIAL_STD / ((2 * layers) as f64).sqrt();
+    let name = |part: &str| format!("transformer.h.{at}.{part}");
+    let conv1d = |d_in, d_out, std| LinearSpec::normal(d_in, d_out, std).biased().conv1d();
+    PreNormBlock {
+        attention_norm: list.layer_norm(&name("ln_1"), d, NORM_EPSILON),
+        attention: SelfAttention::Fused(FusedAttention {
             projection: list.linear(&name("attn.c_attn"), conv1d(d, 3 * d, INITIAL_STD)),
             output: list.linear(&name("attn.c_proj"), conv1d(d, d, residual)),
             heads: DotProductAttention::new(heads, d / heads),
             order: FusedOrder::ByPart,
-        };
-        let norm_2 = list.layer_norm(&name("ln_2"), d, NORM_EPSILON);
-        let inner = FeedForward {
+        }),
+        inner_input: InnerInput::AfterAttention(list.layer_norm(&name("ln_2"), d, NORM_EPSILON)),
+        inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), conv1d(d, d_ff, INITIAL_STD)),
             narrow: list.linear(&name("mlp.c_proj"), conv1d(d_ff, d, residual)),
             activation: Activation::GeluTanh,
             drops_activations: false,
-        };
-        Self { norm_1, attention, norm_2, inner }
-    }
-
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
-        let normalized = self.norm_1.forward(pass, input.clone());
-        let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
-        let middle = residual(pass, attended, input);
-        let normalized = self.norm_2.forward(pass, middle.clone());
-        let output = self.inner.forward(pass, normalized);
-        residual(pass, output, middle)
+        },
     }
 }

@@ -6,21 +6,20 @@
 
 use serde_json::{Value, json};
 
-use super::pre_norm::{PreNormBlock, PreNormDecoder};
+use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{
     ConfigField, ConfigValues, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes,
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initial, LinearSpec, MultiHeadAttention, ParamList, Part,
-    PositionEmbedding, TokenEmbedding,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
+    Part, PositionEmbedding, SelfAttention, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "layer_norm_epsilon", usual: "1e-5", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("layer_norm_epsilon", "1e-5", FieldType::Positive);
 /// Number of keys that a query sees in a block with a window, including its own.
-const WINDOW: ConfigField = ConfigField { name: "window_size", usual: "256", field_type: FieldType::Count };
+const WINDOW: ConfigField = ConfigField::new("window_size", "256", FieldType::Count);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -121,11 +120,11 @@ fn is_local(block: usize) -> bool {
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-    let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+    let (d, matrix) = (sizes.d_model, Initializer::Normal { std: INITIAL_STD });
     let mut table =
         |name: &str, rows: usize| list.add(format!("transformer.{name}.weight"), &[rows, d], matrix);
     let tokens = TokenEmbedding { table: table("wte", sizes.vocab_size) };
-    let positions = PositionEmbedding { table: table("wpe", sizes.context), first: 0 };
+    let positions = Some(PositionEmbedding { table: table("wpe", sizes.context), first: 0 });
     let blocks = (0..sizes.layers).map(|at| block(sizes, plan.config, at, &mut list)).collect();
     list.enter(Part::Output);
     let norm = list.layer_norm("transformer.ln_f", d, epsilon(plan.config));
@@ -162,8 +161,8 @@ fn block(sizes: Sizes, config: &ConfigValues, at: usize, list: &mut ParamList) -
     };
     PreNormBlock {
         attention_norm,
-        attention,
-        inner_norm: list.layer_norm(&name("ln_2"), d, epsilon(config)),
+        attention: SelfAttention::Separate(attention),
+        inner_input: InnerInput::AfterAttention(list.layer_norm(&name("ln_2"), d, epsilon(config))),
         inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
             narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),

@@ -9,28 +9,25 @@
 
 use serde_json::{Value, json};
 
+use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{
-    Batch, ConfigField, ConfigValues, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork,
-    Shape, Sizes, rope,
+    ConfigField, ConfigValues, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes,
+    rope,
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initial,
-    Kernels, LayerNorm, LinearSpec, ParamList, Part, Pass, TokenEmbedding, Var, dropout, residual,
+    Activation, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initializer, LinearSpec,
+    ParamList, Part, SelfAttention, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
-const ROTARY_BASE: ConfigField =
-    ConfigField { name: "rotary_emb_base", usual: "10000.0", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("layer_norm_eps", "1e-5", FieldType::Positive);
+const ROTARY_BASE: ConfigField = ConfigField::new("rotary_emb_base", "10000.0", FieldType::Positive);
 /// Share of a head's coordinates that is rotated.
-const ROTARY_SHARE: ConfigField =
-    ConfigField { name: "rotary_pct", usual: "0.25", field_type: FieldType::Positive };
+const ROTARY_SHARE: ConfigField = ConfigField::new("rotary_pct", "0.25", FieldType::Positive);
 /// Whether the feed-forward part reads the same stream as attention, rather than attention's
 /// output.
-const PARALLEL: ConfigField =
-    ConfigField { name: "use_parallel_residual", usual: "true", field_type: FieldType::Flag };
+const PARALLEL: ConfigField = ConfigField::new("use_parallel_residual", "true", FieldType::Flag);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -80,33 +77,15 @@ fn hugging_face(sizes: Sizes, tied: bool) -> Value {
     })
 }
 
-/// A GPT-NeoX.
-#[derive(Clone, Debug)]
-pub struct GptNeoX {
-    description: Description,
-    tokens: TokenEmbedding,
-    blocks: Vec<Block>,
-    norm: LayerNorm,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    attention_norm: LayerNorm,
-    attention: FusedAttention,
-    inner_norm: LayerNorm,
-    inner: FeedForward,
-    parallel: bool,
-}
-
-pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<GptNeoX, ModelError> {
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
     let (config, width) = (plan.config, sizes.d_model / sizes.heads);
     let (base, share) = (config.positive(&ROTARY_BASE), config.positive(&ROTARY_SHARE));
     let rotary = rope::partial(base, share, width)?;
     let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
-    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });
     let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
-    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, config, heads, at, &mut list)).collect();
+    let blocks = (0..sizes.layers).map(|at| block(sizes, config, heads, at, &mut list)).collect();
     list.enter(Part::Output);
     let norm = list.layer_norm("gpt_neox.final_layer_norm", sizes.d_model, config.positive(&NORM_EPSILON));
     list.enter(Part::Head);
@@ -117,61 +96,41 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<GptNeoX, ModelError>
         Shape::causal(sizes.context),
         hugging_face(sizes, tied),
     );
-    Ok(GptNeoX { description, tokens, blocks, norm })
+    Ok(PreNormDecoder { description, tokens, positions: None, drops_embedding: true, blocks, norm })
 }
 
-impl Model for GptNeoX {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let stream = dropout(pass, stream);
-        let stream = pass.blocks(stream, &self.blocks, Block::forward);
-        self.norm.forward(pass, stream)
-    }
-}
-
-impl Block {
-    fn new(
-        sizes: Sizes,
-        config: &ConfigValues,
-        heads: DotProductAttention,
-        at: usize,
-        list: &mut ParamList,
-    ) -> Self {
-        list.enter(Part::Block(at));
-        let epsilon = config.positive(&NORM_EPSILON);
-        let Sizes { d_model: d, d_ff, .. } = sizes;
-        let name = |part: &str| format!("gpt_neox.layers.{at}.{part}");
-        let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
-        Self {
-            attention_norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
-            inner_norm: list.layer_norm(&name("post_attention_layernorm"), d, epsilon),
-            attention: FusedAttention {
-                projection: list.linear(&name("attention.query_key_value"), map(d, 3 * d)),
-                output: list.linear(&name("attention.dense"), map(d, d)),
-                heads,
-                order: FusedOrder::ByHead,
-            },
-            inner: FeedForward {
-                widen: list.linear(&name("mlp.dense_h_to_4h"), map(d, d_ff)),
-                narrow: list.linear(&name("mlp.dense_4h_to_h"), map(d_ff, d)),
-                activation: Activation::Gelu,
-                drops_activations: false,
-            },
-            parallel: config.flag(&PARALLEL),
-        }
-    }
-
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
-        let normalized = self.attention_norm.forward(pass, input.clone());
-        let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
-        let middle = residual(pass, attended, input.clone());
-        let from = if self.parallel { input } else { middle.clone() };
-        let normalized = self.inner_norm.forward(pass, from);
-        let transformed = self.inner.forward(pass, normalized);
-        residual(pass, transformed, middle)
+fn block(
+    sizes: Sizes,
+    config: &ConfigValues,
+    heads: DotProductAttention,
+    at: usize,
+    list: &mut ParamList,
+) -> PreNormBlock {
+    list.enter(Part::Block(at));
+    let epsilon = config.positive(&NORM_EPSILON);
+    let Sizes { d_model: d, d_ff, .. } = sizes;
+    let name = |part: &str| format!("gpt_neox.layers.{at}.{part}");
+    let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
+    let attention_norm = list.layer_norm(&name("input_layernorm"), d, epsilon);
+    let inner_norm = list.layer_norm(&name("post_attention_layernorm"), d, epsilon);
+    PreNormBlock {
+        attention_norm,
+        attention: SelfAttention::Fused(FusedAttention {
+            projection: list.linear(&name("attention.query_key_value"), map(d, 3 * d)),
+            output: list.linear(&name("attention.dense"), map(d, d)),
+            heads,
+            order: FusedOrder::ByHead,
+        }),
+        inner_input: if config.flag(&PARALLEL) {
+            InnerInput::BesideAttention(inner_norm)
+        } else {
+            InnerInput::AfterAttention(inner_norm)
+        },
+        inner: FeedForward {
+            widen: list.linear(&name("mlp.dense_h_to_4h"), map(d, d_ff)),
+            narrow: list.linear(&name("mlp.dense_4h_to_h"), map(d_ff, d)),
+            activation: Activation::Gelu,
+            drops_activations: false,
+        },
     }
 }

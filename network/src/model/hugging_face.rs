@@ -57,25 +57,25 @@ pub struct HuggingFace {
     pub position_table: Option<&'static str>,
 }
 
+/// Fields of `config.json` that a plan's own fields determine. The last one is of families whose head may have its own table.
+const PLAN_FIELDS: &[(&str, &str)] = &[
+    ("hidden_size", "model.d_model"),
+    ("num_hidden_layers", "model.layers"),
+    ("num_attention_heads", "model.heads"),
+    ("num_key_value_heads", "model.kv_heads"),
+    ("head_dim", "model.d_head"),
+    ("intermediate_size", "model.d_ff"),
+    ("max_position_embeddings", "model.context"),
+    ("tie_word_embeddings", "model.untied"),
+];
+
 impl HuggingFace {
     /// Defaults of every family that states no other.
     pub const COMMON_DEFAULTS: &[(&'static str, &'static str)] = &[("tie_word_embeddings", "true")];
 
     /// Describes a decoder whose head may have its own table.
     pub const fn decoder(model_type: &'static str, class: &'static str) -> Self {
-        Self {
-            plan_fields: &[
-                ("hidden_size", "model.d_model"),
-                ("num_hidden_layers", "model.layers"),
-                ("num_attention_heads", "model.heads"),
-                ("num_key_value_heads", "model.kv_heads"),
-                ("head_dim", "model.d_head"),
-                ("intermediate_size", "model.d_ff"),
-                ("max_position_embeddings", "model.context"),
-                ("tie_word_embeddings", "model.untied"),
-            ],
-            ..Self::plain(model_type, class)
-        }
+        Self { plan_fields: PLAN_FIELDS, ..Self::plain(model_type, class) }
     }
 
     /// Describes a family without special cases, with this `model_type` and these classes.
@@ -91,15 +91,7 @@ impl HuggingFace {
             first_position: 0,
             irrelevant: &[],
             config_fields: &[],
-            plan_fields: &[
-                ("hidden_size", "model.d_model"),
-                ("num_hidden_layers", "model.layers"),
-                ("num_attention_heads", "model.heads"),
-                ("num_key_value_heads", "model.kv_heads"),
-                ("head_dim", "model.d_head"),
-                ("intermediate_size", "model.d_ff"),
-                ("max_position_embeddings", "model.context"),
-            ],
+            plan_fields: PLAN_FIELDS.split_at(PLAN_FIELDS.len() - 1).0,
             prefix: "model.",
             buffers: &[],
             renamed: &[],

@@ -40,6 +40,7 @@ pub(super) const STYLE: Style = Style {
     unit_offset: false,
     gate: Gate::Silu,
     norms_after: false,
+    feed_forward_norm: "post_attention_layernorm",
     head_norms: false,
     projections: Projections::Apart,
     slides: |_| false,

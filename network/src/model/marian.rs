@@ -7,10 +7,10 @@
 use serde_json::json;
 
 use super::bart::{COPIES, IRRELEVANT, PLAN_FIELDS, hugging_face};
-use super::seq2seq::{Seq2Seq, Seq2SeqModel, Sizes, Style, scale_embedding};
+use super::seq2seq::{Seq2Seq, Seq2SeqModel, Seq2SeqSizes, Style, scale_embedding};
 use super::{Description, HuggingFace, ModelError, PlannedNetwork};
 use crate::head::LmHead;
-use crate::nn::{Activation, Initial, ParamList, Part, TableLogits};
+use crate::nn::{Activation, Initializer, ParamList, Part, TableLogits};
 
 const STYLE: Style =
     Style { first_position: None, norms_embedding: false, norms_first: false, activation: Activation::Silu };
@@ -43,16 +43,16 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Seq2SeqModel, ModelError> {
-    let (sizes, mut list) = (Sizes::of(plan, STYLE)?, ParamList::default());
+    let (sizes, mut list) = (Seq2SeqSizes::of(plan, STYLE)?, ParamList::default());
     let body = Seq2Seq::new(sizes, STYLE, &mut list);
     list.enter(Part::Head);
-    let bias = Some(list.add("final_logits_bias", &[1, sizes.vocab_size], Initial::Constant(0.0)));
+    let bias = Some(list.add("final_logits_bias", &[1, sizes.common.vocab_size], Initializer::Constant(0.0)));
     let table = body.table();
     let own = json!({
         "model_type": "marian",
         "architectures": ["MarianMTModel"],
         "activation_function": "swish",
-        "decoder_vocab_size": sizes.vocab_size,
+        "decoder_vocab_size": sizes.common.vocab_size,
         "share_encoder_decoder_embeddings": true,
         "static_position_embeddings": true,
     });

@@ -35,18 +35,17 @@ mod roberta;
 mod rope;
 mod seq2seq;
 mod t5;
+mod vaultgemma;
 
 pub use batch::{Batch, Predictions, Shape};
 pub use config_field::{ConfigField, ConfigValues, FieldType};
 use decoder::Decoder;
 use encoder::EncoderModel;
-use feed_forward::FeedForward;
-use gpt_neox::GptNeoX;
-pub use gpt2::Gpt2;
+use feed_forward::FeedForwardLm;
+pub use gpt2::gpt2;
 pub use hugging_face::HuggingFace;
 use modernbert::ModernBert;
 pub use network::Network;
-use phi::Phi;
 use pre_norm::PreNormDecoder;
 pub use roberta::ROBERTA_PADDING;
 pub use rope::{base as rope_base, scaling as rope_scaling};
@@ -55,7 +54,7 @@ use seq2seq::Seq2SeqModel;
 use t5::T5;
 
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
-use crate::nn::{Kernels, Layout, LinearSpec, ParamList, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Layout, LinearSpec, ParamList, Var};
 
 /// A model that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,7 +166,7 @@ pub trait Model {
     ///
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder if there is one
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B>
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B>
     where
         Self: Sized;
 }
@@ -206,7 +205,7 @@ macro_rules! families {
                 }
             }
 
-            fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+            fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
                 match self {
                     $(Self::$family(model) => model.hidden(pass, batch),)+
                 }
@@ -216,12 +215,13 @@ macro_rules! families {
 }
 
 families! {
-    gpt2: Gpt2(Gpt2) = Gpt2;
+    gpt2: Gpt2(PreNormDecoder) = Gpt2;
     t5: T5(T5) = T5 | T5V1_1;
     bert: Bert(EncoderModel) = Bert;
     gemma: Gemma(Decoder) = Decoder;
     gemma2: Gemma2(Decoder) = Gemma2;
     gemma3: Gemma3(Decoder) = Gemma3;
+    vaultgemma: VaultGemma(Decoder) = VaultGemma;
     llama: Llama(Decoder) = Llama;
     mistral: Mistral(Decoder) = Mistral;
     phi3: Phi3(Decoder) = Phi3;
@@ -229,13 +229,13 @@ families! {
     qwen3: Qwen3(Decoder) = Qwen3;
     roberta: Roberta(EncoderModel) = Roberta;
     distilbert: DistilBert(EncoderModel) = DistilBert;
-    gpt_neox: GptNeoX(GptNeoX) = GptNeoX;
-    phi: Phi(Phi) = Phi;
+    gpt_neox: GptNeoX(PreNormDecoder) = GptNeoX;
+    phi: Phi(PreNormDecoder) = Phi;
     opt: Opt(PreNormDecoder) = Opt;
     gpt_neo: GptNeo(PreNormDecoder) = GptNeo;
     modernbert: ModernBert(ModernBert) = ModernBert;
     bart: Bart(Seq2SeqModel) = Bart;
     mbart: MBart(Seq2SeqModel) = MBart;
     marian: Marian(Seq2SeqModel) = Marian;
-    feed_forward: FeedForward(FeedForward) = FeedForward;
+    feed_forward: FeedForward(FeedForwardLm) = FeedForward;
 }

@@ -13,24 +13,19 @@ use super::{
 };
 use crate::head::{LABELS_STD, LmHead, Pooling, SequenceHead};
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, Gate,
-    Initial, Kernels, LayerNorm, Linear, LinearSpec, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var,
-    dropout, residual,
+    Activation, AttentionMask, DotProductAttention, ForwardPass, FusedAttention, FusedGatedFeedForward,
+    FusedOrder, Gate, Initializer, Kernels, LayerNorm, Linear, LinearSpec, ParamList, Part, TableLogits,
+    TokenEmbedding, Var, dropout, residual,
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "norm_eps", usual: "1e-5", field_type: FieldType::Positive };
-const GLOBAL_BASE: ConfigField =
-    ConfigField { name: "global_rope_theta", usual: "160000.0", field_type: FieldType::Positive };
-const LOCAL_BASE: ConfigField =
-    ConfigField { name: "local_rope_theta", usual: "10000.0", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("norm_eps", "1e-5", FieldType::Positive);
+const GLOBAL_BASE: ConfigField = ConfigField::new("global_rope_theta", "160000.0", FieldType::Positive);
+const LOCAL_BASE: ConfigField = ConfigField::new("local_rope_theta", "10000.0", FieldType::Positive);
 /// Width of a window, half of it on either side of a token.
-const WINDOW: ConfigField =
-    ConfigField { name: "local_attention", usual: "128", field_type: FieldType::Count };
+const WINDOW: ConfigField = ConfigField::new("local_attention", "128", FieldType::Count);
 /// Period of the blocks that see everything, beginning with the first block.
-const GLOBAL_EVERY: ConfigField =
-    ConfigField { name: "global_attn_every_n_layers", usual: "3", field_type: FieldType::Count };
+const GLOBAL_EVERY: ConfigField = ConfigField::new("global_attn_every_n_layers", "3", FieldType::Count);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -168,7 +163,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<ModernBert, ModelErr
     let table = list.add(
         "model.embeddings.tok_embeddings.weight",
         &[sizes.vocab_size, d],
-        Initial::Normal { std: INITIAL_STD },
+        Initializer::Normal { std: INITIAL_STD },
     );
     let norm = list.layer_norm_without_bias("model.embeddings.norm", d, epsilon);
     let every = config.count(&GLOBAL_EVERY).unwrap_or(1);
@@ -179,7 +174,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<ModernBert, ModelErr
     let dense = list.linear("head.dense", LinearSpec::normal(d, d, residual_std(sizes)));
     let dense_norm = list.layer_norm_without_bias("head.norm", d, epsilon);
     list.enter(Part::Head);
-    let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let bias = Some(list.add("decoder.bias", &[sizes.vocab_size], Initializer::Constant(0.0)));
     let description = Description::new(
         list,
         LmHead { logits: TableLogits { table, bias }, ..LmHead::of_table(table) },
@@ -201,15 +196,13 @@ impl Model for ModernBert {
         SequenceHead { pooling: Pooling::FirstAlone, drops_pooled: true, classes }
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let tokens = self.tokens.forward(pass, batch.tokens.clone());
         let stream = self.norm.forward(pass, tokens);
-        let mut stream = dropout(pass, stream);
+        let stream = dropout(pass, stream);
         let mask = AttentionMask::padding(batch.lengths.clone());
-        for &block in &self.blocks {
-            let mask = mask.clone();
-            stream = pass.block([stream], move |pass, [input]| block.forward(pass, input, &mask));
-        }
+        let stream =
+            pass.blocks(stream, &self.blocks, move |block, pass, input| block.forward(pass, input, &mask));
         let output = self.final_norm.forward(pass, stream);
         let dense = self.dense.forward(pass, output);
         let activated = Activation::Gelu.forward(pass, dense);
@@ -258,7 +251,12 @@ impl Block {
         })
     }
 
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, mask: &AttentionMask<B>) -> Var<B> {
+    fn forward<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
         let normalized = match self.attention_norm {
             Some(norm) => norm.forward(pass, input.clone()),
             None => input.clone(),

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::head::{Head, LmHead, Loss, SequenceHead, TokenHead};
 use crate::nn::{
-    Cache, GradRecord, Kernels, Layout, ParamList, ParamSpec, Pass, Selection, SelectionError, Var, Weights,
+    Cache, ForwardPass, GradRecord, Kernels, Layout, ParamList, ParamSpec, Selection, SelectionError, Var,
+    Weights,
 };
 use crate::tensor::Tensor;
 use crate::{Example, ExampleError};
@@ -192,7 +193,7 @@ impl Network {
 
     /// The logits of a training pass, after dropout.
     pub fn training_logits<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 2> {
-        let pass = Pass::training(weights, false).with_dropout(self.dropout, &batch.dropout_seeds);
+        let pass = ForwardPass::training(weights, false).with_dropout(self.dropout, &batch.dropout_seeds);
         self.logits_in(pass, batch)
     }
 
@@ -285,7 +286,7 @@ impl Network {
     /// # Shapes
     /// - output: `[rows·targets, outputs]`; of labels of whole texts `[rows, outputs]`
     pub fn logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Tensor<B, 2> {
-        self.logits_in(Pass::measuring(weights), &batch)
+        self.logits_in(ForwardPass::measuring(weights), &batch)
     }
 
     /// Returns the logits of the token that follows each row. `batch` holds the tokens that `cache`
@@ -306,7 +307,7 @@ impl Network {
     ) -> Tensor<B, 2> {
         let [rows, positions] = batch.decoder_tokens.as_ref().unwrap_or(&batch.tokens).dims();
         assert!(cache.positions().is_empty() || positions == 1, "one new token of each row");
-        let logits = self.logits_in(Pass::generating(weights, cache), batch);
+        let logits = self.logits_in(ForwardPass::generating(weights, cache), batch);
         cache.advance(rows, positions);
         logits
     }
@@ -316,7 +317,7 @@ impl Network {
     /// # Shapes
     /// - output: `[rows, seq, d]`
     pub fn hidden<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 3> {
-        self.backbone.hidden(&mut Pass::measuring(weights), batch).into_value()
+        self.backbone.hidden(&mut ForwardPass::measuring(weights), batch).into_value()
     }
 
     /// Returns what the head for labels of texts reads of each row; `None` if the network has no such head.
@@ -325,18 +326,18 @@ impl Network {
     /// - output: `[rows, d]`
     pub fn features<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
         let Head::Sequence { head, .. } = self.head else { return None };
-        let mut pass = Pass::measuring(weights);
+        let mut pass = ForwardPass::measuring(weights);
         let hidden = self.backbone.hidden(&mut pass, &batch);
         Some(flat(head.features(&mut pass, hidden, batch.lengths).into_value()))
     }
 
-    fn logits_in<B: Kernels>(&self, mut pass: Pass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
+    fn logits_in<B: Kernels>(&self, mut pass: ForwardPass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
         let hidden = self.hidden_or_features(&mut pass, batch);
         flat(self.predict(&mut pass, hidden, batch).into_value())
     }
 
     /// What [`Self::predict`] starts from: the features of the batch if it has them, else the hidden states.
-    fn hidden_or_features<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden_or_features<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         match &batch.features {
             Some(features) => Var::constant(features.clone()),
             None => self.backbone.hidden(pass, batch),
@@ -344,7 +345,7 @@ impl Network {
     }
 
     /// The logits of the head, without those of sentence pairs.
-    fn predict<B: Kernels>(&self, pass: &mut Pass<'_, B>, hidden: Var<B>, batch: &Batch<B>) -> Var<B> {
+    fn predict<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, hidden: Var<B>, batch: &Batch<B>) -> Var<B> {
         match self.head {
             Head::Tokens { tokens, .. } => tokens.forward(pass, hidden, batch.positions.clone()),
             Head::Sequence { head, .. } if batch.features.is_some() => head.classify(pass, hidden),
@@ -359,7 +360,7 @@ impl Network {
     /// - output: `[rows, 2]`
     pub fn sentence_logits<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
         let Head::Tokens { sentence: Some(head), .. } = self.head else { return None };
-        let mut pass = Pass::measuring(weights);
+        let mut pass = ForwardPass::measuring(weights);
         let hidden = self.backbone.hidden(&mut pass, &batch);
         Some(flat(head.forward(&mut pass, hidden, batch.lengths).into_value()))
     }
@@ -384,7 +385,8 @@ impl Network {
         recompute: bool,
         mut take: impl FnMut(Vec<GradRecord<B>>),
     ) {
-        let mut pass = Pass::training(weights, recompute).with_dropout(self.dropout, &batch.dropout_seeds);
+        let mut pass =
+            ForwardPass::training(weights, recompute).with_dropout(self.dropout, &batch.dropout_seeds);
         let hidden = self.hidden_or_features(&mut pass, &batch);
         if let Head::Tokens { sentence: Some(head), .. } = self.head {
             let logits = head.forward(&mut pass, hidden.clone(), batch.lengths.clone());

@@ -5,12 +5,12 @@
 
 use serde_json::{Value, json};
 
-use super::pre_norm::{PreNormBlock, PreNormDecoder};
+use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{Description, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initial, LinearSpec, MultiHeadAttention, ParamList, Part,
-    PositionEmbedding, TokenEmbedding,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
+    Part, PositionEmbedding, SelfAttention, TokenEmbedding,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -73,12 +73,12 @@ fn hugging_face(sizes: Sizes) -> Value {
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, mut list) = (Sizes::of(plan), ParamList::default());
-    let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
+    let (d, matrix) = (sizes.d_model, Initializer::Normal { std: INITIAL_STD });
     let mut table =
         |name: &str, rows: usize| list.add(format!("model.decoder.{name}.weight"), &[rows, d], matrix);
     let tokens = TokenEmbedding { table: table("embed_tokens", sizes.vocab_size) };
     let positions = table("embed_positions", FIRST_POSITION + sizes.context);
-    let positions = PositionEmbedding { table: positions, first: FIRST_POSITION };
+    let positions = Some(PositionEmbedding { table: positions, first: FIRST_POSITION });
     let blocks = (0..sizes.layers).map(|at| block(sizes, at, &mut list)).collect();
     list.enter(Part::Output);
     let norm = list.layer_norm("model.decoder.final_layer_norm", d, NORM_EPSILON);
@@ -98,14 +98,14 @@ fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
     let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
     PreNormBlock {
         attention_norm: list.layer_norm(&name("self_attn_layer_norm"), d, NORM_EPSILON),
-        attention: MultiHeadAttention {
-            query: list.linear(&name("self_attn.q_proj"), map(d, d)),
-            key: list.linear(&name("self_attn.k_proj"), map(d, d)),
-            value: list.linear(&name("self_attn.v_proj"), map(d, d)),
-            output: list.linear(&name("self_attn.out_proj"), map(d, d)),
-            heads: DotProductAttention::new(heads, d / heads),
-        },
-        inner_norm: list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON),
+        attention: SelfAttention::Separate(MultiHeadAttention::new(
+            list,
+            &name("self_attn"),
+            ["q_proj", "k_proj", "v_proj", "out_proj"],
+            map(d, d),
+            DotProductAttention::new(heads, d / heads),
+        )),
+        inner_input: InnerInput::AfterAttention(list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON)),
         inner: FeedForward {
             widen: list.linear(&name("fc1"), map(d, d_ff)),
             narrow: list.linear(&name("fc2"), map(d_ff, d)),

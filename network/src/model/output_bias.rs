@@ -10,7 +10,7 @@
 
 use super::Network;
 use crate::head::{Common, LmHead};
-use crate::nn::{Initial, Kernels, ParamId, Weights};
+use crate::nn::{Initializer, Kernels, ParamId, Weights};
 use crate::tensor::{FloatDType, from_host, to_host};
 
 /// Length of the common component of a token's row, relative to the expected length of its random part. Measured: T5 of width 64,
@@ -81,7 +81,7 @@ impl Network {
                 vec![(shift, along_unit(length).collect()), (head.logits.table, rows(length))]
             }
             Some(Common::TokenTable(tokens)) => {
-                let Initial::Normal { std } = specs[tokens.0].initial else { return Vec::new() };
+                let Initializer::Normal { std } = specs[tokens.0].initial else { return Vec::new() };
                 let random = std * length;
                 // What tells tokens apart along u must not outweigh what they have in common.
                 let most = bias.iter().fold(0.0_f32, |most, b| most.max(b.abs()));

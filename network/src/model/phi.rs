@@ -7,24 +7,21 @@
 
 use serde_json::{Value, json};
 
+use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{
-    Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Shape, Sizes,
-    rope,
+    ConfigField, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes, rope,
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, LinearSpec,
-    MultiHeadAttention, ParamList, Part, Pass, TableLogits, TokenEmbedding, Var, dropout, residual,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
+    Part, SelfAttention, TableLogits, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
-const ROTARY_BASE: ConfigField =
-    ConfigField { name: rope::BASE, usual: "10000.0", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("layer_norm_eps", "1e-5", FieldType::Positive);
+const ROTARY_BASE: ConfigField = ConfigField::new(rope::BASE, "10000.0", FieldType::Positive);
 /// Share of a head's coordinates that is rotated: 1/2 in Phi-1.5.
-const ROTARY_SHARE: ConfigField =
-    ConfigField { name: "partial_rotary_factor", usual: "0.4", field_type: FieldType::Positive };
+const ROTARY_SHARE: ConfigField = ConfigField::new("partial_rotary_factor", "0.4", FieldType::Positive);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -78,89 +75,56 @@ fn hugging_face(sizes: Sizes, tied: bool) -> Value {
     })
 }
 
-/// A Phi-2.
-#[derive(Clone, Debug)]
-pub struct Phi {
-    description: Description,
-    tokens: TokenEmbedding,
-    blocks: Vec<Block>,
-    norm: LayerNorm,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    norm: LayerNorm,
-    attention: MultiHeadAttention,
-    inner: FeedForward,
-}
-
-pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Phi, ModelError> {
+pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
     let width = sizes.d_model / sizes.heads;
     let number = |field: &ConfigField| plan.config.positive(field);
     let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
     let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
     let epsilon = number(&NORM_EPSILON);
-    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initial::Normal { std: INITIAL_STD });
+    let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });
     let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
-    let blocks = (0..sizes.layers).map(|at| Block::new(sizes, epsilon, heads, at, &mut list)).collect();
+    let blocks = (0..sizes.layers).map(|at| block(sizes, epsilon, heads, at, &mut list)).collect();
     list.enter(Part::Output);
     let norm = list.layer_norm("model.final_layernorm", sizes.d_model, epsilon);
     list.enter(Part::Head);
     let head = if tied { tokens.table } else { list.add("lm_head.weight", &table, matrix) };
-    let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initial::Constant(0.0)));
+    let bias = Some(list.add("lm_head.bias", &[sizes.vocab_size], Initializer::Constant(0.0)));
     let description = Description::new(
         list,
         LmHead { logits: TableLogits { table: head, bias }, ..LmHead::of_table(head) },
         Shape::causal(sizes.context),
         hugging_face(sizes, tied),
     );
-    Ok(Phi { description, tokens, blocks, norm })
+    Ok(PreNormDecoder { description, tokens, positions: None, drops_embedding: true, blocks, norm })
 }
 
-impl Model for Phi {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let stream = self.tokens.forward(pass, batch.tokens.clone());
-        let stream = dropout(pass, stream);
-        let stream = pass.blocks(stream, &self.blocks, Block::forward);
-        self.norm.forward(pass, stream)
-    }
-}
-
-impl Block {
-    fn new(sizes: Sizes, epsilon: f64, heads: DotProductAttention, at: usize, list: &mut ParamList) -> Self {
-        list.enter(Part::Block(at));
-        let Sizes { d_model: d, d_ff, .. } = sizes;
-        let name = |part: &str| format!("model.layers.{at}.{part}");
-        let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
-        Self {
-            norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
-            attention: MultiHeadAttention {
-                query: list.linear(&name("self_attn.q_proj"), map(d, d)),
-                key: list.linear(&name("self_attn.k_proj"), map(d, d)),
-                value: list.linear(&name("self_attn.v_proj"), map(d, d)),
-                output: list.linear(&name("self_attn.dense"), map(d, d)),
-                heads,
-            },
-            inner: FeedForward {
-                widen: list.linear(&name("mlp.fc1"), map(d, d_ff)),
-                narrow: list.linear(&name("mlp.fc2"), map(d_ff, d)),
-                activation: Activation::GeluTanh,
-                drops_activations: false,
-            },
-        }
-    }
-
-    fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
-        let normalized = self.norm.forward(pass, input.clone());
-        let (from, mask) = (normalized.clone(), AttentionMask::causal());
-        let attended = self.attention.forward(pass, from.clone(), from, &mask, None);
-        let transformed = self.inner.forward(pass, normalized);
-        let middle = residual(pass, attended, input);
-        residual(pass, transformed, middle)
+fn block(
+    sizes: Sizes,
+    epsilon: f64,
+    heads: DotProductAttention,
+    at: usize,
+    list: &mut ParamList,
+) -> PreNormBlock {
+    list.enter(Part::Block(at));
+    let Sizes { d_model: d, d_ff, .. } = sizes;
+    let name = |part: &str| format!("model.layers.{at}.{part}");
+    let map = |d_in, d_out| LinearSpec::normal(d_in, d_out, INITIAL_STD).biased();
+    PreNormBlock {
+        attention_norm: list.layer_norm(&name("input_layernorm"), d, epsilon),
+        attention: SelfAttention::Separate(MultiHeadAttention::new(
+            list,
+            &name("self_attn"),
+            ["q_proj", "k_proj", "v_proj", "dense"],
+            map(d, d),
+            heads,
+        )),
+        inner_input: InnerInput::OfAttention,
+        inner: FeedForward {
+            widen: list.linear(&name("mlp.fc1"), map(d, d_ff)),
+            narrow: list.linear(&name("mlp.fc2"), map(d_ff, d)),
+            activation: Activation::GeluTanh,
+            drops_activations: false,
+        },
     }
 }

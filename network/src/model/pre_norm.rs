@@ -1,8 +1,9 @@
-//! A decoder with learned positions and a layer norm before each part, as in OPT and GPT-Neo.
+//! A decoder with a layer norm before each part: GPT-2 and its successors. Families differ in where positions enter, in the
+//! projections of attention, and in what the feed-forward part reads.
 
 use super::{Batch, Description, Model};
 use crate::nn::{
-    AttentionMask, FeedForward, Kernels, LayerNorm, MultiHeadAttention, Pass, PositionEmbedding,
+    AttentionMask, FeedForward, ForwardPass, Kernels, LayerNorm, PositionEmbedding, SelfAttention,
     TokenEmbedding, Var, dropout, residual,
 };
 
@@ -11,7 +12,8 @@ use crate::nn::{
 pub struct PreNormDecoder {
     pub(super) description: Description,
     pub(super) tokens: TokenEmbedding,
-    pub(super) positions: PositionEmbedding,
+    /// Learned positions; none where attention rotates by position.
+    pub(super) positions: Option<PositionEmbedding>,
     /// Whether dropout follows the embeddings.
     pub(super) drops_embedding: bool,
     pub(super) blocks: Vec<PreNormBlock>,
@@ -23,9 +25,11 @@ impl Model for PreNormDecoder {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
-        let tokens = self.tokens.forward(pass, batch.tokens.clone());
-        let mut stream = self.positions.forward(pass, tokens);
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
+        let mut stream = self.tokens.forward(pass, batch.tokens.clone());
+        if let Some(positions) = self.positions {
+            stream = positions.forward(pass, stream);
+        }
         if self.drops_embedding {
             stream = dropout(pass, stream);
         }
@@ -34,25 +38,39 @@ impl Model for PreNormDecoder {
     }
 }
 
-/// Attention and feed-forward, one after the other.
+/// Attention and feed-forward part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PreNormBlock {
     pub attention_norm: LayerNorm,
-    pub attention: MultiHeadAttention,
-    pub inner_norm: LayerNorm,
+    pub attention: SelfAttention,
+    pub inner_input: InnerInput,
     pub inner: FeedForward,
+}
+
+/// What the feed-forward part of a block reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum InnerInput {
+    /// The stream after attention, normalised.
+    AfterAttention(LayerNorm),
+    /// The stream that attention reads, normalised by a norm of its own.
+    BesideAttention(LayerNorm),
+    /// What attention reads.
+    OfAttention,
 }
 
 impl PreNormBlock {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.attention_norm.forward(pass, input.clone());
-        let mask = AttentionMask::causal();
-        let attended = self.attention.forward(pass, normalized.clone(), normalized, &mask, None);
-        let middle = residual(pass, attended, input);
-        let normalized = self.inner_norm.forward(pass, middle.clone());
-        let output = self.inner.forward(pass, normalized);
-        residual(pass, output, middle)
+        let attended = self.attention.forward(pass, normalized.clone(), &AttentionMask::causal());
+        let middle = residual(pass, attended, input.clone());
+        let read = match self.inner_input {
+            InnerInput::AfterAttention(norm) => norm.forward(pass, middle.clone()),
+            InnerInput::BesideAttention(norm) => norm.forward(pass, input),
+            InnerInput::OfAttention => normalized,
+        };
+        let transformed = self.inner.forward(pass, read);
+        residual(pass, transformed, middle)
     }
 }

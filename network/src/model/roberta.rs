@@ -21,8 +21,7 @@ const STYLE: Style = Style {
     norm_epsilon: 1e-5,
 };
 
-const NORM_EPSILON: ConfigField =
-    ConfigField { name: "layer_norm_eps", usual: "1e-5", field_type: FieldType::Positive };
+const NORM_EPSILON: ConfigField = ConfigField::new("layer_norm_eps", "1e-5", FieldType::Positive);
 
 const HEADS: Heads = Heads {
     masked: MaskedNames { bias: "lm_head.bias", dense: "lm_head.dense", norm: "lm_head.layer_norm" },

@@ -16,12 +16,11 @@ const SHARE: &str = "partial_rotary_factor";
 
 /// The field of the base, with the family's usual value.
 pub(super) const fn rope_theta(usual: &'static str) -> ConfigField {
-    ConfigField { name: BASE, usual, field_type: FieldType::Positive }
+    ConfigField::new(BASE, usual, FieldType::Positive)
 }
 
 /// The field of the scaling of the frequencies.
-pub(super) const ROPE_SCALING: ConfigField =
-    ConfigField { name: SCALING, usual: "null", field_type: FieldType::RopeScaling };
+pub(super) const ROPE_SCALING: ConfigField = ConfigField::new(SCALING, "null", FieldType::RopeScaling);
 
 /// Returns the base. Newer files put it among other parameters.
 pub fn base(config: &Value) -> Option<Value> {

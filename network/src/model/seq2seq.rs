@@ -1,12 +1,12 @@
 //! An encoder and a decoder with biases and layer norms, as in BART, mBART and Marian.
 
 use super::{
-    Batch, ConfigField, Description, FieldType, Model, ModelError, PlannedNetwork, Predictions, Shape,
+    Batch, ConfigField, Description, FieldType, Model, ModelError, PlannedNetwork, Predictions, Shape, Sizes,
 };
 use crate::lengths;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Initial, Kernels, LayerNorm, Linear,
-    LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, Pass, PositionEmbedding, Sinusoids,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Initializer, Kernels,
+    LayerNorm, LinearSpec, MultiHeadAttention, ParamId, ParamList, Part, PositionEmbedding, Sinusoids,
     TokenEmbedding, Var, branch, dropout, residual, scale,
 };
 use crate::tensor::Tensor;
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 const NORM_EPSILON: f64 = 1e-5;
 /// Whether embeddings are multiplied by √d, with the family's usual value.
 pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
-    ConfigField { name: "scale_embedding", usual, field_type: FieldType::Flag }
+    ConfigField::new("scale_embedding", usual, FieldType::Flag)
 }
 
 /// Standard deviation of the matrices and tables at the start.
@@ -35,55 +35,42 @@ pub(super) struct Style {
 
 /// The sizes of a model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
-    pub vocab_size: usize,
-    /// Longest input of the encoder.
-    pub context: usize,
+pub(super) struct Seq2SeqSizes {
+    /// The blocks are those of the encoder, and the decoder has as many.
+    pub common: Sizes,
     /// Longest input of the decoder.
     pub decoder_context: usize,
-    /// Width of the residual stream.
-    pub d_model: usize,
-    /// Blocks of the encoder, and as many of the decoder.
-    pub layers: usize,
-    /// Attention heads; divides `d_model`.
-    pub heads: usize,
-    /// Width of the feed-forward part.
-    pub d_ff: usize,
     /// Whether a looked-up row is multiplied by √d.
     pub scales_embedding: bool,
 }
 
-impl Sizes {
+impl Seq2SeqSizes {
     /// Returns the sizes that a plan gives.
     ///
     /// # Errors
     /// [`ModelError`] for an odd width with sinusoids.
     pub fn of(plan: PlannedNetwork<'_>, style: Style) -> Result<Self, ModelError> {
-        let super::Sizes { vocab_size, context, d_model, layers, heads, d_ff } = super::Sizes::of(plan);
-        if style.first_position.is_none() && !d_model.is_multiple_of(2) {
-            return Err(ModelError::Size { what: "d_model", value: d_model, allowed: "an even number" });
+        let common = Sizes::of(plan);
+        let value = common.d_model;
+        if style.first_position.is_none() && !value.is_multiple_of(2) {
+            return Err(ModelError::Size { what: "d_model", value, allowed: "an even number" });
         }
         Ok(Self {
-            vocab_size,
-            context,
+            common,
             decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
-            d_model,
-            layers,
-            heads,
-            d_ff,
             scales_embedding: plan.config.flag(&scale_embedding("false")),
         })
     }
 
     /// Returns the number of positions of each table.
     pub fn positions(self) -> usize {
-        self.context.max(self.decoder_context)
+        self.common.context.max(self.decoder_context)
     }
 
     /// The shape of a batch's rows.
     pub fn shape(self) -> Shape {
         let decoder = Some(self.decoder_context);
-        Shape { input: self.context, decoder, predictions: Predictions::EachPosition }
+        Shape { input: self.common.context, decoder, predictions: Predictions::EachPosition }
     }
 }
 
@@ -109,7 +96,7 @@ impl Model for Seq2SeqModel {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         self.body.forward(pass, batch)
     }
 }
@@ -164,9 +151,10 @@ impl Side {
 
 impl Seq2Seq {
     /// Adds the parameters to `list`.
-    pub fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
-        let (d, matrix) = (sizes.d_model, Initial::Normal { std: INITIAL_STD });
-        let table = TokenEmbedding { table: list.add("model.shared.weight", &[sizes.vocab_size, d], matrix) };
+    pub fn new(sizes: Seq2SeqSizes, style: Style, list: &mut ParamList) -> Self {
+        let (d, matrix) = (sizes.common.d_model, Initializer::Normal { std: INITIAL_STD });
+        let table =
+            TokenEmbedding { table: list.add("model.shared.weight", &[sizes.common.vocab_size, d], matrix) };
         let encoder = Stack::new(sizes, style, Side::Encoder, list);
         let decoder = Stack::new(sizes, style, Side::Decoder, list);
         let factor = sizes.scales_embedding.then(|| (d as f64).sqrt());
@@ -186,7 +174,7 @@ impl Seq2Seq {
 
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder
-    pub fn forward<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
         let memory = self.memory(pass, batch, &mask);
         let output = self.table.forward(pass, batch.decoder_input());
@@ -199,7 +187,7 @@ impl Seq2Seq {
     /// the first pass; later passes get zeros that are never read.
     fn memory<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         batch: &Batch<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
@@ -211,7 +199,7 @@ impl Seq2Seq {
         self.encoder.forward(pass, input, mask, None)
     }
 
-    fn scaled<B: Kernels>(&self, pass: &mut Pass<'_, B>, rows: Var<B>) -> Var<B> {
+    fn scaled<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, rows: Var<B>) -> Var<B> {
         match self.factor {
             Some(factor) => scale(pass, rows, factor),
             None => rows,
@@ -220,13 +208,13 @@ impl Seq2Seq {
 }
 
 impl Stack {
-    fn new(sizes: Sizes, style: Style, side: Side, list: &mut ParamList) -> Self {
-        let d = sizes.d_model;
+    fn new(sizes: Seq2SeqSizes, style: Style, side: Side, list: &mut ParamList) -> Self {
+        let d = sizes.common.d_model;
         let positions = match style.first_position {
             Some(first) => {
                 let name = format!("model.{}.embed_positions.weight", side.name());
                 let rows = first + sizes.positions();
-                let table = list.add(name, &[rows, d], Initial::Normal { std: INITIAL_STD });
+                let table = list.add(name, &[rows, d], Initializer::Normal { std: INITIAL_STD });
                 Positions::Learned(PositionEmbedding { table, first })
             }
             None => Positions::Sinusoids(Sinusoids { width: d }),
@@ -234,7 +222,7 @@ impl Stack {
         let norm = style
             .norms_embedding
             .then(|| list.layer_norm(&format!("model.{}.layernorm_embedding", side.name()), d, NORM_EPSILON));
-        let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, side, at, list)).collect();
+        let blocks = (0..sizes.common.layers).map(|at| Block::new(sizes, style, side, at, list)).collect();
         if side == Side::Decoder {
             list.enter(Part::Output);
         }
@@ -248,7 +236,7 @@ impl Stack {
     /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
         memory: Option<(Var<B>, AttentionMask<B>)>,
@@ -291,11 +279,11 @@ impl Stack {
 }
 
 impl Block {
-    fn new(sizes: Sizes, style: Style, side: Side, at: usize, list: &mut ParamList) -> Self {
+    fn new(sizes: Seq2SeqSizes, style: Style, side: Side, at: usize, list: &mut ParamList) -> Self {
         if side == Side::Decoder {
             list.enter(Part::Block(at));
         }
-        let Sizes { d_model: d, d_ff, heads, .. } = sizes;
+        let Sizes { d_model: d, d_ff, heads, .. } = sizes.common;
         let name = |part: &str| format!("model.{}.layers.{at}.{part}", side.name());
         let attention = attention(list, &name("self_attn"), d, heads);
         let attention_norm = list.layer_norm(&name("self_attn_layer_norm"), d, NORM_EPSILON);
@@ -303,14 +291,20 @@ impl Block {
             attention: self::attention(list, &name("encoder_attn"), d, heads),
             norm: list.layer_norm(&name("encoder_attn_layer_norm"), d, NORM_EPSILON),
         });
-        let (widen, narrow) = (linear(list, &name("fc1"), d, d_ff), linear(list, &name("fc2"), d_ff, d));
+        let (widen, narrow) =
+            (list.linear(&name("fc1"), map(d, d_ff)), list.linear(&name("fc2"), map(d_ff, d)));
         let inner = FeedForward { widen, narrow, activation: style.activation, drops_activations: false };
         let inner_norm = list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON);
         let norms_first = style.norms_first;
         Self { attention, attention_norm, cross, inner, inner_norm, norms_first }
     }
 
-    fn attend<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>, mask: &AttentionMask<B>) -> Var<B> {
+    fn attend<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
         let from = match self.norms_first {
             true => self.attention_norm.forward(pass, input.clone()),
             false => branch(pass, input.clone()),
@@ -320,33 +314,28 @@ impl Block {
         self.after(pass, self.attention_norm, sum)
     }
 
-    fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    fn transform<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let from = self.before(pass, self.inner_norm, input.clone());
         let output = self.inner.forward(pass, from);
         let sum = residual(pass, output, input);
         self.after(pass, self.inner_norm, sum)
     }
 
-    fn before<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, input: Var<B>) -> Var<B> {
+    fn before<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, norm: LayerNorm, input: Var<B>) -> Var<B> {
         if self.norms_first { norm.forward(pass, input) } else { input }
     }
 
-    fn after<B: Kernels>(self, pass: &mut Pass<'_, B>, norm: LayerNorm, sum: Var<B>) -> Var<B> {
+    fn after<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, norm: LayerNorm, sum: Var<B>) -> Var<B> {
         if self.norms_first { sum } else { norm.forward(pass, sum) }
     }
 }
 
 fn attention(list: &mut ParamList, name: &str, d: usize, heads: usize) -> MultiHeadAttention {
-    let mut project = |part: &str| linear(list, &format!("{name}.{part}"), d, d);
-    MultiHeadAttention {
-        query: project("q_proj"),
-        key: project("k_proj"),
-        value: project("v_proj"),
-        output: project("out_proj"),
-        heads: DotProductAttention::new(heads, d / heads),
-    }
+    let parts = ["q_proj", "k_proj", "v_proj", "out_proj"];
+    MultiHeadAttention::new(list, name, parts, map(d, d), DotProductAttention::new(heads, d / heads))
 }
 
-fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize) -> Linear {
-    list.linear(name, LinearSpec::normal(d_in, d_out, INITIAL_STD).biased())
+/// A linear map with bias.
+fn map(d_in: usize, d_out: usize) -> LinearSpec {
+    LinearSpec::normal(d_in, d_out, INITIAL_STD).biased()
 }

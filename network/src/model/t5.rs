@@ -18,9 +18,9 @@ use super::{
 use crate::head::{LmHead, Pooling, SequenceHead};
 use crate::lengths;
 use crate::nn::{
-    Activation, AttentionMask, DotProductAttention, FeedForward, Gate, GatedFeedForward, Initial, Kernels,
-    Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamId, ParamList, Part, Pass, RelativeBias,
-    RmsNorm, TokenEmbedding, Var, branch, dropout, residual,
+    Activation, AttentionMask, DotProductAttention, FeedForward, ForwardPass, Gate, GatedFeedForward,
+    Initializer, Kernels, Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamId, ParamList, Part,
+    RelativeBias, RmsNorm, TokenEmbedding, Var, branch, dropout, residual,
 };
 use crate::tensor::Tensor;
 
@@ -29,11 +29,9 @@ const BUCKETS: usize = 32;
 const MAX_DISTANCE: usize = 128;
 const NORM_EPSILON: f64 = 1e-6;
 /// Whether the head is the token table; usual in version 1.0.
-const TIED: ConfigField =
-    ConfigField { name: "tie_word_embeddings", usual: "null", field_type: FieldType::FlagOrNull };
+const TIED: ConfigField = ConfigField::new("tie_word_embeddings", "null", FieldType::FlagOrNull);
 /// Whether the decoder's output is divided by √d before the head; usual where the head is the token table.
-const SCALED: ConfigField =
-    ConfigField { name: "scale_decoder_outputs", usual: "null", field_type: FieldType::FlagOrNull };
+const SCALED: ConfigField = ConfigField::new("scale_decoder_outputs", "null", FieldType::FlagOrNull);
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[
@@ -125,22 +123,14 @@ fn contradiction(config: &Value) -> Option<String> {
 }
 
 /// The sizes of a T5.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct T5Config {
-    pub vocab_size: usize,
-    /// Longest input of the encoder.
-    pub context: usize,
+    /// The blocks are those of the encoder, and the decoder has as many.
+    pub sizes: Sizes,
     /// Longest input of the decoder.
     pub decoder_context: usize,
-    /// Width of the residual stream.
-    pub d_model: usize,
-    /// Blocks of the encoder, and as many of the decoder.
-    pub layers: usize,
-    pub heads: usize,
     /// Width of a head.
     pub d_head: usize,
-    /// Width of the feed-forward part.
-    pub d_ff: usize,
     /// Whether the feed-forward part is a gated GELU, as in version 1.1.
     pub gated: bool,
     /// Whether the head is the token table, as in version 1.0.
@@ -163,16 +153,16 @@ impl T5Config {
         json!({
             "model_type": "t5",
             "architectures": ["T5ForConditionalGeneration"],
-            "vocab_size": self.vocab_size,
-            "d_model": self.d_model,
+            "vocab_size": self.sizes.vocab_size,
+            "d_model": self.sizes.d_model,
             "d_kv": self.d_head,
-            "d_ff": self.d_ff,
-            "num_layers": self.layers,
-            "num_decoder_layers": self.layers,
-            "num_heads": self.heads,
+            "d_ff": self.sizes.d_ff,
+            "num_layers": self.sizes.layers,
+            "num_decoder_layers": self.sizes.layers,
+            "num_heads": self.sizes.heads,
             "relative_attention_num_buckets": BUCKETS,
             "relative_attention_max_distance": MAX_DISTANCE,
-            "n_positions": self.context,
+            "n_positions": self.sizes.context,
             "dropout_rate": 0.0,
             "layer_norm_epsilon": NORM_EPSILON,
             "initializer_factor": 1.0,
@@ -223,11 +213,11 @@ struct Cross {
 impl T5 {
     pub fn new(config: T5Config) -> Self {
         let mut list = ParamList::default();
-        let (d, vocabulary) = (config.d_model, config.vocab_size);
+        let (d, vocabulary) = (config.sizes.d_model, config.sizes.vocab_size);
         let table = list.add(
             format!("{}shared.weight", config.prefix()),
             &[vocabulary, d],
-            Initial::Normal { std: 1.0 },
+            Initializer::Normal { std: 1.0 },
         );
         let encoder = Stack::new(&config, Side::Encoder, &mut list);
         let decoder = Stack::new(&config, Side::Decoder, &mut list);
@@ -237,7 +227,7 @@ impl T5 {
             table
         } else {
             // As the original code draws it: logits of order 1 whatever the width.
-            list.add("lm_head.weight", &[vocabulary, d], Initial::Normal { std: scale })
+            list.add("lm_head.weight", &[vocabulary, d], Initializer::Normal { std: scale })
         };
         let scale = config.scaled.unwrap_or(config.tied).then_some(scale);
         let head = LmHead { scale, ..LmHead::of_table(head).of_tokens(table) };
@@ -245,7 +235,7 @@ impl T5 {
             list,
             head,
             Shape {
-                input: config.context,
+                input: config.sizes.context,
                 decoder: Some(config.decoder_context),
                 predictions: Predictions::EachPosition,
             },
@@ -260,7 +250,7 @@ impl T5 {
     /// the first pass; later passes get zeros that are never read.
     fn memory<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         batch: &Batch<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
@@ -274,18 +264,13 @@ impl T5 {
 }
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<T5, ModelError> {
-    let Sizes { vocab_size, context, d_model, layers, heads, d_ff } = Sizes::of(plan);
+    let sizes = Sizes::of(plan);
     let is_v1_1 = plan.model.family == plan::Family::T5V1_1;
     let flag = |field: &ConfigField| plan.config.value(field).as_bool();
     Ok(T5::new(T5Config {
-        vocab_size,
-        context,
+        sizes,
         decoder_context: lengths::decoder_context(plan.training.objective, plan.model),
-        d_model,
-        layers,
-        heads,
-        d_head: plan.model.d_head.map_or(d_model / heads, |width| width as usize),
-        d_ff,
+        d_head: plan.model.d_head.map_or(sizes.d_model / sizes.heads, |width| width as usize),
         gated: is_v1_1,
         tied: flag(&TIED).unwrap_or(!is_v1_1),
         scaled: flag(&SCALED),
@@ -309,7 +294,7 @@ impl Model for T5 {
         SequenceHead { pooling: Pooling::LastThrough(dense, Activation::Tanh), drops_pooled: true, classes }
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
         let memory = self.memory(pass, batch, &mask);
         if let Some(table) = self.head_table {
@@ -324,21 +309,21 @@ impl Model for T5 {
 impl Stack {
     fn new(config: &T5Config, side: Side, list: &mut ParamList) -> Self {
         let name = format!("{}{}", config.prefix(), side.name());
-        let blocks = (0..config.layers).map(|at| Block::new(config, side, at, list)).collect();
+        let blocks = (0..config.sizes.layers).map(|at| Block::new(config, side, at, list)).collect();
         if side == Side::Decoder {
             list.enter(Part::Block(0));
         }
         let table = list.add(
             format!("{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
-            &[BUCKETS, config.heads],
-            Initial::Normal { std: (config.d_model as f64).powf(-0.5) },
+            &[BUCKETS, config.sizes.heads],
+            Initializer::Normal { std: (config.sizes.d_model as f64).powf(-0.5) },
         );
         let bidirectional = side == Side::Encoder;
         let bias = RelativeBias { table, buckets: BUCKETS, max_distance: MAX_DISTANCE, bidirectional };
         if side == Side::Decoder {
             list.enter(Part::Output);
         }
-        let norm = norm(list, &format!("{name}.final_layer_norm"), config.d_model);
+        let norm = norm(list, &format!("{name}.final_layer_norm"), config.sizes.d_model);
         Self { bias, blocks, norm }
     }
 
@@ -346,7 +331,7 @@ impl Stack {
     /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
         &self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
         memory: Option<(Var<B>, AttentionMask<B>)>,
@@ -385,7 +370,7 @@ impl Stack {
 
 impl Block {
     fn new(config: &T5Config, side: Side, at: usize, list: &mut ParamList) -> Self {
-        let (d, d_ff) = (config.d_model, config.d_ff);
+        let (d, d_ff) = (config.sizes.d_model, config.sizes.d_ff);
         if side == Side::Decoder {
             list.enter(Part::Block(at));
         }
@@ -416,7 +401,7 @@ impl Block {
 
     fn attend<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
         bias: Var<B>,
@@ -427,7 +412,7 @@ impl Block {
         residual(pass, attended, input)
     }
 
-    fn transform<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    fn transform<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let normalized = self.inner_norm.forward(pass, input.clone());
         let output = self.inner.forward(pass, normalized);
         residual(pass, output, input)
@@ -436,14 +421,15 @@ impl Block {
 
 /// The four projections of an attention, under the names of T5.
 fn attention(list: &mut ParamList, name: &str, config: &T5Config) -> MultiHeadAttention {
-    let (d, inner) = (config.d_model, config.heads * config.d_head);
+    let (d, inner) = (config.sizes.d_model, config.sizes.heads * config.d_head);
     // Queries start small in place of a scale of the scores.
     let query_variance = 1.0 / (d * config.d_head) as f64;
     let mut project = |part: &str, variance| linear(list, &format!("{name}.{part}"), d, inner, variance);
     let query = project("q", query_variance);
     let (key, value) = (project("k", 1.0 / d as f64), project("v", 1.0 / d as f64));
     let output = linear(list, &format!("{name}.o"), inner, d, 1.0 / inner as f64);
-    let heads = DotProductAttention { scale: 1.0, ..DotProductAttention::new(config.heads, config.d_head) };
+    let heads =
+        DotProductAttention { scale: 1.0, ..DotProductAttention::new(config.sizes.heads, config.d_head) };
     MultiHeadAttention { query, key, value, output, heads }
 }
 

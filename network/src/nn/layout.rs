@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Initial, ParamId, ParamSpec, Stored};
+use super::{Initializer, ParamId, ParamSpec, Stored};
 
 /// The parameters of a model in their order.
 #[derive(Clone, Debug)]
@@ -95,12 +95,18 @@ impl ParamList {
     }
 
     /// Adds a parameter that does not belong to a linear layer.
-    pub fn add(&mut self, name: impl Into<String>, shape: &[usize], initial: Initial) -> ParamId {
+    pub fn add(&mut self, name: impl Into<String>, shape: &[usize], initial: Initializer) -> ParamId {
         self.push(name.into(), shape, initial, Kind::Other)
     }
 
     /// Adds a parameter of this kind.
-    pub(super) fn push(&mut self, name: String, shape: &[usize], initial: Initial, kind: Kind) -> ParamId {
+    pub(super) fn push(
+        &mut self,
+        name: String,
+        shape: &[usize],
+        initial: Initializer,
+        kind: Kind,
+    ) -> ParamId {
         self.specs.push(ParamSpec { name, shape: shape.to_vec(), initial });
         self.sites.push(Site { part: self.part, kind });
         ParamId(self.specs.len() - 1)

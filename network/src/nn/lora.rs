@@ -7,7 +7,7 @@
 //! # References
 //! Hu et al. 2021, "LoRA", <https://arxiv.org/abs/2106.09685>; names as Hugging Face's PEFT.
 
-use super::{GradRecord, Initial, ParamId, ParamSpec, Stored};
+use super::{GradRecord, Initializer, ParamId, ParamSpec, Stored};
 use crate::tensor::{Backend, Tensor};
 
 /// The adapter of a linear layer: places of its matrices among the trained parameters.
@@ -44,8 +44,8 @@ impl Adapter {
         // B starts at 0, so training starts from the checkpoint itself. A starts as in PEFT, with
         // variance 1/(3·d_in).
         let std = 1.0 / (3.0 * d_in as f64).sqrt();
-        let a = add("lora_A", [rank, d_in], Initial::Normal { std });
-        let b = add("lora_B", [d_out, rank], Initial::Constant(0.0));
+        let a = add("lora_A", [rank, d_in], Initializer::Normal { std });
+        let b = add("lora_B", [d_out, rank], Initializer::Constant(0.0));
         Self { a, b, scale: lora.alpha / f64::from(lora.rank), stored }
     }
 

@@ -1,7 +1,7 @@
 //! The parts that models are made of: operators over a tape, their parameters, and the records of per-example gradients.
 //!
 //! An operator holds the addresses of its parameters, not their values. It owns its forward pass, its backward pass and the
-//! [`GradRecord`] of each parameter. A model is a forward pass over a `Pass`; see [`crate::model`].
+//! [`GradRecord`] of each parameter. A model is a forward pass over a `ForwardPass`; see [`crate::model`].
 //!
 //! The files in reading order; each uses only files above it:
 //!
@@ -34,9 +34,9 @@ pub use kernels::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask};
 pub use layout::{Layout, ParamList, Part};
 pub use lora::Adapter;
 pub use op::*;
-pub use param::{Initial, ParamId, ParamSpec, Stored};
+pub use param::{Initializer, ParamId, ParamSpec, Stored};
 pub use record::GradRecord;
 pub use record::materialize_if_cheaper;
 pub use selection::{Selection, SelectionError};
-pub use tape::{Pass, Var};
+pub use tape::{ForwardPass, Var};
 pub use weights::Weights;

@@ -6,7 +6,7 @@ pub struct ParamId(pub usize);
 
 /// The initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Initial {
+pub enum Initializer {
     /// The same value for every element.
     Constant(f32),
     /// Independent normal values of mean 0.
@@ -24,7 +24,7 @@ pub struct ParamSpec {
     /// Row-major shape.
     pub shape: Vec<usize>,
     /// Initial values.
-    pub initial: Initial,
+    pub initial: Initializer,
 }
 
 impl ParamSpec {

@@ -1,8 +1,8 @@
 //! A pass of a model over a batch, and the tape that its backward pass reads.
 //!
-//! A model has a forward pass only. It takes a [`Pass`] and applies operators to values ([`Var`]).
+//! A model has a forward pass only. It takes a [`ForwardPass`] and applies operators to values ([`Var`]).
 //! In training, an operator notes on the tape how to turn the gradient of its output into the
-//! gradients of its inputs and the records of its parameters. [`Pass::backward`] runs these notes
+//! gradients of its inputs and the records of its parameters. [`ForwardPass::backward`] runs these notes
 //! in reverse.
 //!
 //! An operator notes nothing, and saves nothing, if neither its parameters nor anything before it is trained.
@@ -53,7 +53,7 @@ impl<B: Kernels> Var<B> {
 }
 
 /// A pass of a model over a batch: for training, for measuring or for generating.
-pub struct Pass<'a, B: Kernels> {
+pub struct ForwardPass<'a, B: Kernels> {
     weights: &'a Weights<B>,
     mode: Mode<'a, B>,
     nodes: Vec<Node<'a, B>>,
@@ -90,7 +90,7 @@ enum Node<'a, B: Kernels> {
     Table(ParamId),
 }
 
-impl<'a, B: Kernels> Pass<'a, B> {
+impl<'a, B: Kernels> ForwardPass<'a, B> {
     fn new(weights: &'a Weights<B>, mode: Mode<'a, B>) -> Self {
         let (nodes, uses, seeds) = (Vec::new(), BTreeMap::new(), Vec::new());
         Self { weights, mode, nodes, slots: 0, uses, dropout: None, seeds }
@@ -230,11 +230,12 @@ impl<'a, B: Kernels> Pass<'a, B> {
         &mut self,
         stream: Var<B>,
         blocks: &[T],
-        forward: fn(T, &mut Self, Var<B>) -> Var<B>,
+        forward: impl Fn(T, &mut Self, Var<B>) -> Var<B> + Clone + 'a,
     ) -> Var<B> {
-        let apply =
-            |stream, &block: &T| self.block([stream], move |pass, [input]| forward(block, pass, input));
-        blocks.iter().fold(stream, apply)
+        blocks.iter().fold(stream, |stream, &block| {
+            let forward = forward.clone();
+            self.block([stream], move |pass, [input]| forward(block, pass, input))
+        })
     }
 
     fn recomputed<const N: usize>(
@@ -247,7 +248,7 @@ impl<'a, B: Kernels> Pass<'a, B> {
         self.mode = mode;
         let weights = self.weights;
         self.note(output.value, output.slot.is_some(), move |grad, back| {
-            let mut pass = Pass { dropout, ..Pass::training(weights, false) };
+            let mut pass = ForwardPass { dropout, ..ForwardPass::training(weights, false) };
             let outer = inputs.each_ref().map(|input| input.slot);
             let leaves = inputs.map(|input| pass.leaf(input));
             let inner = leaves.each_ref().map(|leaf| leaf.slot);
@@ -374,7 +375,7 @@ impl<B: Kernels> Backward<'_, B> {
     /// Runs the tape of a recomputed block, and passes the gradients of its inputs on.
     fn run_block(
         &mut self,
-        pass: Pass<'_, B>,
+        pass: ForwardPass<'_, B>,
         seed: Option<(Slot, Tensor<B, 3>)>,
         inputs: impl Iterator<Item = (Option<Slot>, Option<Slot>)>,
     ) {

@@ -6,7 +6,7 @@ use mechanisms::Stream;
 use plan::Precision;
 
 use super::selection::Role;
-use super::{Adapter, Initial, Kernels, ParamId, ParamSpec, Selection, Stored};
+use super::{Adapter, Initializer, Kernels, ParamId, ParamSpec, Selection, Stored};
 use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
 
 /// Values of all parameters of a model, flat, in the order of their [`ParamId`].
@@ -308,8 +308,8 @@ fn matrix<B: Backend>(values: &[Tensor<B, 1>], specs: &[ParamSpec], at: ParamId)
 fn draw<B: Backend>(spec: &ParamSpec, stream: &mut Stream, device: &B::Device) -> Tensor<B, 1> {
     let mut host = vec![0.0; spec.len()];
     match spec.initial {
-        Initial::Constant(value) => host.fill(value),
-        Initial::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
+        Initializer::Constant(value) => host.fill(value),
+        Initializer::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
     }
     from_host(host, [spec.len()], FloatDType::F32, device)
 }

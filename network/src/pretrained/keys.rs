@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{CONFIG_FILE_NAME, Checkpoint, describe};
+use super::{CONFIG_FILE_NAME, PretrainedCheckpoint, describe};
 use crate::Example;
 use crate::model::{Backbone, Batch, Network, Predictions, Shape};
 use crate::nn::Weights;
@@ -44,7 +44,7 @@ impl Changed {
         let folder = self.folder.path();
         std::fs::write(folder.join(CONFIG_FILE_NAME), config.to_string()).unwrap();
         let model = describe(folder).map_err(|error| said(&error))?;
-        let checkpoint = Checkpoint::read(folder).map_err(|error| said(&error))?;
+        let checkpoint = PretrainedCheckpoint::read(folder).map_err(|error| said(&error))?;
         let vocab_size = checkpoint.vocab_size(1).map_err(|error| said(&error))?;
         let network = Network::new(&model, &vectors::training(&self.objective), vocab_size);
         let network = network.map_err(|error| said(&error))?;

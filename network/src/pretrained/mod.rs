@@ -14,7 +14,7 @@ use durable::FileError;
 
 pub use describe::describe;
 pub use names::Assigned;
-pub use read::Checkpoint;
+pub use read::PretrainedCheckpoint;
 
 /// The plan's field that names a checkpoint.
 pub const FIELD: &str = "model.initial";

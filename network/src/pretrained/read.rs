@@ -20,7 +20,7 @@ const GENERATION_CONFIG_FILE_NAME: &str = "generation_config.json";
 
 /// A checkpoint on the host: its configuration, its tensors in the number formats of their files, and its digest.
 #[derive(Debug)]
-pub struct Checkpoint {
+pub struct PretrainedCheckpoint {
     /// The field of the plan or the option that names the folder.
     field: &'static str,
     folder: PathBuf,
@@ -29,7 +29,7 @@ pub struct Checkpoint {
     sha256: String,
 }
 
-impl Checkpoint {
+impl PretrainedCheckpoint {
     /// Reads `config.json` and `model.safetensors`, or the files that `model.safetensors.index.json` names.
     ///
     /// # Errors

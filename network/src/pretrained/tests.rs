@@ -3,14 +3,14 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::nn::{Initial, ParamSpec};
+use crate::nn::{Initializer, ParamSpec};
 use crate::tensor_file::NamedTensor;
 
 fn specs() -> Vec<ParamSpec> {
     let spec = |name: &str, shape: &[usize]| ParamSpec {
         name: name.to_owned(),
         shape: shape.to_vec(),
-        initial: Initial::Constant(0.0),
+        initial: Initializer::Constant(0.0),
     };
     vec![spec("transformer.wte.weight", &[3, 2]), spec("transformer.wpe.weight", &[2, 2])]
 }
@@ -49,7 +49,7 @@ fn loaded(config: &Value, tensors: &[Stored<'_>]) -> Result<(Vec<NamedTensor>, V
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(CONFIG_FILE_NAME), config.to_string()).unwrap();
     write(folder.path(), "model.safetensors", tensors);
-    let assigned = Checkpoint::read(folder.path())?.weights(&specs(), &self::config())?;
+    let assigned = PretrainedCheckpoint::read(folder.path())?.weights(&specs(), &self::config())?;
     assert!(assigned.drawn.is_empty());
     Ok((assigned.weights, assigned.ignored))
 }
@@ -149,7 +149,7 @@ fn shards_are_put_together_and_nothing_outside_the_folder_is_read() {
         let map = json!({ "transformer.wte.weight": first, "transformer.wpe.weight": places });
         let text = json!({ "metadata": {}, "weight_map": map }).to_string();
         std::fs::write(folder.path().join("model.safetensors.index.json"), text).unwrap();
-        Checkpoint::read(folder.path())
+        PretrainedCheckpoint::read(folder.path())
     };
     let weights = index(tokens).unwrap().weights(&specs(), &config()).unwrap().weights;
     assert_eq!((weights[0].data.as_slice(), weights[1].data.as_slice()), (&TOKENS[..], &PLACES[..]));
@@ -204,7 +204,7 @@ fn a_table_may_be_longer_than_the_tokenizer_but_not_shorter() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(CONFIG_FILE_NAME), config().to_string()).unwrap();
     write(folder.path(), "model.safetensors", &whole());
-    let checkpoint = Checkpoint::read(folder.path()).unwrap();
+    let checkpoint = PretrainedCheckpoint::read(folder.path()).unwrap();
     assert_eq!(checkpoint.vocab_size(2).unwrap(), 3);
     assert!(
         checkpoint.vocab_size(4).unwrap_err().to_string().contains("has 3 tokens, the plan's tokenizer 4")
@@ -240,7 +240,8 @@ fn damaged_checkpoints_are_read_or_refused() {
             }
         }
         std::fs::write(file, bytes).unwrap();
-        let found = Checkpoint::read(folder.path()).and_then(|read| read.weights(&specs(), &config()));
+        let found =
+            PretrainedCheckpoint::read(folder.path()).and_then(|read| read.weights(&specs(), &config()));
         refused += usize::from(found.is_err());
         std::fs::write(file, sound).unwrap();
     }
@@ -260,7 +261,7 @@ fn scaled_rotary_positions_are_refused_whichever_way_a_file_states_them() {
             config[field] = value;
             std::fs::write(copy.path().join(CONFIG_FILE_NAME), config.to_string()).unwrap();
             std::fs::copy(folder.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
-            Checkpoint::read(copy.path())?.weights(&network.specs(), &network.hf_config()).map(drop)
+            PretrainedCheckpoint::read(copy.path())?.weights(&network.specs(), &network.hf_config()).map(drop)
         };
         read("rope_parameters", Value::Null).unwrap();
         for (field, value) in [
@@ -301,7 +302,7 @@ fn altered(
     let copy = tempfile::tempdir().unwrap();
     std::fs::write(copy.path().join(CONFIG_FILE_NAME), theirs.to_string()).unwrap();
     write(copy.path(), "model.safetensors", &tensors);
-    Ok(Checkpoint::read(copy.path())?.weights(&network.specs(), &network.hf_config())?.weights)
+    Ok(PretrainedCheckpoint::read(copy.path())?.weights(&network.specs(), &network.hf_config())?.weights)
 }
 
 fn as_it_is(name: &str) -> Vec<String> {
@@ -412,7 +413,7 @@ fn another_family_and_unknown_fields_are_refused_by_name() {
 fn files_that_are_no_checkpoint_of_floats_are_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |want: &str| {
-        let message = Checkpoint::read(folder.path()).unwrap_err().to_string();
+        let message = PretrainedCheckpoint::read(folder.path()).unwrap_err().to_string();
         assert!(message.contains(want) && message.lines().count() == 1, "{want}: {message}");
     };
     std::fs::write(folder.path().join(CONFIG_FILE_NAME), config().to_string()).unwrap();
@@ -449,7 +450,7 @@ fn files_that_are_no_checkpoint_of_floats_are_refused_with_what_to_do() {
 fn assigned_to_bert(tensors: &[&str]) -> Result<Assigned, String> {
     let family = crate::model::Network::checkpoints().find(|family| family.model_type == "bert").unwrap();
     let spec =
-        |name: &str| ParamSpec { name: name.to_owned(), shape: vec![1], initial: Initial::Constant(0.0) };
+        |name: &str| ParamSpec { name: name.to_owned(), shape: vec![1], initial: Initializer::Constant(0.0) };
     let tensor = |name: &&str| {
         let data = vec![1.0].into();
         ((*name).to_owned(), NamedTensor { name: (*name).to_owned(), shape: vec![1], data })

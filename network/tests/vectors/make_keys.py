@@ -55,7 +55,7 @@ MODELS = {
     "gemma_tiny": {"input": TEXT},
     "llama_tiny": {"input": TEXT},
     **{f"rms_decoders/{name}": {"input": TEXT} for name in
-       ["gemma2", "gemma3", "gemma_linear", "llama3", "llama_biased", "mistral", "phi3", "qwen2", "qwen2_window", "qwen3"]},
+       ["gemma2", "gemma3", "gemma_linear", "llama3", "llama_biased", "mistral", "phi3", "qwen2", "qwen2_window", "qwen3", "vaultgemma"]},
 }
 
 ACTIVATIONS = ["gelu", "relu", "silu", "swish", "tanh", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "quick_gelu"]

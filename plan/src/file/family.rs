@@ -25,6 +25,9 @@ pub enum Family {
     Gemma2,
     /// Gemma 3 without images: `decoder` with norms after each part and on each head, and a sliding window in five of six blocks.
     Gemma3,
+    /// VaultGemma: `gemma2` without norms after each part, and without windows.
+    #[serde(rename = "vaultgemma")]
+    VaultGemma,
     /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
     FeedForward,
     /// Llama's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, SwiGLU.
@@ -67,11 +70,12 @@ pub enum Family {
 
 impl Family {
     /// All families, as a reader expects to choose among them, with what each is called in a plan and to a person.
-    pub const TABLE: [(Self, &'static str, &'static str); 23] = [
+    pub const TABLE: [(Self, &'static str, &'static str); 24] = [
         (Self::Gpt2, "gpt2", "GPT-2 (decoder)"),
         (Self::Decoder, "decoder", "Gemma-style (decoder)"),
         (Self::Gemma2, "gemma2", "Gemma 2 (decoder)"),
         (Self::Gemma3, "gemma3", "Gemma 3 (decoder)"),
+        (Self::VaultGemma, "vaultgemma", "VaultGemma (decoder)"),
         (Self::Llama, "llama", "Llama (decoder)"),
         (Self::Mistral, "mistral", "Mistral (decoder)"),
         (Self::Qwen2, "qwen2", "Qwen 2 (decoder)"),
@@ -153,6 +157,8 @@ impl Family {
                 Objective::TextToText,
                 Objective::Chat,
             ],
+            // `transformers` has only its language model.
+            Self::VaultGemma => &[Objective::CausalLm, Objective::TextToText, Objective::Chat],
             Self::T5 | Self::T5V1_1 => &[
                 Objective::SpanCorruption,
                 Objective::PrefixLm,
@@ -188,7 +194,7 @@ impl Family {
         matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 
-    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as [`Self::has_head_width`] says.
+    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as `Self::has_head_width` says.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
         matches!(
@@ -196,6 +202,7 @@ impl Family {
             Self::Decoder
                 | Self::Gemma2
                 | Self::Gemma3
+                | Self::VaultGemma
                 | Self::Llama
                 | Self::Mistral
                 | Self::Qwen2

@@ -64,6 +64,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
         Family::Decoder
         | Family::Gemma2
         | Family::Gemma3
+        | Family::VaultGemma
         | Family::Llama
         | Family::Mistral
         | Family::Qwen2

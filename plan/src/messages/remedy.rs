@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// A change after which an [`Unknown`] can be found within the plan's ε.
+/// A change after which an [`Unknown`](crate::Unknown) can be found within the plan's ε.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Remedy {
     /// At most this expected batch size.

@@ -10,7 +10,7 @@ use crate::decode::Decoder;
 use crate::encode::Model;
 use crate::normalize::Normalizer;
 use crate::postprocess::PostProcessor;
-use crate::pretokenize::{METASPACE, Marks, PreTokenizer, Words};
+use crate::pretokenize::{METASPACE, Marks, PreTokenizer, WordFinder};
 use crate::tokenizer::{Role, StageMark, Tokenizer, UNK, ids_by_place};
 
 impl Tokenizer {
@@ -107,7 +107,7 @@ impl Tokenizer {
             _ => None,
         };
         tokenizer.words = match (tokenizer.marks(), mark_cuts) {
-            (Some(marks), Some(cuts)) => Words::AtRuns(marks, cuts),
+            (Some(marks), Some(cuts)) => WordFinder::AtRuns(marks, cuts),
             _ => tokenizer.pre_tokenizer.words(),
         };
         let size = tokenizer.vocab_size();

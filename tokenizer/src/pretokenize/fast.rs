@@ -7,7 +7,7 @@ use crate::short_key::short_word;
 
 /// How the words of a text are found: by the pre-tokenizer of the file, or by a faster way that finds the same ones.
 #[derive(Clone, Copy)]
-pub(crate) enum Words {
+pub(crate) enum WordFinder {
     /// The text is one word.
     Whole,
     /// By the pre-tokenizer's stages.
@@ -80,7 +80,7 @@ impl<'t> Word<'t> {
     }
 }
 
-impl Words {
+impl WordFinder {
     /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
     #[inline]
     pub(crate) fn each(

@@ -25,7 +25,7 @@ use bert::BertPreTokenizer;
 pub use bert::bert_words;
 use byte_level::ByteLevel;
 pub use byte_level::byte_level_words;
-pub(crate) use fast::{Marks, Spelling, Words};
+pub(crate) use fast::{Marks, Spelling, WordFinder};
 pub(crate) use marks::{METASPACE, MarkCuts, next_blank, next_mark};
 pub use metaspace::{Metaspace, PrependScheme};
 use whitespace::WhitespaceSplit;
@@ -156,16 +156,16 @@ impl PreTokenizer {
     }
 
     /// The fastest way to its words.
-    pub(crate) fn words(&self) -> Words {
+    pub(crate) fn words(&self) -> WordFinder {
         match self.stages.as_slice() {
-            [] => Words::Whole,
+            [] => WordFinder::Whole,
             [one] if !self.spells(0) => match one.metaspace() {
-                Some(space) if space.replacement == METASPACE && space.split => Words::AtBlanks(*space),
-                None if one.cuts_as_gpt2() => Words::ByteLevel,
-                _ => Words::Stages,
+                Some(space) if space.replacement == METASPACE && space.split => WordFinder::AtBlanks(*space),
+                None if one.cuts_as_gpt2() => WordFinder::ByteLevel,
+                _ => WordFinder::Stages,
             },
-            _ if self.is_t5() => Words::Opened,
-            _ => Words::Stages,
+            _ if self.is_t5() => WordFinder::Opened,
+            _ => WordFinder::Stages,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Tokenizer;
 use crate::encode::WordCache;
-use crate::pretokenize::{Spelling, Words};
+use crate::pretokenize::{Spelling, WordFinder};
 use crate::short_key::SHORT_BYTES;
 
 /// A tokenizer with a cache of words; see [`Tokenizer::encoder`].
@@ -69,7 +69,7 @@ impl Encoder<'_> {
     /// The first stage, and the special tokens that are sought in normalized text.
     fn normalize(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
         let normal = match self.tokenizer.words {
-            Words::AtRuns(..) => Cow::Borrowed(text),
+            WordFinder::AtRuns(..) => Cow::Borrowed(text),
             _ => self.tokenizer.normalizer.normalize(text),
         };
         match self.tokenizer.special.normalized() {
@@ -86,7 +86,7 @@ impl Encoder<'_> {
         let Self { cache, word: spelt, tokenizer } = self;
         let Tokenizer { words, pre_tokenizer, model, .. } = *tokenizer;
         // What a model finds in a whole text may not be what it finds in a word.
-        let longest = if matches!(words, Words::Whole) { 0 } else { SHORT_BYTES };
+        let longest = if matches!(words, WordFinder::Whole) { 0 } else { SHORT_BYTES };
         words.each(pre_tokenizer, text, is_first, |word| {
             if word.key != 0 && cache.recall(word.key, ids) {
                 return;

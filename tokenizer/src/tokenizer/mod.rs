@@ -13,7 +13,7 @@ use crate::decode::Decoder;
 use crate::encode::{Model, SentencePiece};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
-use crate::pretokenize::{METASPACE, PreTokenizer, Words};
+use crate::pretokenize::{METASPACE, PreTokenizer, WordFinder};
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::special_tokens::{SpecialTokens, TokenOptions};
 use crate::vocabulary::byte_token;
@@ -69,7 +69,7 @@ pub struct Tokenizer {
     /// such file does not contain it.
     pub(crate) by_place: Option<EncodeByPlace>,
     /// How the words of a normalized text are found.
-    pub(crate) words: Words,
+    pub(crate) words: WordFinder,
     /// The private stage that made it.
     pub(crate) mark: Option<Box<StageMark>>,
     byte_of: Vec<Option<u8>>,
@@ -131,7 +131,7 @@ impl Tokenizer {
             roles: RoleIds::default(),
             pads_left: false,
             by_place: None,
-            words: Words::Whole,
+            words: WordFinder::Whole,
             mark: None,
             byte_of,
             caches: IdleCaches::default(),

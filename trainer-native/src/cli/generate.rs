@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 use super::DeviceName;
 use training::RunError;
 use training::infer::{
-    Beams, EarlyStopping, Generated, GenerationOptions, PromptFile, Sampling, Strategy, Written, generate,
+    Beams, DecodingStrategy, EarlyStopping, Generated, GenerationOptions, PromptFile, TokenSampling, Written,
+    generate,
 };
 use training::store::lineage::prove_text;
 
@@ -140,14 +141,14 @@ impl DecodingArgs {
             return Err(refused("--batch", "0 is out of range; allowed: at least 1"));
         }
         let strategy = match self.beams {
-            Some(width) => Strategy::Search(self.beams(width)?),
-            None => Strategy::Sample(self.sampling()?),
+            Some(width) => DecodingStrategy::Search(self.beams(width)?),
+            None => DecodingStrategy::Sample(self.sampling()?),
         };
         let Self { tokens, min_tokens, no_repeat_ngram, .. } = *self;
         Ok(GenerationOptions { tokens, min_tokens, no_repeat_ngram, strategy, batch, seed, first: 0 })
     }
 
-    fn sampling(&self) -> Result<Sampling, RunError> {
+    fn sampling(&self) -> Result<TokenSampling, RunError> {
         if self.length_penalty.is_some() || self.early_stopping.is_some() {
             let option = if self.length_penalty.is_some() { "--length-penalty" } else { "--early-stopping" };
             return Err(refused(option, "it needs beam search; add --beams N, or leave it out"));
@@ -173,7 +174,7 @@ impl DecodingArgs {
                 "0 takes the most likely token; leave out --top-k and --top-p",
             ));
         }
-        Ok(Sampling { temperature, top_k, top_p })
+        Ok(TokenSampling { temperature, top_k, top_p })
     }
 
     fn beams(&self, width: usize) -> Result<Beams, RunError> {

@@ -39,9 +39,13 @@ use evaluation::{export, report};
 use network::pretrained;
 use network::tensor_file::NumberFormat;
 use training::infer::{evaluate, predict};
+use training::progress::Silence;
 use training::ranks::Ranks;
 use training::sweep::{self, SweepRequest};
 use training::{RunError, history, stop, verify};
+
+/// Time that a rank waits for the first rank to end it.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.
 #[derive(Debug, Parser)]
@@ -273,32 +277,41 @@ fn command() -> clap::Command {
         .mut_subcommands(|command| command.allow_negative_numbers(true))
 }
 
-/// Runs the command line. Results go to stdout, everything else to stderr.
+/// Runs the command line on the ranks that the program was started with. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {
     ::cli::leave_no_core_dump(!cfg!(feature = "mpi"));
-    match ::cli::arguments(command()) {
-        Ok(arguments) => ranks::carry_out(arguments),
+    let arguments = match ::cli::arguments(command()) {
+        Ok(arguments) => arguments,
         Err(error) => {
             let message =
                 tips::of_file(&error).unwrap_or_else(|| ::cli::in_one_line(&error, &command(), tips::TIPS));
-            exit_code(Err(RunError::Refused(message)))
+            return exit_code(RunError::Refused(message));
         }
-    }
-}
-
-fn exit_code(outcome: Result<(), RunError>) -> ExitCode {
+    };
+    let ranks = match Ranks::join() {
+        Ok(ranks) => ranks,
+        Err(error) => return exit_code(error),
+    };
+    let silence = (!ranks.is_first()).then(Silence::begin);
+    let outcome = dispatch(arguments, &ranks);
+    drop(silence);
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            ranks.leave();
+            ExitCode::SUCCESS
+        }
         Err(error) => {
-            let said = match &error {
-                RunError::Interrupted { .. } if !stop::is_first_to_show() => {
-                    "interrupted; everything done so far is saved; the command above continues".to_owned()
-                }
-                error => error.to_string(),
-            };
-            training::progress::error(&format!("trainer-native: {said}"));
-            ExitCode::from(error.exit_code())
+            let code = error.exit_code();
+            if let RunError::Elsewhere { .. } = error {
+                // The first rank shows why, and then ends this one.
+                std::thread::sleep(LONGEST_WAIT);
+            }
+            let shown = exit_code(error);
+            // What is left to say is the launcher's.
+            let _silence = Silence::begin();
+            ranks.abort(code);
+            shown
         }
     }
 }
@@ -364,6 +377,18 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&figures, &figures.to_string(), json)
         }
     }
+}
+
+/// Shows why a command failed.
+fn exit_code(error: RunError) -> ExitCode {
+    let said = match &error {
+        RunError::Interrupted { .. } if !stop::is_first_to_show() => {
+            "interrupted; everything done so far is saved; the command above continues".to_owned()
+        }
+        error => error.to_string(),
+    };
+    training::progress::error(&format!("trainer-native: {said}"));
+    ExitCode::from(error.exit_code())
 }
 
 /// Verifies a sweep, a run or a plan.

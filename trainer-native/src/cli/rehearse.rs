@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{DeviceName, print_result};
-use crate::rehearsal::{Request, rehearse};
+use crate::rehearsal::{RehearsalRequest, rehearse};
 use training::RunError;
 
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ impl RehearseArgs {
             json,
         } = self;
         let device = device.map(Into::into);
-        let found = rehearse(&Request {
+        let found = rehearse(&RehearsalRequest {
             plan,
             public,
             accept_equal_phrases,

@@ -48,14 +48,15 @@ impl RunArgs {
     pub(super) fn run(self, ranks: &Ranks) -> Result<(), RunError> {
         let (json, dry_run) = (self.json, self.dry_run);
         let request = ranks.agree(self.request())?;
+        let job = ranks.agree(request.check(ranks))?;
         if dry_run {
-            let found = ranks.agree(run::dry_run(&request, ranks))?;
+            let found = ranks.agree(run::dry_run(&job))?;
             return match ranks.is_first() {
                 true => print_result(&found, &found.to_string(), json),
                 false => Ok(()),
             };
         }
-        let summary = run::run_on_ranks(&request, ranks)?;
+        let summary = run::carry_out(&job)?;
         summary.map_or(Ok(()), |summary| print_result(&summary, &summary.to_string(), json))
     }
 

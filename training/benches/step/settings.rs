@@ -139,6 +139,7 @@ impl Setting {
         });
         let rng = TestRng::from_seed(0);
         let trainer = Trainer::new(
+            Vec::new(),
             &serde_json::from_value(model)?,
             &serde_json::from_value(training)?,
             self.vocabulary,

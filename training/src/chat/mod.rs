@@ -1,7 +1,10 @@
 //! Conversations: messages become text through a checkpoint's chat template, as
 //! `apply_chat_template` of `transformers` renders them. The assistant's messages are marked.
 
+mod answers;
 mod bounded;
+mod json;
+mod methods;
 mod python;
 #[cfg(test)]
 mod tests;
@@ -37,6 +40,42 @@ pub struct ChatTemplate {
 impl std::fmt::Debug for ChatTemplate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChatTemplate").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// Why messages do not become text.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    what: String,
+    /// Whether the template calls what there is not, whatever the messages are. `what` has no words of messages then.
+    of_template: bool,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(what: String) -> Self {
+        Self { what, of_template: false }
+    }
+}
+
+impl From<minijinja::Error> for Fault {
+    fn from(error: minijinja::Error) -> Self {
+        use minijinja::ErrorKind as Kind;
+        let of_template = matches!(
+            error.kind(),
+            Kind::UnknownFilter
+                | Kind::UnknownTest
+                | Kind::UnknownFunction
+                | Kind::UnknownMethod
+                | Kind::MissingArgument
+                | Kind::TooManyArguments
+        );
+        Self { what: python::in_one_line(&error), of_template }
     }
 }
 
@@ -110,11 +149,7 @@ impl ChatTemplate {
     }
 
     /// The text of messages with the parts that are learnt.
-    pub(crate) fn conversation_for(
-        &self,
-        messages: &str,
-        learn: plan::Learn,
-    ) -> Result<Conversation, String> {
+    pub(crate) fn conversation_for(&self, messages: &str, learn: plan::Learn) -> Result<Conversation, Fault> {
         match learn {
             plan::Learn::Answers => self.conversation(messages),
             plan::Learn::All => {
@@ -125,42 +160,39 @@ impl ChatTemplate {
     }
 
     /// The text of messages: a list of objects with `role` and `content`, in JSON.
-    pub(crate) fn conversation(&self, messages: &str) -> Result<Conversation, String> {
+    pub(crate) fn conversation(&self, messages: &str) -> Result<Conversation, Fault> {
         let messages = messages_of(messages)?;
         let (text, spans) = self.render(&messages, false)?;
         if !self.generation.is_empty() {
             return Ok(Conversation { answers: self.generated(&spans), text });
         }
-        let mut answers = Vec::new();
+        let mut answers: Vec<Range<usize>> = Vec::new();
         for (place, message) in messages.iter().enumerate() {
             if message.get_attr("role").ok().as_ref().and_then(Value::as_str) != Some("assistant") {
                 continue;
             }
-            let (before, _) = self.render(&messages[..place], true)?;
-            let (after, _) = self.render(&messages[..=place], false)?;
-            // Some templates end every conversation with the end-of-text token.
-            let end =
-                self.special.iter().find(|(name, _)| name == "eos_token").map_or("", |(_, token)| token);
-            let shorter = after.strip_suffix(end).unwrap_or(&after);
-            let whole = [after.as_str(), shorter].into_iter().find(|whole| text.starts_with(whole));
-            let Some(whole) = whole.filter(|whole| whole.starts_with(&before)) else {
-                return Err(format!(
+            let answer = self.answer(&messages, place, &text)?;
+            let behind = |answer: &Range<usize>| answers.last().is_none_or(|last| last.end <= answer.start);
+            let Some(answer) = answer.filter(behind) else {
+                let what = format!(
                     "the template writes message {} otherwise when others follow it, so the answer cannot be told apart; mark answers \
                      in the template with {{% generation %}} and {{% endgeneration %}}, or set training.chat.learn to \"all\"",
                     place + 1
-                ));
+                );
+                return Err(what.into());
             };
-            answers.push(before.len()..whole.len());
+            answers.push(answer);
         }
         Ok(Conversation { text, answers })
     }
 
     /// The text of messages, after which the assistant is to speak.
     pub fn prompt(&self, messages: &str) -> Result<String, String> {
-        self.render(&messages_of(messages)?, true).map(|(text, _)| text)
+        let (text, _) = self.render(&messages_of(messages)?, true).map_err(|fault| fault.what)?;
+        Ok(text)
     }
 
-    fn text(&self, messages: &str) -> Result<String, String> {
+    fn text(&self, messages: &str) -> Result<String, Fault> {
         self.render(&messages_of(messages)?, false).map(|(text, _)| text)
     }
 
@@ -186,7 +218,15 @@ impl ChatTemplate {
         field: &str,
         is_public: bool,
     ) -> Result<(), RunError> {
-        let Err(what) = self.conversation_for(&record.text, learn) else { return Ok(()) };
+        let Err(Fault { what, of_template }) = self.conversation_for(&record.text, learn) else {
+            return Ok(());
+        };
+        if of_template {
+            return Err(RunError::Refused(format!(
+                "{what}; fix: this program has not all of Python's Jinja: write that line otherwise, in {}",
+                files::CHAT_TEMPLATE
+            )));
+        }
         // The template's words may be those of a message.
         let what = if is_public { what } else { "its messages do not fit the chat template".to_owned() };
         Err(RunError::Refused(format!(
@@ -213,14 +253,12 @@ impl ChatTemplate {
         &self,
         messages: &[Value],
         add_generation_prompt: bool,
-    ) -> Result<(String, Vec<OutputSpan>), String> {
-        let template =
-            self.environment.get_template(TEMPLATE).map_err(|error| python::in_one_line(&error))?;
+    ) -> Result<(String, Vec<OutputSpan>), Fault> {
+        let template = self.environment.get_template(TEMPLATE)?;
         let special = self.special.iter().map(|(name, token)| (name.as_str(), token.as_str()));
         let special = Value::from_pairs(special);
         let values = context! { messages, add_generation_prompt, tools => (), documents => (), ..special };
-        python::on_large_stack(|| template.render_with_spans(values))?
-            .map_err(|error| python::in_one_line(&error))
+        Ok(python::on_large_stack(|| template.render_with_spans(values))??)
     }
 
     /// The parts of the output that come from within `{% generation %}`.

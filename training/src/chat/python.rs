@@ -4,21 +4,17 @@
 use std::fmt::Write;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value, ValueKind};
+use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, escape_formatter};
-use minijinja_contrib::pycompat::unknown_method_callback;
+use minijinja_contrib::globals;
 
-use super::bounded;
+use super::{bounded, json, methods};
 
 /// Largest cost of rendering one text: a unit for each instruction, and for each 64 bytes of data
 /// that the template makes. Templates of models take some hundred units a message.
 const FUEL: u64 = 1 << 21;
-/// Largest depth of lists and objects that `tojson` writes, and largest number of blanks before
-/// each level.
-const DEEPEST: usize = 100;
-const WIDEST: usize = 64;
-/// Bytes that `tojson` writes.
-const LONGEST_JSON: usize = 1 << 26;
+/// Characters to which a template may fill a text.
+pub(super) const WIDEST_TEXT: usize = 1 << 12;
 
 /// Largest number of bytes of a template; those of models have at most some 30,000.
 pub(super) const LONGEST: usize = 1 << 16;
@@ -43,27 +39,32 @@ pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, St
     environment.set_fuel(Some(FUEL));
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(|error| in_one_line(&error))?);
-    environment.set_unknown_method_callback(unknown_method_callback);
+    environment.set_unknown_method_callback(methods::call);
     bounded::add_to(&mut environment);
     environment.set_formatter(|out, state, value| match value.kind() {
         ValueKind::Bool => out.write_str(if value.is_true() { "True" } else { "False" }).map_err(Error::from),
         ValueKind::None => out.write_str("None").map_err(Error::from),
-        _ => escape_formatter(out, state, value),
+        _ => match json::float(value) {
+            Some(number) => out.write_str(&number).map_err(Error::from),
+            None => escape_formatter(out, state, value),
+        },
     });
     environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, message))
     });
-    environment.add_filter("tojson", |value: &Value, options: Kwargs| -> Result<String, Error> {
-        let indent = options.get::<Option<usize>>("indent")?;
-        options.assert_all_used()?;
-        if indent.is_some_and(|indent| indent > WIDEST) {
-            let what = format!("tojson: an indent beyond {WIDEST}; give a smaller one");
-            return Err(Error::new(ErrorKind::InvalidOperation, what));
-        }
-        let mut json = String::new();
-        write_json(&mut json, value, indent, 0)?;
-        Ok(json)
-    });
+    environment.add_filter("tojson", json::tojson);
+    // They do otherwise than in Python.
+    environment.remove_filter("pprint");
+    environment.remove_filter("attr");
+    environment.add_function("joiner", globals::joiner);
+    environment.add_function("cycler", |items: Rest<Value>| globals::cycler(items.to_vec()));
+    // Texts and dictionaries have a length and places too, and what is missing is empty.
+    let is_sequence = |value: &Value| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map | ValueKind::Undefined)
+    };
+    environment.add_test("sequence", is_sequence);
+    environment
+        .add_test("iterable", move |value: &Value| is_sequence(value) || value.kind() == ValueKind::Iterable);
     if let Some(date) = date {
         let date = chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").map_err(|error| error.to_string())?;
         let now = date.and_time(chrono::NaiveTime::MIN);
@@ -76,52 +77,6 @@ pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, St
         });
     }
     Ok(environment)
-}
-
-/// JSON with the blanks of Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
-fn write_json(out: &mut String, value: &Value, indent: Option<usize>, depth: usize) -> Result<(), Error> {
-    let line = |out: &mut String, depth: usize| {
-        if let Some(indent) = indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent * depth));
-        }
-    };
-    let comma = if indent.is_some() { "," } else { ", " };
-    let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
-    if !is_list && value.kind() != ValueKind::Map {
-        let invalid = |error: serde_json::Error| Error::new(ErrorKind::BadSerialization, error.to_string());
-        out.push_str(&serde_json::to_string(value).map_err(invalid)?);
-        return Ok(());
-    }
-    let [open, close] = if is_list { ['[', ']'] } else { ['{', '}'] };
-    if depth == DEEPEST {
-        let what = format!("tojson: more than {DEEPEST} lists and objects in one another");
-        return Err(Error::new(ErrorKind::InvalidOperation, what));
-    }
-    if out.len() > LONGEST_JSON {
-        let what = format!("tojson: more than {} MiB", LONGEST_JSON >> 20);
-        return Err(Error::new(ErrorKind::InvalidOperation, what));
-    }
-    out.push(open);
-    let mut is_empty = true;
-    for item in value.try_iter()? {
-        if !std::mem::replace(&mut is_empty, false) {
-            out.push_str(comma);
-        }
-        line(out, depth + 1);
-        if is_list {
-            write_json(out, &item, indent, depth + 1)?;
-        } else {
-            write_json(out, &Value::from(item.to_string()), indent, depth + 1)?;
-            out.push_str(": ");
-            write_json(out, &value.get_item(&item)?, indent, depth + 1)?;
-        }
-    }
-    if !is_empty {
-        line(out, depth);
-    }
-    out.push(close);
-    Ok(())
 }
 
 /// Describes the fault of a template and its line.

@@ -138,12 +138,28 @@ impl Dataset {
         self.length(unit).saturating_sub(usize::from(self.spec.overlaps)).div_ceil(self.spec.length)
     }
 
-    /// The tokens of one window of a unit.
+    /// The tokens of one window of a unit. No token is a target in two windows.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read.
     pub fn window(&self, unit: usize, window: usize) -> Result<Vec<u32>, RunError> {
-        let begin = window * self.spec.length;
+        self.stretch(unit, window * self.spec.length)
+    }
+
+    /// The tokens of one window of a unit, as training reads it: windows begin at even distances, so that all of a unit that has more than one
+    /// are full. If the last one held what the others leave, it would be drawn as often as they for a few tokens.
+    ///
+    /// # Errors
+    /// As [`Self::window`].
+    pub(crate) fn full_window(&self, unit: usize, window: usize) -> Result<Vec<u32>, RunError> {
+        let targets = self.length(unit).saturating_sub(usize::from(self.spec.overlaps));
+        let room = targets.saturating_sub(self.spec.length) as u128;
+        let last = self.windows_of(unit).saturating_sub(1).max(1) as u128;
+        self.stretch(unit, (window as u128 * room / last) as usize)
+    }
+
+    /// The tokens of a window that begins at this token of a unit.
+    fn stretch(&self, unit: usize, begin: usize) -> Result<Vec<u32>, RunError> {
         let end = begin + self.spec.length + usize::from(self.spec.overlaps);
         let places = begin..end.min(self.length(unit));
         match (&self.file, unit.checked_sub(self.on_disk)) {
@@ -152,7 +168,7 @@ impl Dataset {
         }
     }
 
-    /// Returns every window, in order.
+    /// Returns every window, in order, as evaluation reads them.
     ///
     /// # Errors
     /// As [`Self::window`].
@@ -171,7 +187,7 @@ impl Dataset {
         drawn: &Private<Vec<DrawnUnit>>,
     ) -> Result<Private<Vec<SampledUnit>>, RunError> {
         let read = |DrawnUnit { unit, index, places }: &DrawnUnit| {
-            let windows = places.iter().map(|&window| self.window(*unit as usize, window));
+            let windows = places.iter().map(|&window| self.full_window(*unit as usize, window));
             Ok(SampledUnit { index: *index, windows: windows.collect::<Result<_, RunError>>()? })
         };
         drawn.for_mechanism().iter().map(read).collect::<Result<_, _>>().map(Private::new)

@@ -19,7 +19,8 @@
 //!
 //! A unit's text is its tokens in order, with the end-of-text token after each record. Where the unit is a piece of N words,
 //! the token follows each piece: what a piece becomes depends on no other piece. A window belongs to one unit. For next-token prediction each token is a target in at most one window: a window begins with the last token of
-//! the unit's window before it, or with the end-of-text token. For the other objectives windows are disjoint.
+//! the unit's window before it, or with the end-of-text token. For the other objectives windows are disjoint. What training reads is full:
+//! the windows of a unit that has several begin at even distances, and may share tokens.
 //!
 //! A sampled unit contributes one of its windows to a step, or up to `training.views_per_unit` of them. Their gradients are averaged
 //! and the mean is clipped once, so the step's sensitivity is the clip norm, however long the unit is. With `poisson_of_examples`, up to
@@ -61,7 +62,7 @@ pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
 pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::{Compared, check_apart};
 pub(crate) use overlap::{check_earlier, check_records, public_sketch, text_of};
-pub(crate) use sampler::Sampler;
+pub(crate) use sampler::BatchSampler;
 pub(crate) use text_index::TextIndex;
 pub(crate) use texts::Texts;
 pub use unit_text::UnitText;

@@ -8,11 +8,11 @@ use crate::disclosure::Private;
 
 /// The sampler of a run. It keeps the current pass with its number.
 #[derive(Default)]
-pub(crate) struct Sampler {
+pub(crate) struct BatchSampler {
     pass: Option<(u64, Box<dyn Pass>)>,
 }
 
-impl Sampler {
+impl BatchSampler {
     /// Returns the units that take part in logical step `step`, out of `population`.
     ///
     /// # Errors

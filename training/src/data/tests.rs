@@ -61,6 +61,32 @@ fn every_token_of_a_unit_is_a_target_exactly_once_and_in_its_own_unit() {
     }
 }
 
+/// What training reads of a unit: full windows that cover it, all of them different.
+#[test]
+fn windows_of_a_unit_that_has_several_are_full_and_leave_out_no_token() {
+    let (tokenizer, eos) = tokenizer();
+    let text: String = ('a'..='z').collect();
+    for (length, context) in
+        [(1, 4), (4, 4), (5, 4), (7, 4), (8, 4), (9, 4), (26, 3), (26, 25), (26, 26), (26, 1)]
+    {
+        let dataset = Dataset::encode(&parts(&[(0, &text[..length])]), &tokenizer, causal(eos, context));
+        let windows: Vec<Vec<u32>> =
+            (0..dataset.windows_of(0)).map(|at| dataset.full_window(0, at).unwrap()).collect();
+        let expected = [vec![eos], tokenizer.encode(&text[..length]), vec![eos]].concat();
+        let targets = expected.len() - 1;
+        assert_eq!(windows.len(), targets.div_ceil(context), "{length} {context}");
+        assert!(windows.iter().all(|window| window.len() == targets.min(context) + 1), "{length} {context}");
+        assert_eq!(windows.iter().collect::<HashSet<_>>().len(), windows.len(), "{length} {context}");
+        // Letters occur once, so a window's place follows from its first target.
+        let begins: Vec<usize> = windows
+            .iter()
+            .map(|window| (0..=targets).find(|&at| expected[at..].starts_with(window)).unwrap())
+            .collect();
+        assert_eq!((begins[0], begins[begins.len() - 1] + targets.min(context)), (0, targets));
+        assert!(begins.windows(2).all(|pair| pair[1] - pair[0] <= context), "{begins:?}");
+    }
+}
+
 #[test]
 fn records_of_one_user_are_one_unit_wherever_they_stand() {
     let (tokenizer, eos) = tokenizer();
@@ -92,7 +118,8 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
         seen.insert(windows.for_mechanism()[0].windows[0].clone());
     }
     // Oracle: a window is missed with probability below 14·(13/14)^400 < 2e-12.
-    assert_eq!(seen.len(), dataset.all_windows().unwrap().into_iter().collect::<HashSet<_>>().len());
+    let all = (0..dataset.windows_of(0)).map(|window| dataset.full_window(0, window).unwrap());
+    assert_eq!(seen.len(), all.collect::<HashSet<_>>().len());
 }
 
 /// With views, a unit contributes as many different windows as it has, up to the plan's number, and its place in the lot is one.
@@ -115,7 +142,7 @@ fn a_sampled_unit_contributes_no_window_twice_and_no_more_than_the_plan_says() {
         for SampledUnit { index, windows } in &lot {
             let distinct: HashSet<&Vec<u32>> = windows.iter().collect();
             let of_unit: Vec<Vec<u32>> = (0..windows_of[*index as usize])
-                .map(|at| dataset.window(*index as usize, at).unwrap())
+                .map(|at| dataset.full_window(*index as usize, at).unwrap())
                 .collect();
             assert!(distinct.len() == windows.len() && windows.iter().all(|window| of_unit.contains(window)));
         }
@@ -140,7 +167,7 @@ fn lots(sampling: &str, relation: &str, steps: u64, private: bool) -> Vec<Vec<u6
     );
     let plan =
         plan::PlanFile::parse(&text).and_then(plan::Plan::try_from).and_then(plan::Plan::certify).unwrap();
-    let (rng, mut sampler) = (TestRng::from_seed(11), Sampler::default());
+    let (rng, mut sampler) = (TestRng::from_seed(11), BatchSampler::default());
     (0..steps).map(|step| sampler.draw(&plan, step, 400, &rng).unwrap().for_mechanism().clone()).collect()
 }
 

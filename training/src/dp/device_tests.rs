@@ -13,7 +13,7 @@ use super::{Lot, NoisyAverage, PrivateGradient, noise_alone};
 use crate::network_tests::testing;
 use network::Example;
 use network::model::Network;
-use network::nn::{Initial, Kernels, ParamSpec};
+use network::nn::{Initializer, Kernels, ParamSpec};
 use network::tensor::{Flex, FlexDevice, Wgpu, WgpuDevice, to_host};
 
 fn clipped<B: Kernels>(network: &Network, examples: &[Example], bound: f64, device: &B::Device) -> Vec<f64> {
@@ -64,7 +64,7 @@ fn a_device_releases_the_bits_of_the_cpu() {
         let spec = |&length: &usize| ParamSpec {
             name: String::new(),
             shape: vec![length],
-            initial: Initial::Constant(0.0),
+            initial: Initializer::Constant(0.0),
         };
         let specs: Vec<ParamSpec> = [100, 1, 70_003].iter().map(spec).collect();
         let noise = GaussianMechanism::new(2.0).unwrap();

@@ -13,7 +13,7 @@ use crate::network_tests::testing;
 use network::Example;
 use network::model::{Backbone, Batch, Network};
 use network::nn::{Kernels, Selection, Weights};
-use network::pretrained::{Assigned, Checkpoint};
+use network::pretrained::{Assigned, PretrainedCheckpoint};
 use network::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
@@ -71,8 +71,10 @@ fn clipped_sum_equals_the_loop_for_decoder_and_feed_forward() {
 fn norms_equal_those_of_autodiff_in_torch_for_decoder_and_feed_forward() {
     for name in ["gemma_tiny", "gemma_untied", "llama_tiny", "feed_forward_tiny"] {
         let (folder, network) = testing::vectors(name);
-        let Assigned { weights: tensors, ignored, .. } =
-            Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
+        let Assigned { weights: tensors, ignored, .. } = PretrainedCheckpoint::read(&folder)
+            .unwrap()
+            .weights(&network.specs(), &network.hf_config())
+            .unwrap();
         assert!(ignored.is_empty());
         let mut weights = weights(&network);
         let value = |tensor: network::tensor_file::NamedTensor| {

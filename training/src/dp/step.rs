@@ -17,7 +17,7 @@ use super::grid_sum::GridSum;
 use super::shared::sum_of_all;
 use super::{BandedNoise, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
-use crate::data::{BoundedExamples, Dataset, LabelledSet, Sampler, choose, own};
+use crate::data::{BatchSampler, BoundedExamples, Dataset, LabelledSet, choose, own};
 use crate::disclosure::Private;
 use crate::objective::Objective;
 use crate::ranks::Share;
@@ -42,7 +42,7 @@ pub struct DpStep {
 
 /// The data from which lots are sampled.
 pub(crate) struct TrainingData {
-    pub sampler: Sampler,
+    pub sampler: BatchSampler,
     pub set: TrainingSet,
     pub objective: Objective,
     /// The units' examples, if these are sampled and not the units.
@@ -80,7 +80,7 @@ impl TrainingData {
     pub(crate) fn new(plan: &plan::Plan, set: TrainingSet, objective: Objective) -> Self {
         let bounded = |most| BoundedExamples::new(set.units(), |unit| set.number_of(unit), most);
         let examples = plan.privacy().sampling.examples_per_unit().map(bounded);
-        Self { sampler: Sampler::default(), set, objective, examples }
+        Self { sampler: BatchSampler::default(), set, objective, examples }
     }
 
     /// Samples by the plan's mechanism and makes an example of windows or records of each sampled unit that is in the rank's share.

@@ -2,7 +2,7 @@
 
 use tokenizer::Tokenizer;
 
-use super::generate::{GenerationOptions, Prompt, Sampling, Strategy, generate_tokens};
+use super::generate::{DecodingStrategy, GenerationOptions, Prompt, TokenSampling, generate_tokens};
 use super::{AnswerEvaluation, InferenceModel, TokenEvaluation};
 use crate::RunError;
 use crate::data::{Answer, LabelledRecord};
@@ -128,7 +128,7 @@ impl Answers {
                 tokens: model.most_answered(&prompts),
                 min_tokens: 0,
                 no_repeat_ngram: 0,
-                strategy: Strategy::Sample(Sampling::GREEDY),
+                strategy: DecodingStrategy::Sample(TokenSampling::GREEDY),
                 batch: BATCH,
                 seed: Some(0),
                 first: 0,

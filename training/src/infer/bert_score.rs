@@ -12,7 +12,7 @@ use crate::store::files;
 use crate::{RunError, vocabulary};
 use network::Example;
 use network::model::Network;
-use network::pretrained::Checkpoint;
+use network::pretrained::PretrainedCheckpoint;
 use network::tensor::{Flex, FlexDevice};
 
 /// Version of the authors' program whose scores these equal.
@@ -61,7 +61,7 @@ impl BertScore<'_> {
 
     /// The network up to the layer, and what it reads.
     fn encoder(self, texts: &[String]) -> Result<Encoder, RunError> {
-        let checkpoint = Checkpoint::named_by("--bert", self.folder)?;
+        let checkpoint = PretrainedCheckpoint::named_by("--bert", self.folder)?;
         let config = checkpoint.config();
         let size = |name: &str| config[name].as_u64().and_then(|size| usize::try_from(size).ok());
         let is_bert = config["model_type"] == "bert";

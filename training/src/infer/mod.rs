@@ -28,13 +28,13 @@ pub use evaluation::{
     ByWord, EntityEvaluation, Evaluation, LabelEvaluation, LabelScore, Sentences, TokenEvaluation, Unknown,
 };
 pub use generate::Beams;
+pub use generate::DecodingStrategy;
 pub use generate::EarlyStopping;
 pub use generate::Generated;
 pub use generate::GenerationOptions;
 pub use generate::Prompt;
 pub use generate::PromptFile;
-pub use generate::Sampling;
-pub use generate::Strategy;
+pub use generate::TokenSampling;
 pub use generate::Written;
 pub use generate::generate;
 pub use measure::Prediction;

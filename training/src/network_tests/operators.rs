@@ -23,7 +23,7 @@ struct Case<F> {
 
 impl<F> Case<F>
 where
-    F: Fn(&mut Pass<'_, Flex>, Var<Flex>) -> Var<Flex>,
+    F: Fn(&mut ForwardPass<'_, Flex>, Var<Flex>) -> Var<Flex>,
 {
     fn check(&self) {
         let mut stream = TestRng::from_seed(31).stream(Purpose::Data, 0, 0);
@@ -34,7 +34,7 @@ where
             .map(|(at, shape)| ParamSpec {
                 name: format!("parameter {at}"),
                 shape: shape.clone(),
-                initial: Initial::Normal { std: 0.5 },
+                initial: Initializer::Normal { std: 0.5 },
             })
             .collect();
         let weights = Weights::<Flex>::initialize(specs, &mut stream, &FlexDevice).cast(FloatDType::F64);
@@ -50,7 +50,7 @@ where
     }
 
     fn value(&self, weights: &Weights<Flex>, input: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
-        (self.forward)(&mut Pass::measuring(weights), Var::constant(input)).into_value()
+        (self.forward)(&mut ForwardPass::measuring(weights), Var::constant(input)).into_value()
     }
 
     fn loss(&self, weights: &Weights<Flex>, input: &Tensor<Flex, 3>, probe: &Tensor<Flex, 3>) -> f64 {
@@ -67,7 +67,7 @@ where
     ) -> (Tensor<Flex, 3>, Vec<f64>) {
         let input_grad = RefCell::new(None);
         let mut records = Vec::new();
-        let mut pass = Pass::training(weights, false);
+        let mut pass = ForwardPass::training(weights, false);
         let from = pass.note(input.clone(), true, |grad, _| *input_grad.borrow_mut() = Some(grad));
         let output = (self.forward)(&mut pass, from);
         pass.seed(output, |_| probe.clone());
@@ -150,7 +150,7 @@ fn root_mean_square_norm() {
         Case {
             params: vec![vec![6]],
             input: [4, 6],
-            forward: |pass: &mut Pass<'_, _>, input| layer.forward(pass, input),
+            forward: |pass: &mut ForwardPass<'_, _>, input| layer.forward(pass, input),
         }
         .check();
     }
@@ -159,7 +159,7 @@ fn root_mean_square_norm() {
 #[test]
 fn layer_norm() {
     let layer = LayerNorm { gain: ParamId(0), bias: Some(ParamId(1)), epsilon: 1e-2 };
-    let forward = |pass: &mut Pass<'_, _>, input| layer.forward(pass, input);
+    let forward = |pass: &mut ForwardPass<'_, _>, input| layer.forward(pass, input);
     Case { params: vec![vec![6], vec![6]], input: [4, 6], forward }.check();
 }
 
@@ -168,14 +168,14 @@ fn layer_norm() {
 #[test]
 fn root_mean_square_norm_of_a_row_worked_by_hand() {
     let specs: Arc<[ParamSpec]> =
-        [ParamSpec { name: "gain".into(), shape: vec![4], initial: Initial::Constant(1.0) }].into();
+        [ParamSpec { name: "gain".into(), shape: vec![4], initial: Initializer::Constant(1.0) }].into();
     let mut stream = TestRng::from_seed(0).stream(Purpose::Data, 0, 0);
     let mut weights = Weights::<Flex>::initialize(specs, &mut stream, &FlexDevice);
     weights.replace(vec![Tensor::from_floats([1.0, 0.5, -1.0, 2.0], &FlexDevice)]);
     let row = Tensor::<Flex, 1>::from_floats([1.0, -2.0, 3.0, 0.5], &FlexDevice).reshape([1, 1, 4]);
     let values = |unit_offset| {
         let layer = RmsNorm { gain: ParamId(0), epsilon: 1e-6, unit_offset };
-        let output = layer.forward(&mut Pass::measuring(&weights), Var::constant(row.clone()));
+        let output = layer.forward(&mut ForwardPass::measuring(&weights), Var::constant(row.clone()));
         to_host_f64(output.into_value())
     };
     let root = 3.562_501_f64.sqrt();
@@ -194,7 +194,7 @@ fn linear() {
                 let layer = Linear { weight: ParamId(0), bias, stored };
                 let mut params = vec![shape.clone()];
                 params.extend(bias.map(|_| vec![d_out]));
-                let forward = |pass: &mut Pass<'_, _>, input| layer.forward(pass, input);
+                let forward = |pass: &mut ForwardPass<'_, _>, input| layer.forward(pass, input);
                 Case { params, input: [seq, d_in], forward }.check();
             }
         }
@@ -223,7 +223,7 @@ fn grouped_attention() {
         Case {
             params: shapes.map(Vec::from).to_vec(),
             input: [4, d],
-            forward: |pass: &mut Pass<'_, _>, input: Var<_>| {
+            forward: |pass: &mut ForwardPass<'_, _>, input: Var<_>| {
                 layer.forward(pass, input.clone(), input, &AttentionMask::causal(), None)
             },
         }
@@ -245,7 +245,7 @@ fn attention_with_a_relative_bias_that_two_layers_share() {
     Case {
         params,
         input: [4, 5],
-        forward: |pass: &mut Pass<'_, _>, input: Var<_>| {
+        forward: |pass: &mut ForwardPass<'_, _>, input: Var<_>| {
             let bias = bias.forward(pass, 4, 4);
             let mask = AttentionMask { lengths: None, causal: false };
             let middle = first.forward(pass, input.clone(), input, &mask, Some(bias.clone()));
@@ -263,7 +263,7 @@ fn gated_feed_forward() {
         Case {
             params: vec![vec![6, 4], vec![6, 4], vec![4, 6]],
             input: [3, 4],
-            forward: |pass: &mut Pass<'_, _>, input| layer.forward(pass, input),
+            forward: |pass: &mut ForwardPass<'_, _>, input| layer.forward(pass, input),
         }
         .check();
     }
@@ -272,7 +272,7 @@ fn gated_feed_forward() {
 #[test]
 fn activations() {
     for activation in [Activation::Gelu, Activation::GeluTanh, Activation::Tanh, Activation::Relu] {
-        let forward = |pass: &mut Pass<'_, _>, input| activation.forward(pass, input);
+        let forward = |pass: &mut ForwardPass<'_, _>, input| activation.forward(pass, input);
         Case { params: Vec::new(), input: [3, 4], forward }.check();
     }
 }
@@ -281,16 +281,16 @@ fn activations() {
 fn context_of_tokens() {
     for length in [1, 3, 9] {
         let layer = ContextConcat { length };
-        let forward = |pass: &mut Pass<'_, _>, input| layer.forward(pass, input);
+        let forward = |pass: &mut ForwardPass<'_, _>, input| layer.forward(pass, input);
         Case { params: Vec::new(), input: [5, 2], forward }.check();
     }
 }
 
 #[test]
 fn chosen_positions() {
-    let rows = |pass: &mut Pass<'_, _>, input| row(pass, input, 2);
+    let rows = |pass: &mut ForwardPass<'_, _>, input| row(pass, input, 2);
     Case { params: Vec::new(), input: [5, 2], forward: rows }.check();
-    let forward = |pass: &mut Pass<'_, Flex>, input: Var<Flex>| {
+    let forward = |pass: &mut ForwardPass<'_, Flex>, input: Var<Flex>| {
         let batch = input.dims()[0];
         let places = Tensor::<Flex, 1, Int>::from_ints([4, 0, 4], &FlexDevice).reshape([1, 3]);
         gather(pass, input, places.expand([batch, 3]))
@@ -300,7 +300,7 @@ fn chosen_positions() {
 
 #[test]
 fn mean_of_positions() {
-    let forward = |pass: &mut Pass<'_, Flex>, input: Var<Flex>| {
+    let forward = |pass: &mut ForwardPass<'_, Flex>, input: Var<Flex>| {
         let lengths = Tensor::<Flex, 1, Int>::from_ints([3], &FlexDevice).expand([input.dims()[0]]);
         mean(pass, input, lengths)
     };
@@ -313,7 +313,7 @@ fn a_mean_of_positions_is_over_the_length_of_each_row() {
     let weights = Weights::<Flex>::new(Vec::new().into(), Vec::new());
     let input = double(vec![1.0, 10.0, 3.0, 20.0, 8.0, 30.0, 5.0, 50.0, 7.0, 0.0, 9.0, 0.0], [2, 3, 2]);
     let lengths = Tensor::<Flex, 1, Int>::from_ints([3, 1], &FlexDevice);
-    let means = mean(&mut Pass::measuring(&weights), Var::constant(input), lengths).into_value();
+    let means = mean(&mut ForwardPass::measuring(&weights), Var::constant(input), lengths).into_value();
     assert_eq!(means.dims(), [2, 1, 2]);
     assert_eq!(to_host_f64(means), [4.0, 20.0, 5.0, 50.0]);
 }
@@ -325,7 +325,7 @@ fn a_value_that_is_used_several_times_gets_the_sum_of_its_gradients() {
     Case {
         params: vec![vec![4, 4]],
         input: [3, 4],
-        forward: |pass: &mut Pass<'_, Flex>, input: Var<Flex>| {
+        forward: |pass: &mut ForwardPass<'_, Flex>, input: Var<Flex>| {
             let inner = pass.block([input.clone()], move |pass, [input]| {
                 let output = Activation::GeluTanh.forward(pass, input.clone());
                 add(pass, output, input)

@@ -12,7 +12,7 @@ use crate::dp::reference::{flatten, lot, moved_weights, norm, relative_distance,
 use network::Example;
 use network::model::*;
 use network::nn::{ParamSpec, Selection, Weights};
-use network::pretrained::Checkpoint;
+use network::pretrained::PretrainedCheckpoint;
 use network::tensor::{DType, Flex, FlexDevice, FloatDType, Tensor, TensorData};
 
 const DEVICE: FlexDevice = FlexDevice;
@@ -73,8 +73,10 @@ struct Recorded {
 impl Recorded {
     fn read(name: &str) -> Self {
         let (folder, network) = testing::vectors(name);
-        let read =
-            Checkpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config()).unwrap();
+        let read = PretrainedCheckpoint::read(&folder)
+            .unwrap()
+            .weights(&network.specs(), &network.hf_config())
+            .unwrap();
         // BART's and mBART's bias of the logits is 0.
         let ignored = read
             .ignored

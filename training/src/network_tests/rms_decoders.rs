@@ -12,13 +12,13 @@ use crate::network_tests::testing::{Described, rms_decoders};
 use network::Example;
 use network::model::*;
 use network::nn::{ParamSpec, Selection, Weights};
-use network::pretrained::Checkpoint;
+use network::pretrained::PretrainedCheckpoint;
 use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
 fn weights(case: &Described) -> Weights<Flex> {
-    let checkpoint = Checkpoint::read(&case.folder).unwrap();
+    let checkpoint = PretrainedCheckpoint::read(&case.folder).unwrap();
     let read = checkpoint.weights(&case.network.specs(), &case.network.hf_config()).unwrap();
     assert!(read.drawn.is_empty() && read.ignored.is_empty(), "{}: {:?}", case.name, read.ignored);
     let mut weights = moved_weights::<Flex>(&case.network, 1, &DEVICE);
@@ -63,11 +63,15 @@ fn checkpoints_are_described_by_what_is_unusual_of_them() {
             "sliding_window": 3, "query_pre_attn_scalar": 10, "final_logit_softcapping": 4.0,
             "layer_types": ["sliding_attention", "full_attention"]
         }),
+        // The file's window belongs to no layer.
+        "vaultgemma" => json!({
+            "rms_norm_eps": 1e-5, "query_pre_attn_scalar": 10, "attn_logit_softcapping": 1.5, "final_logit_softcapping": 4.0
+        }),
         "phi3" => json!({ "rms_norm_eps": 1e-4, "rope_theta": 600.0, "sliding_window": 5 }),
         name => panic!("{name} is not described"),
     };
     let all = rms_decoders();
-    assert_eq!(all.len(), 10);
+    assert_eq!(all.len(), 11);
     for case in all {
         assert_eq!(json!(case.model.config), want(&case.name), "{}", case.name);
         assert_eq!((case.model.kv_heads, case.model.d_head), (Some(2), Some(6)));

@@ -6,7 +6,7 @@
 //! | span corruption | the window with sentinels for runs of tokens | the runs, each after its sentinel | Raffel et al. 2020 |
 //! | prefix LM | the window up to a random cut | the rest | Raffel et al. 2020 |
 //! | masked LM | the window with masked places | the tokens at these places | Devlin et al. 2019 |
-//! | a [`Task`] | a record's text | its label, its labels, the tags of its words, or another text | |
+//! | a `Task` | a record's text | its label, its labels, the tags of its words, or another text | |
 //!
 //! An example is made of windows of one privacy unit. The second sentence of a
 //! pair is the other half of the window, never text of another unit. Masks change from step to

@@ -71,13 +71,13 @@ fn factor(plan: plan::Averaging, steps_done: u64, total_steps: u64) -> Option<f6
 mod tests {
     use std::sync::Arc;
 
-    use network::nn::{Initial, ParamSpec};
+    use network::nn::{Initializer, ParamSpec};
     use network::tensor::{Flex, FlexDevice, FloatDType, from_host, to_host};
 
     use super::*;
 
     fn average(plan: plan::Averaging, values: &[f32]) -> Vec<f32> {
-        let spec = ParamSpec { name: "w".to_owned(), shape: vec![1], initial: Initial::Constant(0.0) };
+        let spec = ParamSpec { name: "w".to_owned(), shape: vec![1], initial: Initializer::Constant(0.0) };
         let specs: Arc<[ParamSpec]> = vec![spec].into();
         let mut average = Average::<Flex>::new(plan, values.len() as u64);
         for (step, value) in (1..).zip(values) {

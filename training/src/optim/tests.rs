@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::dp::{NoisyAverage, noise_alone};
-use network::nn::Initial;
+use network::nn::Initializer;
 use network::tensor::{Flex, FlexDevice, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
@@ -25,7 +25,7 @@ fn start(vectors: &Value) -> Weights<Flex> {
     let spec = |(index, shape): (usize, &Value)| ParamSpec {
         name: format!("layer.{index}"),
         shape: serde_json::from_value(shape.clone()).unwrap(),
-        initial: Initial::Constant(0.0),
+        initial: Initializer::Constant(0.0),
     };
     let specs: Vec<ParamSpec> = vectors["shapes"].as_array().unwrap().iter().enumerate().map(spec).collect();
     let mut stream = mechanisms::PrivacyRng::stream(&TestRng::from_seed(0), mechanisms::Purpose::Data, 0, 0);
@@ -96,7 +96,7 @@ fn adafactor_follows_transformers_and_lamb_follows_optax() {
 /// the rate itself; without, it is the rate times |g|/√(g² + Φ).
 #[test]
 fn the_bias_correction_takes_the_noises_variance_out_and_survives_a_save() {
-    let specs = [ParamSpec { name: "w".into(), shape: vec![100, 200], initial: Initial::Constant(0.0) }];
+    let specs = [ParamSpec { name: "w".into(), shape: vec![100, 200], initial: Initializer::Constant(0.0) }];
     let moved = |text: &str, saved: bool| {
         let settings = parsed(text);
         let mut stream =

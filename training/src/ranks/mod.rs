@@ -9,7 +9,7 @@
 //! | charge the step | the first; the others wait for its word |
 //! | sample the lot | each, all of it; each reads the examples of its own micro-batches |
 //! | clip and sum | each, its own micro-batches, in integers on one grid |
-//! | add up the sums, add noise, update the weights | each, its own part of the parameters ([`Shards`]) |
+//! | add up the sums, add noise, update the weights | each, its own part of the parameters (`Shards`) |
 //! | collect the weights | all |
 //!
 //! Integer sums do not depend on how a lot is cut, noise has an address, and a micro-batch is

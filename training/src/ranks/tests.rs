@@ -1,12 +1,12 @@
 use super::threads::on_ranks;
 use super::*;
-use network::nn::{Initial, ParamSpec};
+use network::nn::{Initializer, ParamSpec};
 
 fn specs(lengths: &[usize]) -> Vec<ParamSpec> {
     let spec = |&length: &usize| ParamSpec {
         name: length.to_string(),
         shape: vec![1, length],
-        initial: Initial::Constant(0.0),
+        initial: Initializer::Constant(0.0),
     };
     lengths.iter().map(spec).collect()
 }

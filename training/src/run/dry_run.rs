@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use plan::{MACHINES, RankCost};
 use serde::Serialize;
 
-use super::prepare::Inputs;
-use super::request::{Job, Request};
+use super::inputs::Inputs;
+use super::request::Job;
 use crate::progress::DIGITS;
-use crate::ranks::Ranks;
 use crate::store::files;
 use crate::{RunError, memory};
 use network::device::{OnDevice, on_device};
@@ -54,16 +53,15 @@ struct Steps {
 /// Reads and checks all that carrying out the plan needs.
 ///
 /// # Errors
-/// As [`super::run`], for whatever is refused before the first charge.
-pub fn dry_run(request: &Request, ranks: &Ranks) -> Result<DryRun, RunError> {
-    let job = request.check(ranks)?;
-    let read = on_device(job.device, Reading(&job)).map_err(|error| RunError::Refused(error.to_string()))?;
+/// As [`super::carry_out`], for whatever is refused before the first charge.
+pub fn dry_run(job: &Job) -> Result<DryRun, RunError> {
+    let read = on_device(job.device, Reading(job)).map_err(|error| RunError::Refused(error.to_string()))?;
     let vocabulary = read?;
     let plan = &job.plan;
     let cost = memory::cost(plan.plan(), vocabulary)?;
     Ok(DryRun {
-        folder: job.folder().to_owned(),
-        folder_holds_run: job.folder().join(files::LEDGER).exists(),
+        folder: job.folder.clone(),
+        folder_holds_run: job.folder.join(files::LEDGER).exists(),
         epsilon: (!plan.plan().is_public()).then(|| plan.epsilon().upper),
         delta: plan.delta().get(),
         vocabulary_noise: plan.tokenizer_release().map(|release| release.noise_multiplier),
@@ -84,7 +82,7 @@ pub fn dry_run(request: &Request, ranks: &Ranks) -> Result<DryRun, RunError> {
         seconds: cost.seconds_on(&MACHINES[0]),
         memory: u64::try_from(cost.bytes).unwrap_or(u64::MAX),
         on_ranks: cost.on_ranks(
-            if ranks.are_several() { ranks.count() as u64 } else { 8 },
+            if job.ranks.are_several() { job.ranks.count() as u64 } else { 8 },
             &cost.speed_of(&MACHINES[0]),
         ),
     })

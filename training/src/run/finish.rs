@@ -16,7 +16,7 @@ use crate::ranks::Ranks;
 use crate::store::ledger::{LedgerState, RoundedModel};
 use crate::store::{BestWeights, ModelFile, RunStore, certificate, files};
 use crate::summary::Summary;
-use crate::train::TrainError;
+use crate::train::TrainerError;
 use crate::verify::verify_run;
 use durable::pretty_json;
 use network::nn::Kernels;
@@ -34,7 +34,7 @@ pub(super) fn finish<B: Kernels>(
     let evaluation = match store.best()? {
         Some(BestWeights { step, weights, .. }) => {
             note(&format!("the model is that of step {step}, the best on the public evaluation text"));
-            let unfit = |error: TrainError| RunError::Verification(error.to_string());
+            let unfit = |error: TrainerError| RunError::Verification(error.to_string());
             run.trainer.load_trained(weights).map_err(unfit)?;
             None
         }
@@ -52,8 +52,14 @@ pub(super) fn finish<B: Kernels>(
     verified(store)
 }
 
+/// Writes the certificate of a run whose ledger is complete.
+pub(super) fn certify_again(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
+    store.write_certificate()?;
+    verified(store)
+}
+
 /// Verifies the finished run as anybody can, before the files that could repair it are removed.
-pub(super) fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
+fn verified(store: &mut RunStore<'_>) -> Result<Summary, RunError> {
     let summary = verify_run(store.path())?;
     store.remove_checkpoint()?;
     Ok(summary)

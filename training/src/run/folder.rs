@@ -1,8 +1,13 @@
 //! The run folder, as all ranks see it.
 
+use dp_tokenizer::identity::Sketch;
+
+use super::inputs::Inputs;
+use super::request::Job;
 use crate::RunError;
+use crate::data::Units;
 use crate::ranks::Ranks;
-use crate::store::RunStore;
+use crate::store::{OpenRun, RunStore};
 
 /// The run folder. Only the first rank has it, and its failures are those of all ranks.
 pub(super) struct Folder<'a> {
@@ -11,13 +16,13 @@ pub(super) struct Folder<'a> {
 }
 
 impl<'a> Folder<'a> {
-    /// Opens the folder on the first rank.
-    pub fn open(
-        ranks: &Ranks,
-        open: impl FnOnce() -> Result<RunStore<'a>, RunError>,
-    ) -> Result<Self, RunError> {
-        let own = if ranks.is_first() { open().map(Some) } else { Ok(None) };
-        Ok(Self { store: ranks.outcome_of_first(own)?, ranks: ranks.clone() })
+    /// Begins the run in its folder, or resumes it.
+    ///
+    /// # Errors
+    /// As [`RunStore::open`], on all ranks.
+    pub fn open(job: &'a Job, inputs: &Inputs) -> Result<Self, RunError> {
+        let own = job.ranks.is_first().then(|| store(job, &inputs.units, inputs.public_text.as_ref()));
+        Ok(Self { store: job.ranks.outcome_of_first(own.transpose())?, ranks: job.ranks.clone() })
     }
 
     /// Work on the folder; `None` on other ranks.
@@ -28,4 +33,28 @@ impl<'a> Folder<'a> {
         let own = self.store.as_mut().map(work).transpose();
         self.ranks.outcome_of_first(own)
     }
+}
+
+/// The run folder of a single process. `public_text` is a sketch of the training text, if it is public.
+///
+/// # Errors
+/// As [`RunStore::open`].
+pub(super) fn store<'job>(
+    job: &'job Job,
+    units: &Units,
+    public_text: Option<&Sketch>,
+) -> Result<RunStore<'job>, RunError> {
+    RunStore::open(&OpenRun {
+        folder: &job.folder,
+        plan: &job.plan,
+        plan_file: &job.plan_file,
+        lineage: &job.lineage,
+        mode: job.mode,
+        units,
+        public_text,
+        canaries: job.canaries.as_ref(),
+        search: job.search.as_ref(),
+        resume: job.resume,
+        state: job.state.as_deref(),
+    })
 }

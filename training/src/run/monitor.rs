@@ -9,7 +9,7 @@ use crate::disclosure::Released;
 use crate::infer::Evaluation;
 use crate::optim::learning_rate;
 use crate::progress::{Progress, Status};
-use crate::store::metrics::Metric;
+use crate::store::metrics::MetricsLine;
 use crate::store::{BestWeights, RunStore};
 use network::nn::Kernels;
 
@@ -56,7 +56,7 @@ impl<'a> Monitor<'a> {
         if evaluates {
             let nll = evaluation.map(Evaluation::nll);
             let rate = learning_rate(&plan.training().learning_rate, steps_done - 1, self.plan.total_steps());
-            store.append_metric(&Metric {
+            store.append_metric(&MetricsLine {
                 step: steps_done,
                 learning_rate: Released::from_plan(rate),
                 gradient_to_noise: Released::from_mechanism(run.trainer.gradient_to_noise()),

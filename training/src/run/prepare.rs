@@ -1,136 +1,25 @@
-//! Prepares everything that training needs, from the plan's files and the run folder.
+//! Prepares the tokenizer, the examples and the model, from the plan's files and the run folder.
 
-use dp_tokenizer::identity::Sketch;
 use mechanisms::{PrivacyRng, Purpose};
 use plan::Trainable;
 use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
 
 use super::folder::Folder;
+use super::inputs::Inputs;
 use super::request::Job;
-use super::start::{self, Start};
-use crate::data::{self, Canaries, Dataset, LabelledRecords, LabelledSet, Planting, PublicText, Units};
+use super::start::Start;
+use crate::data::{Canaries, Dataset, LabelledRecords, LabelledSet, Planting, Units};
 use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
 use crate::objective::{Objective, Task, canary_tokens};
 use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
-use crate::train::{TrainError, Trainer};
+use crate::train::{Trainer, TrainerError};
 use crate::{RunError, chat, label_histogram, limits, memory, vocabulary, warm_start};
-use network::device::check_precision;
-use network::model::Network;
 use network::nn::Kernels;
 use network::tensor_file::NamedTensor;
-
-/// The plan's input files, read and checked before anything is written.
-pub(super) struct Inputs {
-    pub units: Units,
-    /// The sketch of a public training text.
-    pub public_text: Option<Sketch>,
-    evaluation: Option<PublicText>,
-    initial: Option<Start>,
-    /// The most tokens that the vocabulary will have.
-    pub vocabulary: u32,
-}
-
-impl Inputs {
-    /// Reads and checks the files. All ranks call this together.
-    ///
-    /// # Errors
-    /// [`RunError`] on all ranks.
-    pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
-        let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
-        ranks.agree(check_machine::<B>(job, device))?;
-        check_same(ranks, job.plan.hash().as_bytes())?;
-        let units = data::read_units(plan, base, ranks.are_several(), ranks)?;
-        let public_text = data::public_sketch(plan, base, &units)?;
-        ranks.agree(label_histogram::check(plan, &units))?;
-        let evaluation = data::read_evaluation(plan, base, &units, ranks)?;
-        ranks.agree(chat::check(plan, base, &units, evaluation.as_ref()))?;
-        let (initial, vocabulary) = ranks.agree(check_model(job))?;
-        let inputs = Self { units, public_text, evaluation, initial, vocabulary };
-        inputs.check_same_files(job)?;
-        inputs.check_texts(job)?;
-        Ok(inputs)
-    }
-
-    /// Refuses private text that is public elsewhere: in an earlier stage, or in the evaluation text.
-    fn check_texts(&self, job: &Job) -> Result<(), RunError> {
-        let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
-        data::check_earlier(plan, base, &self.units, &job.public_stages(), ranks)?;
-        match &self.evaluation {
-            Some(public) => {
-                let compared = data::Compared::evaluation(plan);
-                data::check_records(plan, base, &self.units, public, compared, ranks)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses ranks that read other files than the first rank. They would sample other units,
-    /// train another model, or compare other texts.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`].
-    fn check_same_files(&self, job: &Job) -> Result<(), RunError> {
-        if !job.ranks.are_several() {
-            return Ok(());
-        }
-        // The key follows from figures of the plan alone, and the digest goes to ranks that have
-        // the text anyway.
-        let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
-        let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
-        let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
-        let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
-        check_same(&job.ranks, [&text, initial, &evaluation].concat().as_bytes())
-    }
-}
-
-/// Refuses ranks that do not have the same digest of what they read.
-fn check_same(ranks: &Ranks, digest: &[u8]) -> Result<(), RunError> {
-    if ranks.have_same(&[env!("CARGO_PKG_VERSION").as_bytes(), digest].concat()) {
-        return Ok(());
-    }
-    ranks.agree(Err(RunError::Refused(
-        "the ranks do not all read the same plan, training text, evaluation text and checkpoint with the same version of this \
-         program; put them on a file system that all machines share, or copy them to each"
-            .to_owned(),
-    )))
-}
-
-/// Refuses a plan that this machine cannot carry out whatever its text.
-fn check_machine<B: Kernels>(job: &Job, device: &B::Device) -> Result<(), RunError> {
-    let plan = job.plan.plan();
-    check_memory(job, plan.tokenizer().least_vocabulary())?;
-    check_precision::<B>(plan.performance().precision, device)
-        .map_err(|error| RunError::Refused(error.to_string()))
-}
-
-fn check_memory(job: &Job, vocabulary: u32) -> Result<(), RunError> {
-    memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
-}
-
-/// The checkpoint to start from, if any, and the most tokens that the vocabulary will have.
-fn check_model(job: &Job) -> Result<(Option<Start>, u32), RunError> {
-    let plan = job.plan.plan();
-    job.check_interrupt()?;
-    vocabulary::check(&job.plan, &job.base)?;
-    let vocabulary = vocabulary::most_tokens(plan, &job.base)?;
-    check_network(plan, vocabulary)?;
-    check_memory(job, vocabulary)?;
-    let initial = start::prepare(plan, &job.base)?;
-    let of_checkpoint = initial.as_ref().map_or(0, |initial| initial.vocab_size as u32);
-    Ok((initial, vocabulary.max(of_checkpoint)))
-}
-
-/// Refuses a network that cannot be built, before a vocabulary is released for it or a folder written.
-fn check_network(plan: &plan::Plan, vocabulary: u32) -> Result<(), RunError> {
-    let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
-    let network =
-        Network::new(plan.model(), plan.training(), vocabulary as usize).map_err(|error| refused(&error))?;
-    network.selection(plan.model()).map(|_| ()).map_err(|error| refused(&error))
-}
 
 /// A run that is ready for its first step, or for the step after its checkpoint.
 pub(super) struct Prepared<B: Kernels> {
@@ -140,6 +29,93 @@ pub(super) struct Prepared<B: Kernels> {
     /// The plan's public evaluation text, if it has any.
     held_out: Option<HeldOut>,
     pub progressed: Progressed,
+}
+
+impl<B: Kernels> Prepared<B> {
+    /// Makes or reads the tokenizer, encodes the text and builds the model.
+    pub fn new(
+        job: &Job,
+        inputs: Inputs,
+        folder: &mut Folder<'_>,
+        device: B::Device,
+        rng: &impl PrivacyRng,
+    ) -> Result<Self, RunError> {
+        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
+        let begun = Begun::share(begun, &job.ranks)?;
+        let units = inputs.units.index(&begun.tokenizer, &job.ranks)?;
+        let is_new = begun.saved.is_none();
+        let mut prepared =
+            job.ranks.agree(Self::build(job, Inputs { units, ..inputs }, begun, device, rng))?;
+        if is_new && job.plan.plan().training().warm_start.is_some() {
+            prepared.warm_start(job)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Starts from texts of released words. The first rank does all of it, so that the ranks have the same weights.
+    fn warm_start(&mut self, job: &Job) -> Result<(), RunError> {
+        let Self { tokenizer, data, trainer, .. } = self;
+        let own = job.ranks.is_first().then(|| {
+            warm_start::carry_out(&job.plan, tokenizer, &data.objective, trainer, || job.check_interrupt())
+        });
+        job.ranks.agree(own.unwrap_or(Ok(())))?;
+        if !job.ranks.are_several() {
+            return Ok(());
+        }
+        let own = job.ranks.is_first().then(|| trainer.trained());
+        let Some(weights) = share_tensors(own, &job.ranks)? else { return Ok(()) };
+        let loaded = trainer.load_first(weights).map_err(|error| RunError::Failed(error.to_string()));
+        job.ranks.agree(loaded)
+    }
+
+    fn build(
+        job: &Job,
+        inputs: Inputs,
+        begun: Begun,
+        device: B::Device,
+        rng: &impl PrivacyRng,
+    ) -> Result<Self, RunError> {
+        let Inputs { units, evaluation, initial, .. } = inputs;
+        let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
+        let objective =
+            Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;
+        let mut set = training_set(job, units, &tokenizer, &objective, canaries)?;
+        let held_out = evaluation
+            .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
+            .transpose()?
+            .flatten();
+        let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
+        if let Some(saved) = saved {
+            trainer.load_state(saved).map_err(|error| RunError::Refused(error.to_string()))?;
+        }
+        if progressed.end < job.plan.total_steps() {
+            note(&format!(
+                "the spare steps are used up: the run will end at step {} instead of {}",
+                progressed.end,
+                job.plan.total_steps()
+            ));
+        }
+        add_features(job.plan.plan(), &mut set, &trainer)?;
+        job.check_interrupt()?;
+        let data = TrainingData::new(job.plan.plan(), set, objective);
+        Ok(Self { tokenizer, data, trainer, held_out, progressed })
+    }
+
+    /// Returns the figures of the current weights on the held-out text, if there is any. The ranks
+    /// share the work, and all get the same result.
+    pub fn evaluate(&self, ranks: &Ranks) -> Result<Option<Evaluation>, RunError> {
+        let model = || self.trainer.inference().on_ranks(ranks);
+        let own = self.held_out.as_ref().map(|held_out| held_out.evaluate(&model())).transpose();
+        ranks.agree(own)
+    }
+
+    /// Adds scores of the finished model's answers to its figures on the held-out text.
+    pub(crate) fn with_scores(&self, figures: Evaluation) -> Result<Evaluation, RunError> {
+        match &self.held_out {
+            Some(held_out) => held_out.with_scores(figures, &self.trainer.inference(), &self.tokenizer),
+            None => Ok(figures),
+        }
+    }
 }
 
 /// Progress of a run.
@@ -237,109 +213,6 @@ fn share_tensors(own: Option<Vec<NamedTensor>>, ranks: &Ranks) -> Result<Option<
     Ok(Some(names.into_iter().map(tensor).collect()))
 }
 
-impl<B: Kernels> Prepared<B> {
-    /// Makes or reads the tokenizer, encodes the text and builds the model.
-    pub fn new(
-        job: &Job,
-        inputs: Inputs,
-        folder: &mut Folder<'_>,
-        device: B::Device,
-        rng: &impl PrivacyRng,
-    ) -> Result<Self, RunError> {
-        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
-        let begun = Begun::share(begun, &job.ranks)?;
-        let units = inputs.units.index(&begun.tokenizer, &job.ranks)?;
-        let is_new = begun.saved.is_none();
-        let mut prepared =
-            job.ranks.agree(Self::build(job, Inputs { units, ..inputs }, begun, device, rng))?;
-        if is_new && job.plan.plan().training().warm_start.is_some() {
-            prepared.warm_start(job)?;
-        }
-        Ok(prepared)
-    }
-
-    /// Starts from texts of released words. The first rank does all of it, so that the ranks have the same weights.
-    fn warm_start(&mut self, job: &Job) -> Result<(), RunError> {
-        let Self { tokenizer, data, trainer, .. } = self;
-        let own = job.ranks.is_first().then(|| {
-            warm_start::carry_out(&job.plan, tokenizer, &data.objective, trainer, || job.check_interrupt())
-        });
-        job.ranks.agree(own.unwrap_or(Ok(())))?;
-        if !job.ranks.are_several() {
-            return Ok(());
-        }
-        let own = job.ranks.is_first().then(|| trainer.trained());
-        let Some(weights) = share_tensors(own, &job.ranks)? else { return Ok(()) };
-        let loaded = trainer.load_first(weights).map_err(|error| RunError::Failed(error.to_string()));
-        job.ranks.agree(loaded)
-    }
-
-    fn build(
-        job: &Job,
-        inputs: Inputs,
-        begun: Begun,
-        device: B::Device,
-        rng: &impl PrivacyRng,
-    ) -> Result<Self, RunError> {
-        let Inputs { units, evaluation, initial, .. } = inputs;
-        let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
-        let objective =
-            Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;
-        let mut set = training_set(job, units, &tokenizer, &objective, canaries)?;
-        let held_out = evaluation
-            .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
-            .transpose()?
-            .flatten();
-        let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
-        if let Some(saved) = saved {
-            trainer.load_state(saved).map_err(|error| RunError::Refused(error.to_string()))?;
-        }
-        if progressed.end < job.plan.total_steps() {
-            note(&format!(
-                "the spare steps are used up: the run will end at step {} instead of {}",
-                progressed.end,
-                job.plan.total_steps()
-            ));
-        }
-        add_features(job.plan.plan(), &mut set, &trainer)?;
-        job.check_interrupt()?;
-        let data = TrainingData::new(job.plan.plan(), set, objective);
-        Ok(Self { tokenizer, data, trainer, held_out, progressed })
-    }
-
-    /// Takes a step that the ledger has charged: samples a lot, and updates the weights with its private gradient. All ranks call
-    /// this together.
-    ///
-    /// # Errors
-    /// [`RunError`] on all ranks.
-    pub fn step(&mut self, job: &Job, step: u64, rng: &impl PrivacyRng) -> Result<(), RunError> {
-        let share = job.ranks.share(self.trainer.physical_batch());
-        let lot = self.data.sample_lot(&job.plan, step, share, rng).and_then(|lot| {
-            self.trainer.check(&lot)?;
-            Ok(lot)
-        });
-        let lot = job.ranks.agree(lot)?;
-        let stepped = self.trainer.step(&job.plan, step, self.progressed.protected, &lot, rng);
-        job.ranks.agree(stepped.map_err(RunError::from))
-    }
-
-    /// Returns the figures of the current weights on the held-out text, if there is any. The ranks
-    /// share the work, and all get the same result.
-    pub fn evaluate(&self, ranks: &Ranks) -> Result<Option<Evaluation>, RunError> {
-        let model = || self.trainer.inference().on_ranks(ranks);
-        let own = self.held_out.as_ref().map(|held_out| held_out.evaluate(&model())).transpose();
-        ranks.agree(own)
-    }
-
-    /// Adds scores of the finished model's answers to its figures on the held-out text.
-    pub(crate) fn with_scores(&self, figures: Evaluation) -> Result<Evaluation, RunError> {
-        match &self.held_out {
-            Some(held_out) => held_out.with_scores(figures, &self.trainer.inference(), &self.tokenizer),
-            None => Ok(figures),
-        }
-    }
-}
-
 /// The units' windows or records, with the canaries of an audit.
 fn training_set(
     job: &Job,
@@ -421,7 +294,7 @@ fn build_trainer<B: Kernels>(
     rng: &impl PrivacyRng,
 ) -> Result<Trainer<B>, RunError> {
     let plan = job.plan.plan();
-    let refused = |error: TrainError| RunError::Refused(error.to_string());
+    let refused = |error: TrainerError| RunError::Refused(error.to_string());
     if let Some(initial) = &mut initial {
         initial.extend(plan, &job.base, tokenizer)?;
     }
@@ -430,14 +303,13 @@ fn build_trainer<B: Kernels>(
     let mut init = rng.stream(Purpose::Initialization, 0, 0);
     let start = initial.map_or_else(Vec::new, |initial| initial.weights);
     let (model, training) = (plan.model(), plan.training());
-    let trainer =
-        Trainer::starting_from(start, model, training, vocab_size, &mut init, physical_batch, device)
-            .map_err(refused)?
-            .output_bias(output_bias(plan, tokenizer).as_deref())
-            .recompute(plan.performance().recompute)
-            .group_by_length(plan.performance().group_by_length)
-            .precision(plan.performance().precision)
-            .arithmetic(plan.privacy().arithmetic);
+    let trainer = Trainer::new(start, model, training, vocab_size, &mut init, physical_batch, device)
+        .map_err(refused)?
+        .output_bias(output_bias(plan, tokenizer).as_deref())
+        .recompute(plan.performance().recompute)
+        .group_by_length(plan.performance().group_by_length)
+        .precision(plan.performance().precision)
+        .arithmetic(plan.privacy().arithmetic);
     Ok(trainer.on_ranks(&job.ranks))
 }
 

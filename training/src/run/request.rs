@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use dp_tokenizer::identity::Sketch;
 use plan::{Arithmetic, CertifiedPlan, Device};
 
-use crate::data::{Planting, Units};
+use crate::data::Planting;
 use crate::progress::{DIGITS, note};
 use crate::ranks::Ranks;
 use crate::store::accounting;
 use crate::store::ledger::{LedgerState, Randomness, Search};
 use crate::store::lineage::Lineage;
 use crate::store::mirror::state_folder;
-use crate::store::{OpenRun, Resume, RunMode, files};
+use crate::store::{Resume, RunMode, files};
 use crate::verify::CertifiedText;
 use crate::{RunError, stop};
 
@@ -58,33 +58,37 @@ impl Request {
 }
 
 /// A request whose plan is certified.
-pub(super) struct Job {
-    pub ranks: Ranks,
-    pub plan: CertifiedPlan,
+pub struct Job {
+    pub(super) ranks: Ranks,
+    pub(super) plan: CertifiedPlan,
     /// The folder that the plan's paths are relative to.
-    pub base: PathBuf,
-    pub device: Device,
-    pub physical_batch: Option<u32>,
-    pub test_key: Option<u64>,
-    pub canaries: Option<Planting>,
+    pub(super) base: PathBuf,
+    pub(super) device: Device,
+    pub(super) physical_batch: Option<u32>,
+    pub(super) test_key: Option<u64>,
+    pub(super) canaries: Option<Planting>,
     /// The tokenizer that a sweep released for its trials.
-    pub vocabulary: Option<PathBuf>,
-    search: Option<Search>,
+    pub(super) vocabulary: Option<PathBuf>,
+    pub(super) search: Option<Search>,
     plan_path: PathBuf,
-    plan_file: Vec<u8>,
-    lineage: Lineage,
-    folder: PathBuf,
-    mode: RunMode,
-    resume: Option<Resume>,
+    pub(super) plan_file: Vec<u8>,
+    pub(super) lineage: Lineage,
+    pub(super) folder: PathBuf,
+    pub(super) mode: RunMode,
+    pub(super) resume: Option<Resume>,
     /// The device, if the user named one.
     given_device: Option<Device>,
     /// The folder, outside of all runs, in which this computer records the positions of their
     /// ledgers.
-    state: Option<PathBuf>,
+    pub(super) state: Option<PathBuf>,
 }
 
 impl Request {
-    pub(super) fn check(&self, ranks: &Ranks) -> Result<Job, RunError> {
+    /// Certifies the plan, and refuses what the plan or the machine rules out.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with a fix.
+    pub fn check(&self, ranks: &Ranks) -> Result<Job, RunError> {
         let CertifiedText { plan, lineage, bytes: plan_file } = CertifiedText::read(&self.plan)?;
         if let Some(planting) = &self.canaries {
             check_canaries(plan.plan(), planting)?;
@@ -210,35 +214,9 @@ impl Trial {
 }
 
 impl Job {
-    /// The run folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// The stages before this run that called their text public.
     pub(crate) fn public_stages(&self) -> Vec<(&str, &Sketch)> {
         self.lineage.public_stages().iter().map(|stage| (stage.name.as_str(), &stage.text)).collect()
-    }
-
-    /// The run that the folder is opened for.
-    pub(crate) fn open_run<'job: 'a, 'a>(
-        &'job self,
-        units: &'a Units,
-        public_text: Option<&'a Sketch>,
-    ) -> OpenRun<'job, 'a> {
-        OpenRun {
-            folder: &self.folder,
-            plan: &self.plan,
-            plan_file: &self.plan_file,
-            lineage: &self.lineage,
-            mode: self.mode,
-            units,
-            public_text,
-            canaries: self.canaries.as_ref(),
-            search: self.search.as_ref(),
-            resume: self.resume,
-            state: self.state.as_deref(),
-        }
     }
 
     /// Whether the plan requests a checkpoint after this number of steps.
@@ -254,16 +232,16 @@ impl Job {
 
     /// Ends the run here if the user asked to stop. Between two stages, everything charged is
     /// saved.
-    pub fn check_interrupt(&self) -> Result<(), RunError> {
+    pub(crate) fn check_interrupt(&self) -> Result<(), RunError> {
         if stop::requested() { Err(self.interrupted()) } else { Ok(()) }
     }
 
-    pub fn interrupted(&self) -> RunError {
+    pub(crate) fn interrupted(&self) -> RunError {
         RunError::Interrupted { resume: self.resume_command() }
     }
 
     /// Prints the initial settings of the run, and a warning if the run is not private.
-    pub fn announce(&self, ledger: &LedgerState, steps_done: u64) -> Result<(), RunError> {
+    pub(crate) fn announce(&self, ledger: &LedgerState, steps_done: u64) -> Result<(), RunError> {
         if self.test_key.is_some() {
             note("NOT PRIVATE: --test-key makes the noise predictable");
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use network::model::{ModelError, Network};
-use network::pretrained::{Assigned, Checkpoint, FIELD};
+use network::pretrained::{Assigned, FIELD, PretrainedCheckpoint};
 use network::tensor_file::{NamedTensor, StoredValues};
 use tokenizer::Tokenizer;
 
@@ -33,7 +33,7 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
         return Ok(None);
     };
     let folder = base.join(path);
-    let checkpoint = Checkpoint::read(&folder)?;
+    let checkpoint = PretrainedCheckpoint::read(&folder)?;
     let tokenizer = vocabulary::read_file(&base.join(public))?;
     let own = folder.join(files::TOKENIZER);
     if own.exists() && durable::read(&own)? != durable::read(&base.join(public))? {

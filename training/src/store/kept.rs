@@ -2,7 +2,7 @@
 //! pays for all of these releases.
 
 use super::checkpoint::Checkpoint;
-use super::metrics::{Metric, read_metrics};
+use super::metrics::{MetricsLine, read_metrics};
 use super::{ModelFile, RunStore, accounting, files};
 use crate::RunError;
 use network::tensor_file::NamedTensor;
@@ -56,7 +56,7 @@ impl RunStore<'_> {
     }
 
     /// The metrics up to the checkpoint that this process resumed from.
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub fn metrics(&self) -> Vec<MetricsLine> {
         read_metrics(&self.path.join(files::METRICS))
     }
 

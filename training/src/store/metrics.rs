@@ -13,7 +13,7 @@ use crate::disclosure::Released;
 /// A line of `metrics.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Metric {
+pub struct MetricsLine {
     /// Steps done.
     pub step: u64,
     /// Learning rate of the last step done.
@@ -28,7 +28,7 @@ pub struct Metric {
     pub evaluation_nll: Released<Option<f64>>,
 }
 
-impl Metric {
+impl MetricsLine {
     /// The figures that TensorBoard shows, each by its tag.
     pub(super) fn scalars(&self) -> [(&'static str, Option<f64>); 6] {
         let nll = *self.evaluation_nll.get();
@@ -73,7 +73,7 @@ impl Metrics {
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written.
-    pub fn append(&mut self, metric: &Metric) -> Result<(), RunError> {
+    pub fn append(&mut self, metric: &MetricsLine) -> Result<(), RunError> {
         self.lines.append(&json_line(metric)?)?;
         self.events.append(&tensorboard::scalars(metric.step, &metric.scalars()))
     }
@@ -114,17 +114,17 @@ impl AppendFile {
 
 /// Returns the whole lines of a metrics file. Empty if there is no such file.
 #[must_use]
-pub(crate) fn read_metrics(path: &Path) -> Vec<Metric> {
+pub(crate) fn read_metrics(path: &Path) -> Vec<MetricsLine> {
     parse_metrics(&durable::read(path).unwrap_or_default())
 }
 
 /// The whole lines of the contents of a metrics file.
 #[must_use]
-pub fn parse_metrics(contents: &[u8]) -> Vec<Metric> {
+pub fn parse_metrics(contents: &[u8]) -> Vec<MetricsLine> {
     contents.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-fn json_line(metric: &Metric) -> Result<Vec<u8>, RunError> {
+fn json_line(metric: &MetricsLine) -> Result<Vec<u8>, RunError> {
     let mut line = serde_json::to_vec(metric).map_err(|error| RunError::Failed(error.to_string()))?;
     line.push(b'\n');
     Ok(line)
@@ -134,8 +134,8 @@ fn json_line(metric: &Metric) -> Result<Vec<u8>, RunError> {
 mod tests {
     use super::*;
 
-    fn metric(step: u64) -> Metric {
-        Metric {
+    fn metric(step: u64) -> MetricsLine {
+        MetricsLine {
             step,
             learning_rate: Released::from_plan(1e-3),
             gradient_to_noise: Released::from_mechanism(Some(0.5)),

@@ -1,16 +1,16 @@
-//! The run folder. During a run [`RunStore`] is its only writer, and one process at a time owns it.
+//! The run folder. During a run `RunStore` is its only writer, and one process at a time owns it.
 //!
 //! | file | written by | when |
 //! |---|---|---|
-//! | `plan.json` | [`RunStore::open`] | once, before the ledger begins |
+//! | `plan.json` | `RunStore::open` | once, before the ledger begins |
 //! | `ledger.jsonl` | [`ledger`] | a line before each computation that spends ε |
-//! | `.corpus-digest`, private | [`corpus`] | once, before the ledger begins; removed at the end |
-//! | a file outside the folder | [`mirror`] | a line for each of the ledger's, before what it announces |
-//! | `tokenizer.json` | [`RunStore::save_tokenizer`] | after its release was charged and the ledger names it |
+//! | `.corpus-digest`, private | `corpus` | once, before the ledger begins; removed at the end |
+//! | a file outside the folder | `mirror` | a line for each of the ledger's, before what it announces |
+//! | `tokenizer.json` | `RunStore::save_tokenizer` | after its release was charged and the ledger names it |
 //! | `metrics.jsonl` and the TensorBoard file | [`metrics`] | after an evaluation |
-//! | `checkpoint.safetensors` | [`checkpoint`] | every few steps, replaced in one rename |
-//! | `best.safetensors`, `snapshots/` | [`kept`] | after an evaluation, or every few steps, if the plan asks for it |
-//! | model files | [`RunStore::complete`] | at the end, before the ledger's completion line |
+//! | `checkpoint.safetensors` | `checkpoint` | every few steps, replaced in one rename |
+//! | `best.safetensors`, `snapshots/` | `kept` | after an evaluation, or every few steps, if the plan asks for it |
+//! | model files | `RunStore::complete` | at the end, before the ledger's completion line |
 //! | `certificate.json`, `certificate.md` | [`certificate`] | after the completion line |
 
 pub(crate) mod accounting;
@@ -50,7 +50,7 @@ use self::certificate::Certificate;
 use self::charging::ChargeSchedule;
 use self::checkpoint::Checkpoint;
 use self::ledger::{Entry, FileDigest, Ledger, LedgerState, RoundedModel};
-use self::metrics::{Metric, Metrics};
+use self::metrics::{Metrics, MetricsLine};
 use self::tokenizer::UnsavedTokenizer;
 use self::torn_line::result_lost;
 use crate::RunError;
@@ -183,7 +183,7 @@ impl RunStore<'_> {
     }
 
     /// Appends to the metrics files.
-    pub(crate) fn append_metric(&mut self, metric: &Metric) -> Result<(), RunError> {
+    pub(crate) fn append_metric(&mut self, metric: &MetricsLine) -> Result<(), RunError> {
         self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.append(metric))
     }
 

@@ -69,7 +69,7 @@ fn masked(data: &[u8]) -> [u8; 4] {
 mod tests {
     use super::*;
     use crate::disclosure::Released;
-    use crate::store::metrics::Metric;
+    use crate::store::metrics::MetricsLine;
 
     /// Oracle: the bytes that TensorBoard 2.21's own `RecordWriter` and `Event` write for the same
     /// values.
@@ -77,7 +77,7 @@ mod tests {
     fn records_are_those_of_tensorboards_own_writer() {
         let hex = |bytes: &[u8]| durable::hex(bytes);
         assert_eq!(hex(&preamble()), "0f000000000000006d532b091a0d627261696e2e4576656e743a32fc985129");
-        let metric = Metric {
+        let metric = MetricsLine {
             step: 300,
             learning_rate: Released::from_plan(0.5),
             gradient_to_noise: Released::from_mechanism(None),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::all::in_words;
-use super::charge::Charge;
+use super::charge::SweepCharge;
 use super::input::SweepInput;
 use crate::RunError;
 use crate::progress::DIGITS;
@@ -46,7 +46,7 @@ pub(super) struct SweepCertificate {
     /// Event of the whole sweep.
     pub event: DpEvent,
     /// Results of the sweep.
-    pub findings: Findings,
+    pub findings: SweepFindings,
     /// Version of the accountant that computed ε.
     pub accountant_version: String,
     /// Method of the accountant.
@@ -65,7 +65,7 @@ pub(super) struct SweepCertificate {
 /// Results of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Findings {
+pub enum SweepFindings {
     /// Every setting with all of its runs.
     All(Vec<SettingFindings>),
     /// The best trial.
@@ -132,9 +132,9 @@ impl SweepCertificate {
     pub fn new(
         input: &SweepInput,
         certified: &CertifiedSweep,
-        charge: &Charge,
+        charge: &SweepCharge,
         search: &Search,
-        findings: Findings,
+        findings: SweepFindings,
     ) -> Result<Self, RunError> {
         let private = charge.randomness == Randomness::OperatingSystem;
         let setting = certified.settings.first();
@@ -212,7 +212,7 @@ pub struct SweepSummary {
     /// Files of the folder for which there is no digest, if the folder was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_covered: Option<Vec<String>>,
-    findings: Findings,
+    findings: SweepFindings,
 }
 
 impl SweepSummary {
@@ -231,10 +231,10 @@ impl SweepSummary {
     #[must_use]
     pub fn scores(&self) -> Vec<(String, Option<f64>)> {
         match &self.findings {
-            Findings::All(settings) => {
+            SweepFindings::All(settings) => {
                 settings.iter().map(|setting| (in_words(&setting.values), setting.mean)).collect()
             }
-            Findings::Best { best, .. } => {
+            SweepFindings::Best { best, .. } => {
                 best.iter().map(|best| (in_words(&best.values), best.run.perplexity)).collect()
             }
         }
@@ -250,13 +250,13 @@ impl fmt::Display for SweepSummary {
         let upper = cli::rounded_up(epsilon.upper, DIGITS);
         writeln!(f, "{}: the whole sweep has ε ≤ {upper} at δ = {delta}", sweep.display())?;
         match &self.findings {
-            Findings::All(settings) => {
+            SweepFindings::All(settings) => {
                 for setting in settings {
                     let score = score_in_words(setting);
                     writeln!(f, "{}: perplexity per token or label {score}", in_words(&setting.values))?;
                 }
             }
-            Findings::Best { best: Some(best), .. } => {
+            SweepFindings::Best { best: Some(best), .. } => {
                 let score = best.run.perplexity.map_or("none".to_owned(), |score| format!("{score:.2}"));
                 let values = in_words(&best.values);
                 writeln!(
@@ -265,7 +265,7 @@ impl fmt::Display for SweepSummary {
                     sweep.join("best").display()
                 )?;
             }
-            Findings::Best { best: None, .. } => {
+            SweepFindings::Best { best: None, .. } => {
                 writeln!(
                     f,
                     "the drawn number of trials was 0, so nothing is released; ε is spent all the same"

@@ -18,7 +18,7 @@ use durable::{FolderLock, sha256_hex};
 /// The charge of a sweep. The ledger of every trial contains its digest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Charge {
+pub struct SweepCharge {
     /// Version of this format.
     pub format: u32,
     /// A random name, so that no two sweeps have the same digest.
@@ -51,7 +51,7 @@ pub struct Charge {
 pub(super) struct OpenSweep {
     pub input: SweepInput,
     pub certified: CertifiedSweep,
-    pub charge: Charge,
+    pub charge: SweepCharge,
     /// The search that every trial's ledger names.
     pub search: Search,
     /// The tokenizer that the sweep released for its trials, once it did.
@@ -71,7 +71,7 @@ impl OpenSweep {
     pub fn open(input: SweepInput, request: &SweepRequest, folder: PathBuf) -> Result<Self, RunError> {
         let found = super::is_sweep(&folder);
         check_begun(found, request.resume, &folder)?;
-        let charge = if found { Some(Charge::read(&folder)?) } else { None };
+        let charge = if found { Some(SweepCharge::read(&folder)?) } else { None };
         match &charge {
             Some(charge) => charge.check_same(&input, request.test_key, &folder)?,
             None => files::require_empty(&folder, "sweep", &[files::SWEEP, files::PLAN, PRIVATE])?,
@@ -118,7 +118,7 @@ fn begin(
     certified: &CertifiedSweep,
     test_key: Option<u64>,
     folder: &Path,
-) -> Result<Charge, RunError> {
+) -> Result<SweepCharge, RunError> {
     durable::write_atomic(&folder.join(files::SWEEP), &input.sweep_bytes)?;
     durable::write_atomic(&folder.join(files::PLAN), &input.plan_bytes)?;
     let charge = match test_key {
@@ -140,7 +140,7 @@ fn drawn(
     test_key: Option<u64>,
     folder: &Path,
     rng: &impl PrivacyRng,
-) -> Result<Charge, RunError> {
+) -> Result<SweepCharge, RunError> {
     let draw_sha256 = match certified.trials {
         SweepTrials::All(_) => None,
         SweepTrials::Best(count) => {
@@ -148,7 +148,7 @@ fn drawn(
             Some(draw.write(folder)?)
         }
     };
-    Ok(Charge {
+    Ok(SweepCharge {
         format: 1,
         id: rng.stream(Purpose::Trials, 0, 1).next_name(),
         sweep_sha256: sha256_hex(&input.sweep_bytes),
@@ -164,7 +164,7 @@ fn drawn(
     })
 }
 
-impl Charge {
+impl SweepCharge {
     /// Reads the charge of a sweep's folder.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::all::in_words;
-use super::certificate::{BestTrial, Findings, RunFindings, SweepCertificate, score_in_words};
+use super::certificate::{BestTrial, RunFindings, SweepCertificate, SweepFindings, score_in_words};
 use crate::store::certificate::markdown::text_of;
 
 pub(super) fn render(certificate: &SweepCertificate) -> String {
@@ -28,7 +28,7 @@ fn write_all(out: &mut String, c: &SweepCertificate) -> std::fmt::Result {
     }
     writeln!(out, "| noise multiplier of every trial, σ | {} |\n", c.noise_multipliers.training)?;
     match &c.findings {
-        Findings::All(settings) => {
+        SweepFindings::All(settings) => {
             writeln!(out, "## Runs\n\nPerplexity per token on the public evaluation text.\n")?;
             writeln!(out, "| setting | mean ± standard deviation | runs |\n|---|---|---|")?;
             for setting in settings {
@@ -37,7 +37,7 @@ fn write_all(out: &mut String, c: &SweepCertificate) -> std::fmt::Result {
                 writeln!(out, "| {values} | {score} | {} |", runs.join("; "))?;
             }
         }
-        Findings::Best { candidates, best } => {
+        SweepFindings::Best { candidates, best } => {
             writeln!(out, "## Best trial\n")?;
             match best {
                 Some(BestTrial { values, run: found }) => {

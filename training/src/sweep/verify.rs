@@ -9,8 +9,10 @@ use plan::{CertifiedSweep, MadeFrom, SweepSetting, SweepTrials};
 use super::VOCABULARY;
 use super::all::{TRIALS, run_folder};
 use super::best::BEST;
-use super::certificate::{BestTrial, Findings, RunFindings, SettingFindings, SweepCertificate, SweepSummary};
-use super::charge::Charge;
+use super::certificate::{
+    BestTrial, RunFindings, SettingFindings, SweepCertificate, SweepFindings, SweepSummary,
+};
+use super::charge::SweepCharge;
 use super::input::SweepInput;
 use super::markdown;
 use crate::RunError;
@@ -129,7 +131,7 @@ fn runs(sweep: &Path, certified: &CertifiedSweep) -> Result<BTreeMap<String, Pla
 
 /// A sweep and its charge, which follow from the files that it began with.
 pub(super) struct Promise {
-    pub charge: Charge,
+    pub charge: SweepCharge,
     pub input: SweepInput,
     pub certified: CertifiedSweep,
 }
@@ -140,7 +142,7 @@ impl Promise {
     /// # Errors
     /// [`RunError::Verification`] with the first difference.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
-        let charge = Charge::read(folder)?;
+        let charge = SweepCharge::read(folder)?;
         let input = SweepInput::read_copies(folder)?;
         for (name, bytes, sha256) in [
             (files::SWEEP, &input.sweep_bytes, &charge.sweep_sha256),
@@ -207,7 +209,7 @@ pub(super) fn findings(
     folder: &Path,
     certified: &CertifiedSweep,
     search: &Search,
-) -> Result<(Findings, Coverage), RunError> {
+) -> Result<(SweepFindings, Coverage), RunError> {
     let mut coverage = Coverage::default();
     let found = match certified.trials {
         SweepTrials::All(trials) => {
@@ -220,7 +222,7 @@ pub(super) fn findings(
                 let runs = runs.collect::<Result<Vec<RunFindings>, RunError>>()?;
                 Ok(SettingFindings::new(setting.values.clone(), runs))
             };
-            Findings::All(
+            SweepFindings::All(
                 certified.settings.iter().enumerate().map(&mut of).collect::<Result<_, RunError>>()?,
             )
         }
@@ -233,7 +235,7 @@ pub(super) fn findings(
                 let setting = certified.settings.iter().find(|setting| setting.plan.hash() == hash);
                 best = setting.map(|setting| BestTrial { values: setting.values.clone(), run });
             }
-            Findings::Best { candidates, best }
+            SweepFindings::Best { candidates, best }
         }
     };
     Ok((found, coverage))

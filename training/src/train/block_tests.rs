@@ -24,7 +24,7 @@ fn trainer() -> Trainer<Flex> {
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 40, &mut init, 2, FlexDevice).unwrap()
+    Trainer::new(Vec::new(), &model, &training, 40, &mut init, 2, FlexDevice).unwrap()
 }
 
 /// A step that is taken twice, or one that is left out, would begin a block that nothing was charged for.
@@ -35,8 +35,8 @@ fn steps_of_a_block_are_taken_in_order() {
     let mut step = |step| trainer.step(&plan, step, true, &Private::new(Vec::new()), &rng);
     // A process resumes in the middle of a pass: with its key, a new block.
     assert_eq!(step(5), Ok(()));
-    assert_eq!(step(5), Err(TrainError::Order { step: 5, expected: 6 }));
-    assert_eq!(step(7), Err(TrainError::Order { step: 7, expected: 6 }));
+    assert_eq!(step(5), Err(TrainerError::Order { step: 5, expected: 6 }));
+    assert_eq!(step(7), Err(TrainerError::Order { step: 7, expected: 6 }));
     assert_eq!(step(6), Ok(()));
 }
 

@@ -11,7 +11,7 @@ use network::tensor_file::TensorError;
 /// The reasons why a model cannot be built, trained or measured.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
-pub enum TrainError {
+pub enum TrainerError {
     /// A model that cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -54,9 +54,9 @@ pub enum TrainError {
     Private(#[from] StepError),
 }
 
-impl From<TrainError> for RunError {
+impl From<TrainerError> for RunError {
     /// Converts errors during training. Errors while a model is built are [`RunError::Refused`].
-    fn from(error: TrainError) -> Self {
+    fn from(error: TrainerError) -> Self {
         Self::Failed(error.to_string())
     }
 }
@@ -84,7 +84,7 @@ mod tests {
         let network = Network::new(&model, &training, 40).unwrap();
         let message = |windows: &[[u32; 3]]| {
             let lot: Vec<Example> = windows.iter().map(|window| Example::causal(window)).collect();
-            TrainError::from(network.check(&lot).unwrap_err()).to_string()
+            TrainerError::from(network.check(&lot).unwrap_err()).to_string()
         };
         let alone = message(&[[1, 57, 3]]);
         assert_eq!(alone, message(&[[1, 2, 3], [4, 5, 6], [1, 57, 3]]));

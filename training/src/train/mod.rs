@@ -16,13 +16,11 @@ use mechanisms::{PrivacyRng, RandomnessSource, Stream};
 use plan::CertifiedPlan;
 use safetensors::tensor::{Dtype, View};
 
-pub use error::TrainError;
+pub use error::TrainerError;
 
 use crate::RunError;
 use crate::disclosure::Private;
-use crate::dp::{
-    BandedNoise, DpStep, Lot, PrivateGradient, StepError, Summation, plain_gradient, private_gradient,
-};
+use crate::dp::{BandedNoise, DpStep, Lot, StepError, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
 use crate::optim::{Average, Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
@@ -67,35 +65,19 @@ pub struct Trainer<B: Kernels> {
 }
 
 impl<B: Kernels> Trainer<B> {
-    /// Builds the model and draws its initial weights from `init`.
+    /// Builds the model. It starts from the tensors of `start`; other weights are drawn from `init`.
     ///
     /// # Errors
-    /// [`TrainError::Model`] for sizes that do not fit together.
+    /// [`TrainerError::Model`] for sizes that do not fit together.
     pub fn new(
+        start: Vec<NamedTensor<StoredValues>>,
         model: &plan::Model,
         training: &plan::Training,
         vocab_size: usize,
         init: &mut Stream,
         physical_batch: usize,
         device: B::Device,
-    ) -> Result<Self, TrainError> {
-        Self::starting_from(Vec::new(), model, training, vocab_size, init, physical_batch, device)
-    }
-
-    /// Builds a trainer as [`Trainer::new`] does, with the weights of a checkpoint in place of
-    /// drawn ones of the same names.
-    ///
-    /// # Errors
-    /// As [`Trainer::new`].
-    pub(crate) fn starting_from(
-        weights: Vec<NamedTensor<StoredValues>>,
-        model: &plan::Model,
-        training: &plan::Training,
-        vocab_size: usize,
-        init: &mut Stream,
-        physical_batch: usize,
-        device: B::Device,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<Self, TrainerError> {
         let network = Network::new(model, training, vocab_size)?;
         let selection = network.selection(model)?;
         if physical_batch == 0 {
@@ -103,7 +85,7 @@ impl<B: Kernels> Trainer<B> {
             return Err(error.into());
         }
         B::warm_up();
-        let weights = Weights::start(network.specs(), first_values::<B>(weights, &device), init, &device)?;
+        let weights = Weights::start(network.specs(), first_values::<B>(start, &device), init, &device)?;
         let weights = match selection {
             Some(selection) => weights.restrict(selection, init, &device),
             None => weights.widened(),
@@ -177,7 +159,7 @@ impl<B: Kernels> Trainer<B> {
     /// Takes a plan's step on its lot: with clipping and noise if the run is `protected`, else without.
     ///
     /// # Errors
-    /// As [`Trainer::dp_step`]; [`TrainError::Step`] if the plan has no such step.
+    /// As [`Trainer::dp_step`]; [`TrainerError::Step`] if the plan has no such step.
     pub fn step(
         &mut self,
         plan: &CertifiedPlan,
@@ -185,8 +167,8 @@ impl<B: Kernels> Trainer<B> {
         protected: bool,
         lot: &Private<Vec<Example>>,
         rng: &impl PrivacyRng,
-    ) -> Result<(), TrainError> {
-        let phase = plan.phase(step).ok_or(TrainError::Step { step })?;
+    ) -> Result<(), TrainerError> {
+        let phase = plan.phase(step).ok_or(TrainerError::Step { step })?;
         let training = plan.plan().training();
         let learning_rate = learning_rate(&training.learning_rate, step, plan.total_steps());
         let expected_batch_size = phase.expected_batch_size as f64;
@@ -207,14 +189,14 @@ impl<B: Kernels> Trainer<B> {
         plan: &CertifiedPlan,
         step: u64,
         key: RandomnessSource,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), TrainerError> {
         let (Some(phase), Some(begin)) = (plan.phase(step), plan.first_step_of_phase(step)) else {
-            return Err(TrainError::Step { step });
+            return Err(TrainerError::Step { step });
         };
         match &self.block {
             Some(block) if block.is_of_phase(begin) && block.next_step() == step => Ok(()),
             Some(block) if block.is_of_phase(begin) => {
-                Err(TrainError::Order { step, expected: block.next_step() })
+                Err(TrainerError::Order { step, expected: block.next_step() })
             }
             _ => {
                 let bands = phase.mechanism.bands().map_err(StepError::from)?;
@@ -229,37 +211,28 @@ impl<B: Kernels> Trainer<B> {
     ///
     /// # Errors
     /// For figures out of range and examples that do not fit the model; the weights are then unchanged.
-    /// [`TrainError::Device`] if the device failed; the trainer cannot be used any more.
+    /// [`TrainerError::Device`] if the device failed; the trainer cannot be used any more.
     pub fn dp_step(
         &mut self,
         examples: &[Example],
         step: DpStep,
         rng: &impl PrivacyRng,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), TrainerError> {
         check_positive("l2_clip_norm", step.l2_clip_norm)?;
         check_positive("expected_batch_size", step.expected_batch_size)?;
+        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
         // An error leaves the block as it is.
         let mut block = self.block.take();
-        let released = self.release(examples, step, block.as_mut(), rng);
+        let released = self.lot(examples).and_then(|lot| {
+            let (model, weights, block) = (&self.model, &self.weights, block.as_mut());
+            Ok(private_gradient(model, weights, &lot, &step, self.summation, block, rng)?)
+        });
         self.block = block;
         let (gradient, next) = released?;
         self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());
         self.update(gradient.into(), step.learning_rate);
         Ok(device::check::<B>(&self.device)?)
-    }
-
-    /// The private gradient of a step, and the next clip norm where clipping is adaptive.
-    fn release(
-        &self,
-        examples: &[Example],
-        step: DpStep,
-        block: Option<&mut BandedNoise>,
-        rng: &impl PrivacyRng,
-    ) -> Result<(PrivateGradient<B>, Option<f64>), TrainError> {
-        let lot = self.lot(examples)?;
-        let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
-        Ok(private_gradient(&self.model, &self.weights, &lot, &step, self.summation, block, rng)?)
     }
 
     /// Moves the weights. Each rank moves its own pieces, and then collects the pieces of all
@@ -298,7 +271,7 @@ impl<B: Kernels> Trainer<B> {
     ///
     /// # Errors
     /// As [`Trainer::dp_step`].
-    pub fn plain_step(&mut self, examples: &[Example], step: PlainStep) -> Result<(), TrainError> {
+    pub fn plain_step(&mut self, examples: &[Example], step: PlainStep) -> Result<(), TrainerError> {
         check_positive("expected_batch_size", step.expected_batch_size)?;
         let lot = self.lot(examples)?;
         let gradient = plain_gradient(&self.model, &self.weights, &lot, step.expected_batch_size);
@@ -316,7 +289,7 @@ impl<B: Kernels> Trainer<B> {
         optimizer: &mut Optimizer<B>,
         examples: &[Example],
         learning_rate: f64,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), TrainerError> {
         let lot = Lot { shards: None, ..self.lot(examples)? };
         let gradient = plain_gradient(&self.model, &self.weights, &lot, examples.len() as f64);
         optimizer.step(&mut self.weights, gradient, learning_rate);
@@ -431,8 +404,8 @@ impl<B: Kernels> Trainer<B> {
     /// Whether all examples of a lot fit the model.
     ///
     /// # Errors
-    /// [`TrainError::Example`].
-    pub(crate) fn check(&self, lot: &Private<Vec<Example>>) -> Result<(), TrainError> {
+    /// [`TrainerError::Example`].
+    pub(crate) fn check(&self, lot: &Private<Vec<Example>>) -> Result<(), TrainerError> {
         Ok(self.model.check(lot.for_mechanism())?)
     }
 
@@ -442,7 +415,7 @@ impl<B: Kernels> Trainer<B> {
     }
 
     /// The lot of these examples, if they fit the model.
-    fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainError> {
+    fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainerError> {
         self.model.check(examples)?;
         let Self { physical_batch, recompute, group_by_length, ref device, .. } = *self;
         let shape = self.model.shape();
@@ -504,6 +477,6 @@ fn flat<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
     from_host(values, [length], FloatDType::F32, device)
 }
 
-fn check_positive(what: &'static str, value: f64) -> Result<(), TrainError> {
-    if value > 0.0 && value.is_finite() { Ok(()) } else { Err(TrainError::Figure { what, value }) }
+fn check_positive(what: &'static str, value: f64) -> Result<(), TrainerError> {
+    if value > 0.0 && value.is_finite() { Ok(()) } else { Err(TrainerError::Figure { what, value }) }
 }

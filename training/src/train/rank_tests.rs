@@ -13,7 +13,7 @@ fn trainer(training: &Value, ranks: &Ranks) -> Trainer<Flex> {
     let (model, training) =
         (serde_json::from_value(model).unwrap(), serde_json::from_value(training.clone()).unwrap());
     let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
-    Trainer::new(&model, &training, 40, &mut init, 2, FlexDevice).unwrap().on_ranks(ranks)
+    Trainer::new(Vec::new(), &model, &training, 40, &mut init, 2, FlexDevice).unwrap().on_ranks(ranks)
 }
 
 /// The state after steps `from..to`, on lots of 0 to 11 examples.
@@ -103,7 +103,7 @@ fn adafactors_state_of_gpt2_small_falls_as_one_over_the_number_of_ranks() {
     let spec = |shape: &[usize]| ParamSpec {
         name: String::new(),
         shape: shape.to_vec(),
-        initial: network::nn::Initial::Constant(0.0),
+        initial: network::nn::Initializer::Constant(0.0),
     };
     let block = [
         &[768][..],

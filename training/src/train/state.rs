@@ -1,6 +1,6 @@
 //! State that a resumed run continues from.
 
-use super::{TrainError, Trainer, flat};
+use super::{Trainer, TrainerError, flat};
 use crate::optim::StateSpec;
 use network::nn::{Kernels, ParamSpec};
 use network::tensor::{Tensor, to_host};
@@ -39,8 +39,8 @@ impl<B: Kernels> Trainer<B> {
     /// Continues from a state that [`Trainer::state`] returned.
     ///
     /// # Errors
-    /// [`TrainError::State`] if a tensor is missing, unknown, or of another shape; the trainer is then unchanged.
-    pub fn load_state(&mut self, state: Vec<NamedTensor>) -> Result<(), TrainError> {
+    /// [`TrainerError::State`] if a tensor is missing, unknown, or of another shape; the trainer is then unchanged.
+    pub fn load_state(&mut self, state: Vec<NamedTensor>) -> Result<(), TrainerError> {
         let mut state = TensorMap::new(state)?;
         let specs = self.weights.specs().to_vec();
         let counter = state.take(COUNTER, &[2])?;
@@ -86,7 +86,7 @@ impl<B: Kernels> Trainer<B> {
     ///
     /// # Errors
     /// As [`Trainer::load_state`].
-    pub(crate) fn load_trained(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
+    pub(crate) fn load_trained(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainerError> {
         self.load_first(weights)?;
         self.average = None;
         Ok(())
@@ -96,7 +96,7 @@ impl<B: Kernels> Trainer<B> {
     ///
     /// # Errors
     /// As [`Trainer::load_state`].
-    pub(crate) fn load_first(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
+    pub(crate) fn load_first(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainerError> {
         let mut weights = TensorMap::new(weights)?;
         let values = weights.take_all::<B>(self.weights.specs(), &self.device)?;
         weights.finish()?;
@@ -134,7 +134,7 @@ impl<B: Kernels> Trainer<B> {
         &self,
         state: &mut TensorMap,
         params: &[ParamSpec],
-    ) -> Result<Vec<Tensor<B, 1>>, TrainError> {
+    ) -> Result<Vec<Tensor<B, 1>>, TrainerError> {
         let mut values = Vec::new();
         for spec in self.optimizer.layout(params) {
             let whole = state.take(&spec.name, &spec.shape)?;
@@ -147,17 +147,5 @@ impl<B: Kernels> Trainer<B> {
             }
         }
         Ok(values)
-    }
-
-    /// Loads the weights of a model directory; the optimizer keeps its state.
-    ///
-    /// # Errors
-    /// As [`Trainer::load_state`].
-    pub fn load_weights(&mut self, weights: Vec<NamedTensor>) -> Result<(), TrainError> {
-        let mut weights = TensorMap::new(weights)?;
-        let values = weights.take_all::<B>(self.weights.model_specs(), &self.device)?;
-        weights.finish()?;
-        self.weights.replace_model(values);
-        Ok(())
     }
 }

@@ -2,11 +2,11 @@
 
 use plan::{MadeFrom, Plan};
 
-use super::proof::{Proof, Stages, failed, not_as_stated};
+use super::proof::{EarlierProofs, Proof, failed, not_as_stated};
 use crate::RunError;
 use crate::store::ledger::{LedgerState, Parent};
 
-impl Stages {
+impl EarlierProofs {
     /// Holds a finished run's ledger against the stages, and against what the plan declares of them.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub use explain::explain;
 pub use find::check_unwritten;
 pub(crate) use proof::Proof;
 
-use self::proof::Stages;
+use self::proof::EarlierProofs;
 use crate::RunError;
 use crate::model_card;
 use crate::plan_file::PlanText;
@@ -62,7 +62,7 @@ impl CertifiedText {
     /// Reads and certifies a plan file, after the runs and vocabularies that made its checkpoint and its tokenizer.
     ///
     /// # Errors
-    /// [`RunError::Refused`] with the file, the place in it and a fix; as [`find::lineage`].
+    /// [`RunError::Refused`] with the file, the place in it and a fix; as `find::lineage`.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let text = PlanText::read(path)?;
         let lineage = find::lineage(&text.plan, path.parent().unwrap_or(Path::new("")))?;
@@ -74,7 +74,7 @@ impl CertifiedText {
     /// at `base`.
     ///
     /// # Errors
-    /// As [`find::lineage`].
+    /// As `find::lineage`.
     pub fn of(plan: CertifiedPlan, bytes: Vec<u8>, base: &Path) -> Result<Self, RunError> {
         let lineage = find::lineage(plan.plan(), base)?;
         Ok(Self { plan, lineage, bytes })
@@ -185,7 +185,7 @@ impl VerifiedRun {
     /// Returns the names of the files in the folder for which there is no digest.
     ///
     /// # Errors
-    /// As [`Coverage::others`].
+    /// As `Coverage::others`.
     pub fn not_covered(&self, folder: &Path) -> Result<Vec<String>, RunError> {
         self.coverage.others(folder)
     }
@@ -197,14 +197,14 @@ impl VerifiedRun {
     pub fn read_proof(folder: &Path) -> Result<Self, RunError> {
         files::require_run(folder)?;
         let ledger = LedgerState::read(folder)?;
-        let earlier = Stages::read(&ledger, &folder.join(files::PARENTS))?;
+        let earlier = EarlierProofs::read(&ledger, &folder.join(files::PARENTS))?;
         let mut run = Self::of_ledger(folder, ledger, &earlier)?;
         run.coverage.add_below(files::PARENTS, &earlier.coverage());
         Ok(run)
     }
 
     /// Verifies plan and certificate by a ledger, after the stages that it builds on.
-    fn of_ledger(folder: &Path, ledger: LedgerState, earlier: &Stages) -> Result<Self, RunError> {
+    fn of_ledger(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
         files::require_run(folder)?;
         let plan_path = folder.join(files::PLAN);
         if sha256_hex(&durable::read(&plan_path)?) != ledger.header().plan_file_sha256 {

@@ -37,7 +37,7 @@ pub(crate) struct Proof {
     /// The stages that it builds on, with their relation to its own text.
     pub parents: Vec<Parent>,
     /// The proofs of these; none for a stage that is itself one of them.
-    pub earlier: Stages,
+    pub earlier: EarlierProofs,
     /// The files that prove this.
     pub files: Vec<ProofFile>,
     /// The files that the ledger of a run names.
@@ -84,13 +84,13 @@ impl Proof {
         }
         files::require_run(folder)?;
         let ledger = LedgerState::read(folder)?;
-        let earlier = Stages::read(&ledger, &folder.join(files::PARENTS))?;
+        let earlier = EarlierProofs::read(&ledger, &folder.join(files::PARENTS))?;
         let proof = Self::of_run(folder, ledger, &earlier)?;
         Ok(Self { earlier, ..proof })
     }
 
     /// Verifies the run in a folder by its ledger, after the stages that it builds on.
-    fn of_run(folder: &Path, ledger: LedgerState, earlier: &Stages) -> Result<Self, RunError> {
+    fn of_run(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
         let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::of_ledger(folder, ledger, earlier)?;
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
         let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
@@ -142,7 +142,7 @@ impl Proof {
             weights: Vec::new(),
             public_stages: ledger.header().public_stages.clone(),
             parents,
-            earlier: Stages::default(),
+            earlier: EarlierProofs::default(),
             files: Vec::new(),
             written: ledger.files().to_vec(),
             ledger: Some(ledger),
@@ -219,7 +219,7 @@ impl Proof {
             weights: Vec::new(),
             public_stages: public_stages.collect(),
             parents: Vec::new(),
-            earlier: Stages::default(),
+            earlier: EarlierProofs::default(),
             files: vec![ProofFile { name: files::PRIVACY, bytes }],
             written: Vec::new(),
             ledger: None,
@@ -259,9 +259,9 @@ impl Proof {
 
 /// The proofs of a ledger's stages, each with the declared relation of its text to the plan's.
 #[derive(Default)]
-pub(crate) struct Stages(HashMap<String, Proof>);
+pub(crate) struct EarlierProofs(HashMap<String, Proof>);
 
-impl Stages {
+impl EarlierProofs {
     /// Verifies every stage that a ledger names, from its proof in `parents`, once.
     ///
     /// Ledgers name all stages before them, so that one with fewer names comes first, and no stage is verified by way of another.
@@ -333,7 +333,7 @@ fn of_proof(parent: &Parent, error: RunError) -> RunError {
 }
 
 /// Returns the digest of a checkpoint, computed from its files' digests as
-/// [`network::pretrained::Checkpoint`] does.
+/// [`network::pretrained::PretrainedCheckpoint`] does.
 fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
     let [Some(config), Some(model)] = digests else { return None };
     Some(sha256_hex(format!("{config}{model}").as_bytes()))

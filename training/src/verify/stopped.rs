@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::proof::{Proof, Stages};
+use super::proof::{EarlierProofs, Proof};
 use super::{altered, check_accountant};
 use crate::RunError;
 use crate::plan_file::PlanText;
@@ -25,7 +25,7 @@ impl Proof {
         if sha256_hex(&durable::read(&path)?) != header.plan_file_sha256 {
             return altered(files::PLAN);
         }
-        let earlier = Stages::read(&ledger, &folder.join(files::PARENTS))?;
+        let earlier = EarlierProofs::read(&ledger, &folder.join(files::PARENTS))?;
         let plan = PlanText::read(&path)?.certify(&path, events_on_same_units(ledger.parents()))?;
         check_accountant(&header.accountant_version, &header.accountant_method)?;
         check_same_plan(&plan, &ledger)?;

@@ -1,4 +1,5 @@
-"""Writes chat/expected.json: what transformers makes of the templates in chat/templates.
+"""Writes chat/expected.json: what transformers makes of the templates in chat/templates, and chat/expressions.json: what it makes of
+the short templates that this file has, one for each part of Jinja.
 
 The templates are our own, in the shapes of families that people use. Run with transformers 5.23:
 python make_chat.py
@@ -66,6 +67,12 @@ def main():
         ]
     text = json.dumps(expected, ensure_ascii=False, indent=1) + "\n"
     (HERE / "expected.json").write_text(text, encoding="utf-8")
+    path = HERE / "expressions.json"
+    short = json.loads(path.read_text(encoding="utf-8"))
+    cases = [[source, render(source, short["messages"], False).get("text")] for source, _ in short["cases"]]
+    lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
+    messages = json.dumps(short["messages"], ensure_ascii=False)
+    path.write_text(f'{{"messages": {messages},\n"cases": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 main()

@@ -10,7 +10,7 @@ use accountant::{
 use plan::{CertifiedPlan, Plan, PlanError, PlanFile, Sampling};
 
 use crate::protocol::{
-    Analysis, AnalysisRequest, Answer, AttackerFigures, ConversionRequest, GroupFigures, Method,
+    AccountingMethod, Analysis, AnalysisRequest, Answer, AttackerFigures, ConversionRequest, GroupFigures,
     PrivacyTarget, RunFigures, Stage,
 };
 
@@ -55,12 +55,12 @@ pub(super) fn analyze(request: &AnalysisRequest) -> Result<Answer, PlanError> {
         Analysis::Correlated => {
             proven(correlated(&certified))?.flatten().map_or(Answer::Unavailable, Answer::Correlated)
         }
-        Analysis::Method(Method::Renyi) => {
+        Analysis::Method(AccountingMethod::Renyi) => {
             let upper = rdp::epsilon(certified.event(), delta, relation, Conversion::Improved);
             // Rényi DP gives no lower bound.
             proven(upper)?.map_or(Answer::Unavailable, |upper| Answer::Epsilon(Bounds { lower: 0.0, upper }))
         }
-        Analysis::Method(Method::Shuffled) => {
+        Analysis::Method(AccountingMethod::Shuffled) => {
             epsilon(&certified.shuffled_event()?)?.map_or(Answer::Unavailable, Answer::Epsilon)
         }
         Analysis::FalseNegativeRate(stage, false_positive_rate) => match event(&certified, stage) {
@@ -167,9 +167,9 @@ mod tests {
         assert!(two > whole && three > two);
         assert!(best > whole && ten > best, "the best of several runs costs more than one run");
         assert!(ten < runs(9).0, "the best of nine costs less than all of them");
-        assert!(upper(Analysis::Method(Method::Renyi)) > whole, "Rényi DP is looser");
+        assert!(upper(Analysis::Method(AccountingMethod::Renyi)) > whole, "Rényi DP is looser");
         assert!(
-            upper(Analysis::Method(Method::Shuffled)) > whole,
+            upper(Analysis::Method(AccountingMethod::Shuffled)) > whole,
             "no amplification is assumed for shuffling"
         );
     }

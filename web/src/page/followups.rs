@@ -7,7 +7,8 @@ use super::state::PlannerState;
 use crate::log_scale::geomspace;
 use crate::presets::papers;
 use crate::protocol::{
-    Analysis, AnalysisRequest, Answer, Certified, Method, Parameter, Stage, Task, USUAL_EPSILONS, Variation,
+    AccountingMethod, Analysis, AnalysisRequest, Answer, Certified, Parameter, Stage, Task, USUAL_EPSILONS,
+    Variation,
 };
 use crate::statement::is_public;
 
@@ -60,7 +61,9 @@ pub(crate) fn request(state: PlannerState) {
         tasks.push(vary(Parameter::SpareSteps, 0.0));
     }
     tasks.extend(STAGES[1..].iter().map(|stage| analyze(Analysis::Stage(*stage))));
-    tasks.extend([Method::Renyi, Method::Shuffled].map(|method| analyze(Analysis::Method(method))));
+    tasks.extend(
+        [AccountingMethod::Renyi, AccountingMethod::Shuffled].map(|method| analyze(Analysis::Method(method))),
+    );
     let noise = certified.phases.first().map_or(1.0, |phase| phase.noise_multiplier);
     let noises = geomspace(noise / NOISE_SPAN, noise * NOISE_SPAN, POINTS);
     tasks.extend(coarse_first(noises).into_iter().map(|value| vary(Parameter::NoiseMultiplier, value)));

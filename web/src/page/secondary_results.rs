@@ -6,7 +6,9 @@ use leptos::prelude::*;
 use plan::PlanFile;
 
 use super::signals::sustained;
-use crate::protocol::{AttackerFigures, Certified, GroupFigures, Method, RunFigures, Stage, USUAL_EPSILONS};
+use crate::protocol::{
+    AccountingMethod, AttackerFigures, Certified, GroupFigures, RunFigures, Stage, USUAL_EPSILONS,
+};
 
 /// The points of a curve that have arrived.
 pub(crate) type Points = Vec<(f64, f64)>;
@@ -45,7 +47,7 @@ pub(crate) struct SecondaryResults {
     /// ε of several runs.
     pub(crate) runs: RwSignal<Vec<(u64, RunFigures)>>,
     /// ε by other accounting methods.
-    pub(crate) methods: RwSignal<Vec<(Method, Bounds)>>,
+    pub(crate) methods: RwSignal<Vec<(AccountingMethod, Bounds)>>,
     /// ε of the papers' plans, by index among [`crate::presets::papers`]. They do not depend on the current plan.
     pub(crate) papers: RwSignal<Vec<(usize, Bounds)>>,
 }

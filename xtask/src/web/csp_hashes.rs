@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
 
 /// Source expression that allows all inline scripts. The source of the page has it because the
@@ -38,35 +39,12 @@ fn inline_scripts(html: &str) -> Vec<&str> {
 }
 
 fn hash(script: &str) -> String {
-    format!("'sha256-{}'", base64(&Sha256::digest(script.as_bytes())))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let word =
-            chunk.iter().fold(0_u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let digit = ALPHABET[(word >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
+    format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(script.as_bytes())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_agrees_with_rfc_4648() {
-        for (plain, coded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
-    }
 
     #[test]
     fn inline_scripts_alone_get_a_hash_and_unsafe_inline_is_gone() {

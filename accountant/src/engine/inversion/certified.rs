@@ -52,14 +52,14 @@ struct TrapezoidSum {
 impl TrapezoidSum {
     /// Prepares for ε and δ near those of `near`, whose order is close to the saddle point.
     fn new(pair: &DominatingPair, near: ChernoffBound) -> Result<Self> {
-        let plan = Plan::new(pair, near)?;
-        let (abscissa, spacing) = (plan.abscissa, 2.0 * PI / plan.period);
+        let placement = LinePlacement::new(pair, near)?;
+        let (abscissa, spacing) = (placement.abscissa, 2.0 * PI / placement.period);
         let decays: Vec<FrequencyDecay> = pair
             .mixtures()
             .map(|(mixture, count)| FrequencyDecay::new(mixture, 1.0 + abscissa, count as f64))
             .collect();
         // Terms are e^{K_0 − cε} times what `truncation` bounds.
-        let allowed = near.log_delta + LOG_BEYOND - (plan.cumulant - abscissa * near.epsilon);
+        let allowed = near.log_delta + LOG_BEYOND - (placement.cumulant - abscissa * near.epsilon);
         let tail = Tail { decays: &decays, mu_squared: pair.mu_squared(), abscissa, spacing };
         let (count, log_beyond) = tail.truncation(allowed).ok_or(DECLINED)?;
         let mut terms: Vec<Complex> = vec![Complex::default(); count];
@@ -90,14 +90,14 @@ impl TrapezoidSum {
         Ok(Self {
             abscissa,
             spacing,
-            period: plan.period,
+            period: placement.period,
             terms,
             errors,
             at_zero,
             log_beyond,
             lost: lost(pair),
-            alias_order: plan.alias_order,
-            alias_cumulant: cumulant(pair, plan.alias_order),
+            alias_order: placement.alias_order,
+            alias_cumulant: cumulant(pair, placement.alias_order),
         })
     }
 
@@ -259,7 +259,7 @@ fn shortest(pieces: &[(f64, f64)], from: f64, rest: f64, allowed: f64) -> (f64, 
 }
 
 /// The place of the line, and the rate at which it is sampled.
-struct Plan {
+struct LinePlacement {
     abscissa: f64,
     /// K at the abscissa.
     cumulant: f64,
@@ -267,7 +267,7 @@ struct Plan {
     alias_order: f64,
 }
 
-impl Plan {
+impl LinePlacement {
     /// Chooses, among lines right of the saddle point, the one with the shortest period and bounded
     /// cancellation.
     fn new(pair: &DominatingPair, near: ChernoffBound) -> Result<Self> {
@@ -298,7 +298,7 @@ impl Plan {
                 best = Some(Self { abscissa: *abscissa, cumulant: *at_abscissa, period, alias_order });
             }
         }
-        best.filter(|plan| plan.period > 0.0 && plan.period.is_finite()).ok_or(DECLINED)
+        best.filter(|placement| placement.period > 0.0 && placement.period.is_finite()).ok_or(DECLINED)
     }
 }
 

@@ -40,11 +40,11 @@ pub(crate) fn epsilon(pair: &DominatingPair, delta: f64, bounds: &Bounds) -> Opt
     let middle = 0.5 * (bounds.lower + bounds.upper);
     let saddle = ChernoffBound::at_epsilon(pair, middle).order;
     let near = Near { epsilon: middle, log_delta: libm::log(delta), saddle };
-    let plan = CANCELLED.iter().find_map(|most| Plan::new(pair, &near, *most))?;
+    let placement = CANCELLED.iter().find_map(|most| ContourPlacement::new(pair, &near, *most))?;
     let mut transform = Transform::new(pair);
     BENDS.iter().find_map(|(bend, further)| {
-        let one = Contour::new(&mut transform, &plan, *bend, 0.7)?.epsilon(delta, middle)?;
-        let other = Contour::new(&mut transform, &plan, *further, 0.55)?.epsilon(delta, middle)?;
+        let one = Contour::new(&mut transform, &placement, *bend, 0.7)?.epsilon(delta, middle)?;
+        let other = Contour::new(&mut transform, &placement, *further, 0.55)?.epsilon(delta, middle)?;
         let agree = libm::fabs(one - other) <= AGREED * libm::fabs(other);
         agree.then_some(other)
     })
@@ -58,7 +58,7 @@ struct Near {
 }
 
 /// The point at which contours cross the real line, and the period of a straight one.
-struct Plan {
+struct ContourPlacement {
     abscissa: f64,
     period: f64,
     /// K(c) − c·ε, taken out of every term.
@@ -66,7 +66,7 @@ struct Plan {
     near: f64,
 }
 
-impl Plan {
+impl ContourPlacement {
     fn new(pair: &DominatingPair, near: &Near, most: f64) -> Option<Self> {
         let Near { epsilon: near, log_delta, saddle } = *near;
         let powers: Vec<(f64, f64)> =
@@ -107,16 +107,21 @@ struct Contour {
 }
 
 impl Contour {
-    fn new(transform: &mut Transform<'_>, plan: &Plan, bend: f64, fineness: f64) -> Option<Self> {
-        let spacing = 2.0 * PI / plan.period * fineness;
-        let width = plan.abscissa;
+    fn new(
+        transform: &mut Transform<'_>,
+        placement: &ContourPlacement,
+        bend: f64,
+        fineness: f64,
+    ) -> Option<Self> {
+        let spacing = 2.0 * PI / placement.period * fineness;
+        let width = placement.abscissa;
         let (mut nodes, mut total, mut small, mut least) = (Vec::new(), 0.0, 0, f64::INFINITY);
         while nodes.len() < MAX_NODES && small < 6 {
             let frequency = nodes.len() as f64 * spacing;
             let radius = libm::hypot(frequency, width);
-            let t = Complex::new(plan.abscissa + bend * (radius - width), frequency);
-            let exponent = transform.cumulant(t).sub(t.scale(plan.near));
-            let size = libm::exp(exponent.re - plan.exponent);
+            let t = Complex::new(placement.abscissa + bend * (radius - width), frequency);
+            let exponent = transform.cumulant(t).sub(t.scale(placement.near));
+            let size = libm::exp(exponent.re - placement.exponent);
             let turned = Complex::new(size * libm::cos(exponent.im), size * libm::sin(exponent.im));
             let pole = t.mul(Complex::new(t.re + 1.0, t.im));
             let square = pole.re * pole.re + pole.im * pole.im;
@@ -134,7 +139,7 @@ impl Contour {
             small = if fading { small + 1 } else { 0 };
             nodes.push((t, term));
         }
-        (small >= 6).then_some(Self { nodes, spacing, exponent: plan.exponent, near: plan.near })
+        (small >= 6).then_some(Self { nodes, spacing, exponent: placement.exponent, near: placement.near })
     }
 
     /// log δ at `epsilon` and its slope.

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use dp_tokenizer::release::Paper;
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 
-use super::vocabulary_options::{Model, VocabularyOptions};
+use super::vocabulary_options::{ModelName, VocabularyOptions};
 use crate::cli::corpus::{Corpus, Machine, WordsName};
 use crate::cli::output::Output;
 use crate::cli::tokenizer_file;
@@ -35,7 +35,7 @@ pub(in crate::cli) struct Train {
     pub(super) words: WordsName,
     /// Method that releases words, as `tokenizer.train.release` names it in a plan.
     #[arg(long, alias = "method", help_heading = "Privacy", value_enum, default_value = "pooled")]
-    pub(super) release: Method,
+    pub(super) release: MethodName,
     /// Largest ε.
     #[arg(long, help_heading = "Privacy", value_name = "E")]
     pub(super) epsilon: Option<f64>,
@@ -50,13 +50,13 @@ pub(in crate::cli) struct Train {
     pub(super) as_published: bool,
     /// Neighboring relation: the pairs of data sets that the guarantee compares.
     #[arg(long, help_heading = "Privacy", value_enum, default_value = "add-or-remove-one")]
-    pub(super) relation: Relation,
+    pub(super) relation: RelationName,
     /// Declare the text public: count it without noise.
     #[arg(long, help_heading = "Privacy")]
     pub(super) public: bool,
     /// Model to train.
     #[arg(long, help_heading = "Vocabulary", value_enum, default_value = "unigram")]
-    pub(super) model: Model,
+    pub(super) model: ModelName,
     /// Number of tokens, special tokens and bytes included.
     #[arg(long, help_heading = "Vocabulary", default_value_t = 8000, value_name = "V")]
     pub(super) vocab_size: usize,
@@ -109,7 +109,7 @@ pub(super) enum Text {
 impl Train {
     pub(super) fn text(&self) -> Text {
         match (self.model, self.public) {
-            (Model::Byte, _) => Text::None,
+            (ModelName::Byte, _) => Text::None,
             (_, true) => Text::Public,
             (_, false) => Text::Private,
         }
@@ -123,13 +123,13 @@ impl Train {
 
 /// How words are released: by a method that a plan can name, or by a simpler one for comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum MethodName {
     Planned(ReleaseMethod),
     Weighted,
     Paper(Paper),
 }
 
-impl Method {
+impl MethodName {
     const ALL: [Self; ReleaseMethod::GENERAL.len() + 3] = {
         let mut all = [Self::Weighted; ReleaseMethod::GENERAL.len() + 3];
         let mut at = 0;
@@ -165,7 +165,7 @@ impl Method {
     }
 }
 
-impl ValueEnum for Method {
+impl ValueEnum for MethodName {
     fn value_variants<'a>() -> &'a [Self] {
         &Self::ALL
     }
@@ -176,18 +176,18 @@ impl ValueEnum for Method {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub(super) enum Relation {
+pub(super) enum RelationName {
     /// One unit is added or removed.
     AddOrRemoveOne,
     /// One unit is exchanged for another.
     ReplaceOne,
 }
 
-impl From<Relation> for NeighboringRelation {
-    fn from(relation: Relation) -> Self {
+impl From<RelationName> for NeighboringRelation {
+    fn from(relation: RelationName) -> Self {
         match relation {
-            Relation::AddOrRemoveOne => Self::AddOrRemoveOne,
-            Relation::ReplaceOne => Self::ReplaceOne,
+            RelationName::AddOrRemoveOne => Self::AddOrRemoveOne,
+            RelationName::ReplaceOne => Self::ReplaceOne,
         }
     }
 }

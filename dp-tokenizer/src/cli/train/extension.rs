@@ -8,7 +8,6 @@ use tokenizer::Tokenizer;
 
 use super::arguments::Train;
 use crate::cli::failure::refuse;
-use crate::cli::output::sha256_hex;
 use crate::cli::statement::{is_of_public_text, parse};
 use crate::cli::tokenizer_file::TokenizerFile;
 
@@ -50,7 +49,7 @@ impl Extension {
             )));
         }
         let bytes = std::fs::read(&path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
-        let digest = sha256_hex(&bytes);
+        let digest = durable::sha256_hex(&bytes);
         let most = arguments.added_tokens.unwrap_or(ADDED_TOKENS);
         let extension = Self { path, digest, public, most };
         extension.train(&[("\u{2581}a".to_owned(), 1.0)])?;

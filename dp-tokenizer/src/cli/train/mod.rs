@@ -26,7 +26,6 @@ use tokenizer::{RoleTokens, StageMark, Tokenizer};
 
 use super::failure::refuse;
 use super::given::Given;
-use super::output::sha256_hex;
 use super::progress::note;
 use super::statement;
 use arguments::Text;
@@ -34,7 +33,7 @@ pub(super) use arguments::Train;
 use counted::Counted;
 use extension::Extension;
 use vocabulary_files::VocabularyFiles;
-use vocabulary_options::Model;
+use vocabulary_options::ModelName;
 
 /// A vocabulary whose files are written.
 pub(super) struct Summary {
@@ -128,7 +127,7 @@ fn make(
     };
     let json = tokenizer.to_json();
     // Binds the statement to the tokenizer, for whoever builds on it.
-    privacy["tokenizer_sha256"] = sha256_hex(json.as_bytes()).into();
+    privacy["tokenizer_sha256"] = durable::sha256_hex(json.as_bytes()).into();
     files.finish(&privacy, &tokenizer.to_config_json(), &json)?;
     let vocab_size = tokenizer.vocab_size();
     Ok(Summary { out: arguments.out.clone(), words: words.len(), vocab_size, privacy })
@@ -221,7 +220,7 @@ fn train_model(
     let special_tokens =
         || roles.names().map(str::to_owned).chain(options.symbols.iter().cloned()).collect::<Vec<_>>();
     Ok(match arguments.model {
-        Model::Unigram => unigram(
+        ModelName::Unigram => unigram(
             words,
             &UnigramConfig {
                 roles: roles.clone(),
@@ -238,7 +237,7 @@ fn train_model(
                 ..Default::default()
             },
         ),
-        Model::Bpe => bpe(
+        ModelName::Bpe => bpe(
             words,
             &BpeConfig {
                 vocab_size,
@@ -248,12 +247,12 @@ fn train_model(
                 split_by_whitespace: arguments.words() != Words::Runs,
             },
         ),
-        Model::Wordpiece | Model::Word => {
+        ModelName::Wordpiece | ModelName::Word => {
             let config = word_config(arguments, roles);
-            let train = if arguments.model == Model::Word { whole_words } else { wordpiece };
+            let train = if arguments.model == ModelName::Word { whole_words } else { wordpiece };
             train(words, &config)
         }
-        Model::Char => {
+        ModelName::Char => {
             let required = options.required_characters.clone().unwrap_or_default();
             let coverage = options.character_coverage.unwrap_or(CharacterConfig::default().coverage);
             characters(
@@ -261,7 +260,7 @@ fn train_model(
                 &CharacterConfig { vocab_size, required, coverage, byte_fallback, roles: roles.clone() },
             )
         }
-        Model::Byte => bytes(&special_tokens()),
+        ModelName::Byte => bytes(&special_tokens()),
     })
 }
 

@@ -5,7 +5,7 @@ use tokenizer::normalize::{Charsmap, NormalizationRules, Normalizer};
 use tokenizer::sentencepiece::SentencePieceModel;
 
 use super::arguments::{Text, Train};
-use super::vocabulary_options::{Model, NormalizationRuleName, NormalizerName, VocabularyOptions};
+use super::vocabulary_options::{ModelName, NormalizationRuleName, NormalizerName, VocabularyOptions};
 use crate::cli::corpus::WordsName;
 use crate::cli::failure::refuse;
 use crate::cli::given::Given;
@@ -64,7 +64,7 @@ pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     if given.has("words") && arguments.words != WordsName::Runs && !arguments.options.split_by_whitespace {
         return Err(refuse("--split-by-whitespace false is --words runs; leave out the other --words"));
     }
-    if matches!(arguments.model, Model::Bpe | Model::Wordpiece | Model::Word) {
+    if matches!(arguments.model, ModelName::Bpe | ModelName::Wordpiece | ModelName::Word) {
         given.refuse_any(&["no_byte_fallback"], "with --model bpe, wordpiece and word")?;
     }
     check_model(arguments)
@@ -77,9 +77,9 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
     } = &arguments.options;
     let VocabularyOptions { min_frequency, required_characters, max_piece_length, .. } = &arguments.options;
     let model = arguments.model;
-    let is_unigram = matches!(model, Model::Unigram);
+    let is_unigram = matches!(model, ModelName::Unigram);
     let is_across = arguments.words() == Words::Runs;
-    let fits = matches!(model, Model::Unigram | Model::Bpe) && arguments.extend.is_none();
+    let fits = matches!(model, ModelName::Unigram | ModelName::Bpe) && arguments.extend.is_none();
     let normalized = *normalizer != NormalizerName::None
         || normalizer_of.is_some()
         || arguments.options.normalization_rules.is_some()
@@ -92,37 +92,37 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
             arguments.words() == Words::AsWritten,
             "--words as-written",
             "unigram and char: bpe and wordpiece cut text at punctuation themselves",
-            is_unigram || matches!(model, Model::Char),
+            is_unigram || matches!(model, ModelName::Char),
         ),
         (is_across, "--words runs (--split-by-whitespace false)", "unigram and bpe, without --extend", fits),
         (
             !symbols.is_empty(),
             "--symbol",
             "unigram, bpe and byte",
-            !matches!(model, Model::Wordpiece | Model::Word | Model::Char),
+            !matches!(model, ModelName::Wordpiece | ModelName::Word | ModelName::Char),
         ),
         (*sentinels > 0, "--sentinels", "unigram", is_unigram),
         (
             character_coverage.is_some(),
             "--character-coverage",
             "unigram and char",
-            is_unigram || matches!(model, Model::Char),
+            is_unigram || matches!(model, ModelName::Char),
         ),
         (normalized, "a normalizer", "unigram (wordpiece has --cased)", is_unigram),
-        (*cased, "--cased", "wordpiece and word", matches!(model, Model::Wordpiece | Model::Word)),
+        (*cased, "--cased", "wordpiece and word", matches!(model, ModelName::Wordpiece | ModelName::Word)),
         (
             required_characters.is_some(),
             "--required-characters",
             "unigram, wordpiece and char (bpe and byte spell every character by its bytes)",
-            matches!(model, Model::Unigram | Model::Wordpiece | Model::Char),
+            matches!(model, ModelName::Unigram | ModelName::Wordpiece | ModelName::Char),
         ),
         (
             max_piece_length.is_some(),
             "--max-piece-length",
             "unigram, bpe, wordpiece and word",
-            !matches!(model, Model::Char | Model::Byte),
+            !matches!(model, ModelName::Char | ModelName::Byte),
         ),
-        (min_frequency.is_some(), "--min-frequency", "any but byte", !matches!(model, Model::Byte)),
+        (min_frequency.is_some(), "--min-frequency", "any but byte", !matches!(model, ModelName::Byte)),
     ];
     if let Some((_, what, models, _)) = asked.into_iter().find(|(asked, _, _, fits)| *asked && !fits) {
         return Err(refuse(format!("{what} goes with --model {models}")));
@@ -140,7 +140,7 @@ fn check_ranges(arguments: &Train) -> anyhow::Result<()> {
     if min_frequency.is_some_and(|least| !(least.is_finite() && least > 0.0)) {
         return Err(refuse("--min-frequency is a count: above 0"));
     }
-    if arguments.model == Model::Unigram && max_piece_length.is_some_and(|most| most > 16) {
+    if arguments.model == ModelName::Unigram && max_piece_length.is_some_and(|most| most > 16) {
         return Err(refuse(
             "--max-piece-length: pieces of unigram have at most 16 characters; allowed: 1 to 16",
         ));

@@ -9,7 +9,7 @@ use dp_tokenizer::release::{
 use mechanisms::{COUNT_SHARE, OsRng, PrivacyRng, PrivacyUnit, TestRng, random_id};
 use serde_json::{Value, json};
 
-use super::arguments::{Method, Train};
+use super::arguments::{MethodName, Train};
 use super::counted::{Counted, EMBEDDED_RECORDS};
 use crate::cli::failure::refuse;
 use crate::cli::progress::note;
@@ -113,9 +113,9 @@ fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseCon
         EpsilonTarget { epsilon, delta, relation }.noise_multiplier(event).map_err(refuse)
     };
     let method: release::Method = match arguments.release {
-        Method::Planned(method) => method.into(),
-        Method::Paper(paper) => histogram(arguments, paper)?.into(),
-        Method::Weighted => {
+        MethodName::Planned(method) => method.into(),
+        MethodName::Paper(paper) => histogram(arguments, paper)?.into(),
+        MethodName::Weighted => {
             let shares = &WEIGHTED_SHARES;
             let event = |noise| vocabulary_release_event(noise, threshold_delta, shares, COUNT_SHARE);
             let noise = calibrate(&event)?;
@@ -128,7 +128,7 @@ fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseCon
 
 /// The papers' own choice of noise: the classic Gaussian formula, ε = √(2·ln(c/δ))/noise multiplier.
 fn as_published(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
-    let Method::Paper(paper) = arguments.release else {
+    let MethodName::Paper(paper) = arguments.release else {
         return Err(refuse("--as-published goes with --release hoory-2021 or ponomareva-2022"));
     };
     let delta = promise.delta.get();

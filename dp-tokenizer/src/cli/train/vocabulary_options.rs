@@ -116,9 +116,9 @@ fn role_token(text: &str) -> Result<RoleToken, String> {
 
 impl VocabularyOptions {
     /// The special tokens of a model: those of the options, then the others that it has.
-    pub(super) fn roles(&self, model: Model) -> RoleTokens {
+    pub(super) fn roles(&self, model: ModelName) -> RoleTokens {
         let usual = match model {
-            Model::Wordpiece | Model::Word => RoleTokens::of_bert(),
+            ModelName::Wordpiece | ModelName::Word => RoleTokens::of_bert(),
             _ => RoleTokens::of_t5(),
         };
         usual.after(self.special_tokens.iter().map(|token| (token.role, token.name.clone())).collect())
@@ -126,7 +126,7 @@ impl VocabularyOptions {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Model {
+pub(super) enum ModelName {
     /// Pieces with probabilities (Kudo 2018).
     Unigram,
     /// Byte-level merges, as in GPT-2.

@@ -47,7 +47,7 @@
 //! own weights. The threshold of a biased round holds for these.
 //!
 //! # Rounding
-//! Returned weight is summed in multiples of 2⁻⁴⁴, so that the rounding errors of [`MAX_UNITS`] units stay below 2⁻¹⁷. All
+//! Returned weight is summed in multiples of 2⁻⁴⁴, so that the rounding errors of [`MAX_UNITS`](crate::release::fixed_point::MAX_UNITS) units stay below 2⁻¹⁷. All
 //! weights are 1 − 2⁻⁸ of the above, which leaves room for these errors and for the last rounding (2⁻⁹).
 
 use mechanisms::Stream;

@@ -8,7 +8,7 @@
 //! same order.
 //!
 //! Rounding: weights are multiples of 2⁻⁴⁰, so one turn may separate two histograms by another 2·√4096·2⁻⁴⁰ = 2⁻³³, and
-//! [`MAX_UNITS`] turns by 2⁻⁹. The last rounding to ONE's unit adds at most √(2³⁰)·2⁻²⁴ = 2⁻⁹. A turn moves by at most
+//! [`MAX_UNITS`](crate::release::fixed_point::MAX_UNITS) turns by 2⁻⁹. The last rounding to ONE's unit adds at most √(2³⁰)·2⁻²⁴ = 2⁻⁹. A turn moves by at most
 //! 1 − 2⁻⁸, which leaves room for both.
 //!
 //! # References

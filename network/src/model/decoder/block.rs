@@ -2,25 +2,20 @@
 
 use super::{INITIAL_STD, Projections, Sizes, Style};
 use crate::nn::{
-    AttentionMask, DotProductAttention, FusedAttention, FusedGatedFeedForward, FusedOrder, GatedFeedForward,
-    Kernels, Linear, LinearSpec, MultiHeadAttention, ParamList, Pass, RmsNorm, Var, add,
+    AttentionMask, DotProductAttention, ForwardPass, FusedAttention, FusedGatedFeedForward, FusedOrder,
+    GatedFeedForward, Kernels, Linear, LinearSpec, MultiHeadAttention, ParamList, RmsNorm, SelfAttention,
+    Var, add,
 };
 
 /// A block with a norm before each part, and maybe after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     norm_1: RmsNorm,
-    attention: Attention,
+    attention: SelfAttention,
     norm_2: RmsNorm,
     feed_forward: GatedPart,
     /// Norms of the output of each part.
     norms_after: Option<[RmsNorm; 2]>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Attention {
-    Apart(MultiHeadAttention),
-    Fused(FusedAttention),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +44,18 @@ impl Parts<'_> {
         self.list.linear(&name, LinearSpec { bias, ..LinearSpec::normal(d_in, d_out, INITIAL_STD) })
     }
 
-    fn attention(&mut self, heads: DotProductAttention) -> Attention {
+    fn attention(&mut self, heads: DotProductAttention) -> SelfAttention {
         let Sizes { d_model: d, d_head, attention_bias, .. } = self.sizes;
         let (queries, keys) = (heads.heads * d_head, heads.kv_heads * d_head);
         if self.style.projections == Projections::Fused {
             let projection = self.linear("self_attn.qkv_proj", [d, queries + 2 * keys], false);
             let output = self.linear("self_attn.o_proj", [queries, d], false);
-            return Attention::Fused(FusedAttention { projection, output, heads, order: FusedOrder::ByPart });
+            return SelfAttention::Fused(FusedAttention {
+                projection,
+                output,
+                heads,
+                order: FusedOrder::ByPart,
+            });
         }
         let biased = attention_bias || self.style.projections == Projections::Biased;
         let query = self.linear("self_attn.q_proj", [d, queries], biased);
@@ -66,7 +66,7 @@ impl Parts<'_> {
             .style
             .head_norms
             .then(|| ["self_attn.q_norm", "self_attn.k_norm"].map(|name| self.norm(name, d_head)));
-        Attention::Apart(MultiHeadAttention {
+        SelfAttention::Separate(MultiHeadAttention {
             query,
             key,
             value,
@@ -98,9 +98,7 @@ impl Block {
         let norm_1 = parts.norm("input_layernorm", d);
         let attention = parts.attention(heads);
         let norm_after = parts.style.norms_after.then(|| parts.norm("post_attention_layernorm", d));
-        let before =
-            if norm_after.is_some() { "pre_feedforward_layernorm" } else { "post_attention_layernorm" };
-        let norm_2 = parts.norm(before, d);
+        let norm_2 = parts.norm(parts.style.feed_forward_norm, d);
         let feed_forward = parts.feed_forward();
         let norms_after = norm_after.map(|norm| [norm, parts.norm("post_feedforward_layernorm", d)]);
         Self { norm_1, attention, norm_2, feed_forward, norms_after }
@@ -108,14 +106,10 @@ impl Block {
 
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let [after_1, after_2] = self.norms_after.map_or([None; 2], |norms| norms.map(Some));
         let normalized = self.norm_1.forward(pass, input.clone());
-        let mask = AttentionMask::causal();
-        let attended = match self.attention {
-            Attention::Apart(part) => part.forward(pass, normalized.clone(), normalized, &mask, None),
-            Attention::Fused(part) => part.forward(pass, normalized, &mask),
-        };
+        let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
         let attended = maybe(after_1, pass, attended);
         let middle = add(pass, attended, input);
         let normalized = self.norm_2.forward(pass, middle.clone());
@@ -128,7 +122,7 @@ impl Block {
     }
 }
 
-fn maybe<B: Kernels>(norm: Option<RmsNorm>, pass: &mut Pass<'_, B>, value: Var<B>) -> Var<B> {
+fn maybe<B: Kernels>(norm: Option<RmsNorm>, pass: &mut ForwardPass<'_, B>, value: Var<B>) -> Var<B> {
     match norm {
         Some(norm) => norm.forward(pass, value),
         None => value,

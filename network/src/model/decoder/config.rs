@@ -9,37 +9,36 @@ pub(super) const SLIDING: &str = "sliding_attention";
 
 /// The number added to the mean square in norms, with the family's usual value.
 pub(in crate::model) const fn rms_norm_eps(usual: &'static str) -> ConfigField {
-    ConfigField { name: "rms_norm_eps", usual, field_type: FieldType::Positive }
+    ConfigField::new("rms_norm_eps", usual, FieldType::Positive)
 }
 
 /// Number of tokens that a layer with a window sees, with the family's usual value.
 pub(in crate::model) const fn sliding_window(usual: &'static str, field_type: FieldType) -> ConfigField {
-    ConfigField { name: "sliding_window", usual, field_type }
+    ConfigField::new("sliding_window", usual, field_type)
 }
 
 /// Biases of all four projections of attention.
 pub(in crate::model) const ATTENTION_BIAS: ConfigField =
-    ConfigField { name: "attention_bias", usual: "false", field_type: FieldType::Flag };
+    ConfigField::new("attention_bias", "false", FieldType::Flag);
 /// Biases of the feed-forward part.
-pub(in crate::model) const MLP_BIAS: ConfigField =
-    ConfigField { name: "mlp_bias", usual: "false", field_type: FieldType::Flag };
+pub(in crate::model) const MLP_BIAS: ConfigField = ConfigField::new("mlp_bias", "false", FieldType::Flag);
 /// The base of rotary positions in layers with a window, which are never scaled.
 pub(in crate::model) const LOCAL_BASE: ConfigField =
-    ConfigField { name: "rope_local_base_freq", usual: "10000.0", field_type: FieldType::Positive };
+    ConfigField::new("rope_local_base_freq", "10000.0", FieldType::Positive);
 /// The square root of this number divides attention's scores.
 pub(in crate::model) const QUERY_SCALAR: ConfigField =
-    ConfigField { name: "query_pre_attn_scalar", usual: "256", field_type: FieldType::Positive };
+    ConfigField::new("query_pre_attn_scalar", "256", FieldType::Positive);
 /// A cap of attention's scores.
 pub(in crate::model) const ATTENTION_CAP: ConfigField =
-    ConfigField { name: "attn_logit_softcapping", usual: "50.0", field_type: FieldType::PositiveOrNull };
+    ConfigField::new("attn_logit_softcapping", "50.0", FieldType::PositiveOrNull);
 
 /// A cap of the logits, with the family's usual value.
 pub(in crate::model) const fn logit_cap(usual: &'static str) -> ConfigField {
-    ConfigField { name: "final_logit_softcapping", usual, field_type: FieldType::PositiveOrNull }
+    ConfigField::new("final_logit_softcapping", usual, FieldType::PositiveOrNull)
 }
 
 pub(in crate::model) const LAYER_TYPES: ConfigField =
-    ConfigField { name: "layer_types", usual: "null", field_type: FieldType::LayerTypes };
+    ConfigField::new("layer_types", "null", FieldType::LayerTypes);
 
 /// Reads the fields that all these families state in the same way.
 pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {

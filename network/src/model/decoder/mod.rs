@@ -17,8 +17,8 @@ use super::{
 };
 use crate::head::LmHead;
 use crate::nn::{
-    DotProductAttention, Gate, Initial, Kernels, ParamList, Part, Pass, RmsNorm, Rotary, RotaryScaling,
-    TokenEmbedding, Var, scale,
+    DotProductAttention, ForwardPass, Gate, Initializer, Kernels, ParamList, Part, RmsNorm, Rotary,
+    RotaryScaling, TokenEmbedding, Var, scale,
 };
 
 /// Number of tokens that a layer with a window sees.
@@ -41,6 +41,8 @@ pub struct Style {
     pub gate: Gate,
     /// Whether a norm follows each part of a block, in addition to the one before it.
     pub norms_after: bool,
+    /// Name of the norm before the feed-forward part.
+    pub feed_forward_norm: &'static str,
     /// Whether each head of queries and keys has a norm.
     pub head_norms: bool,
     pub projections: Projections,
@@ -155,7 +157,7 @@ impl Decoder {
         let slides = sliding_layers(plan, style)?;
         let mut list = ParamList::default();
         let (d, table) = (sizes.d_model, [plan.vocab_size, sizes.d_model]);
-        let matrix = Initial::Normal { std: INITIAL_STD };
+        let matrix = Initializer::Normal { std: INITIAL_STD };
         let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
         let blocks = slides.iter().enumerate().map(|(at, &slides)| {
             list.enter(Part::Block(at));
@@ -184,7 +186,7 @@ impl Model for Decoder {
         &self.description
     }
 
-    fn hidden<B: Kernels>(&self, pass: &mut Pass<'_, B>, batch: &Batch<B>) -> Var<B> {
+    fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mut stream = self.tokens.forward(pass, batch.tokens.clone());
         if let Some(factor) = self.embedding_scale {
             stream = scale(pass, stream, factor);

@@ -1,6 +1,6 @@
 //! Functions of each element. They have no parameters.
 
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Var};
 use crate::tensor::{Tensor, activation};
 
 /// A function of each element.
@@ -21,7 +21,7 @@ pub enum Activation {
 impl Activation {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let Var { value, slot } = input;
         // The outputs of ReLU and of tanh are sufficient for their gradients, and the next operator
         // saves them anyway.

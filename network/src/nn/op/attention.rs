@@ -4,8 +4,8 @@
 //! Vaswani et al. 2017, <https://arxiv.org/abs/1706.03762>; several query heads to a key head: Ainslie et al. 2023,
 //! <https://arxiv.org/abs/2305.13245>.
 
-use super::{AttentionMask, DotProductAttention, FusedOrder, Linear, branch};
-use crate::nn::{Cache, Kernels, Pass, Var};
+use super::{AttentionMask, DotProductAttention, FusedOrder, Linear, LinearSpec, branch};
+use crate::nn::{Cache, ForwardPass, Kernels, ParamList, Var};
 
 /// Self-attention with one projection for queries, keys and values.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +25,38 @@ impl FusedAttention {
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         input: Var<B>,
         mask: &AttentionMask<B>,
     ) -> Var<B> {
         let projected = self.projection.forward(pass, input);
         let context = self.heads.fused(pass, projected, self.order, mask);
         self.output.forward(pass, context)
+    }
+}
+
+/// Self-attention, whichever its projections.
+#[derive(Clone, Copy, Debug)]
+pub enum SelfAttention {
+    /// One projection for queries, keys and values.
+    Fused(FusedAttention),
+    /// A projection for each of them.
+    Separate(MultiHeadAttention),
+}
+
+impl SelfAttention {
+    /// # Shapes
+    /// - input, output: `[batch, seq, d]`
+    pub fn forward<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        input: Var<B>,
+        mask: &AttentionMask<B>,
+    ) -> Var<B> {
+        match self {
+            Self::Fused(attention) => attention.forward(pass, input, mask),
+            Self::Separate(attention) => attention.forward(pass, input.clone(), input, mask, None),
+        }
     }
 }
 
@@ -51,13 +76,26 @@ pub struct MultiHeadAttention {
 }
 
 impl MultiHeadAttention {
+    /// Adds the four projections to `list`, each of them as `spec` says. `parts` are the names of queries, keys, values and
+    /// output below `name`.
+    pub fn new(
+        list: &mut ParamList,
+        name: &str,
+        parts: [&str; 4],
+        spec: LinearSpec,
+        heads: DotProductAttention,
+    ) -> Self {
+        let [query, key, value, output] = parts.map(|part| list.linear(&format!("{name}.{part}"), spec));
+        Self { query, key, value, output, heads }
+    }
+
     /// Attention of the positions of `from` to those of `to`, which is the same sequence.
     ///
     /// # Shapes
     /// - from, to, output: `[batch, seq, d]`, bias: `[heads, queries, keys]`, added to the scores of every example
     pub fn forward<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         from: Var<B>,
         to: Var<B>,
         mask: &AttentionMask<B>,
@@ -77,7 +115,7 @@ impl MultiHeadAttention {
     /// - from, output: `[batch, queries, d]`, memory: `[batch, keys, d]`
     pub fn across<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         from: Var<B>,
         memory: Var<B>,
         mask: &AttentionMask<B>,

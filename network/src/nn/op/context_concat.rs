@@ -1,6 +1,6 @@
 //! The input of a feed-forward language model: the concatenated vectors of the most recent tokens.
 
-use crate::nn::{Cache, Kernels, Pass, Var};
+use crate::nn::{Cache, ForwardPass, Kernels, Var};
 use crate::tensor::Tensor;
 
 /// Concatenates the vectors of each position and of those before it, with zeros before the first.
@@ -16,7 +16,7 @@ impl ContextConcat {
     /// # Shapes
     /// - input: `[batch, seq, d]`
     /// - output: `[batch, seq, length·d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let Var { value, slot } = input;
         // A position that uses its own vector alone keeps nothing.
         let keeps = self.length > 1;

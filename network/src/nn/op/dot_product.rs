@@ -4,7 +4,7 @@
 use super::rotary::Angles;
 use super::{RmsNorm, Rotary};
 use crate::nn::cache::Kept;
-use crate::nn::{Cache, CachedKeys, Kernels, Mask, Pass, Var, Weights};
+use crate::nn::{Cache, CachedKeys, ForwardPass, Kernels, Mask, Var, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// `softmax(scale·Q·Kᵀ + bias)·V`, head by head.
@@ -118,7 +118,7 @@ impl DotProductAttention {
     /// - output: `[batch, seq, heads·d_head]`
     pub(super) fn fused<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         projected: Var<B>,
         order: FusedOrder,
         mask: &AttentionMask<B>,
@@ -177,7 +177,7 @@ impl DotProductAttention {
     ///   bias: `[heads, queries, keys]`
     pub(super) fn apart<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         projected: [Var<B>; 3],
         mask: &AttentionMask<B>,
         bias: Option<Var<B>>,
@@ -237,7 +237,7 @@ impl DotProductAttention {
     ///
     /// # Shapes
     /// - keys, values: `[rows, keys, kv_heads·d_head]`
-    pub(super) fn keep<B: Kernels>(self, pass: &mut Pass<'_, B>, keys: &Var<B>, values: &Var<B>) {
+    pub(super) fn keep<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, keys: &Var<B>, values: &Var<B>) {
         if let Some(cache) = pass.cache() {
             cache.keep([keys, values].map(|part| self.split(part.value.clone(), self.kv_heads)).into());
         }
@@ -268,7 +268,7 @@ impl DotProductAttention {
     /// - output: `[batch, queries, heads·d_head]`
     fn attend<B: Kernels>(
         self,
-        pass: &mut Pass<'_, B>,
+        pass: &mut ForwardPass<'_, B>,
         projected: [Tensor<B, 4>; 3],
         mask: &AttentionMask<B>,
         bias: Option<Tensor<B, 3>>,

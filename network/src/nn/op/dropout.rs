@@ -1,13 +1,13 @@
 //! Dropout of a value. It has no parameters.
 
 use super::add;
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Var};
 
 /// Applies the dropout of the pass, if it has one.
 ///
 /// # Shapes
 /// - input, output: `[batch, seq, d]`
-pub fn dropout<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+pub fn dropout<B: Kernels>(pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
     let Some(dropout) = &mut pass.dropout else { return input };
     let Var { value, slot } = input;
     let factors = dropout.of_value(&value);
@@ -15,7 +15,7 @@ pub fn dropout<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
 }
 
 /// Adds the output of a block's part, after dropout, to the stream that the part reads.
-pub fn residual<B: Kernels>(pass: &mut Pass<'_, B>, part: Var<B>, stream: Var<B>) -> Var<B> {
+pub fn residual<B: Kernels>(pass: &mut ForwardPass<'_, B>, part: Var<B>, stream: Var<B>) -> Var<B> {
     let part = dropout(pass, part);
     add(pass, part, stream)
 }

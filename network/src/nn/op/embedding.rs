@@ -1,6 +1,6 @@
 //! Token, position and segment embeddings.
 
-use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var};
+use crate::nn::{ForwardPass, GradRecord, Kernels, ParamId, Var};
 use crate::tensor::{Int, Tensor, TensorData};
 
 /// Rows of a table, by token.
@@ -16,7 +16,7 @@ impl TokenEmbedding {
     /// # Shapes
     /// - tokens: `[batch, seq]`
     /// - output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, tokens: Tensor<B, 2, Int>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, tokens: Tensor<B, 2, Int>) -> Var<B> {
         let rows = look_up(pass, self.table, tokens.clone());
         let needed = pass.use_table(self.table);
         pass.note(rows, needed, move |grad, back| back.looked_up(self.table, tokens, grad))
@@ -37,7 +37,7 @@ impl PositionEmbedding {
     ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let weights = pass.weights();
         let Var { value, slot } = input;
         let seq = value.dims()[1];
@@ -82,7 +82,7 @@ impl SegmentEmbedding {
     /// # Shapes
     /// - segments: `[batch, seq]`, 0 or 1
     /// - output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, segments: Tensor<B, 2, Int>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, segments: Tensor<B, 2, Int>) -> Var<B> {
         let one_class = pass.weights().matrix(self.table).dims()[0] == 1;
         let segments = if one_class { segments.zeros_like() } else { segments };
         let rows = look_up(pass, self.table, segments.clone());
@@ -101,7 +101,7 @@ impl SegmentEmbedding {
     }
 }
 
-fn look_up<B: Kernels>(pass: &Pass<'_, B>, table: ParamId, rows: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+fn look_up<B: Kernels>(pass: &ForwardPass<'_, B>, table: ParamId, rows: Tensor<B, 2, Int>) -> Tensor<B, 3> {
     let [batch, seq] = rows.dims();
     let found = pass.weights().rows(table, rows.reshape([batch * seq]));
     let d = found.dims()[1];

@@ -1,7 +1,7 @@
 //! The feed-forward part of a block, plain or gated.
 
 use super::{Activation, Gate, Linear, dropout};
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Var};
 
 /// `W_narrow·f(W_widen·x)`
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct FeedForward {
 impl FeedForward {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let widened = self.widen.forward(pass, input);
         let mut activated = self.activation.forward(pass, widened);
         if self.drops_activations {
@@ -61,7 +61,7 @@ pub struct FusedGatedFeedForward {
 impl FusedGatedFeedForward {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let both = self.gate_up.forward(pass, input);
         let product = self.activation.of_both(pass, both);
         self.down.forward(pass, product)
@@ -80,7 +80,7 @@ pub enum MaybeGated {
 impl MaybeGated {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         match self {
             Self::Plain(part) => part.forward(pass, input),
             Self::Gated(part) => part.forward(pass, input),
@@ -91,7 +91,7 @@ impl MaybeGated {
 impl GatedFeedForward {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let up = self.up.forward(pass, input.clone());
         let gate = self.gate.forward(pass, input);
         let mut product = self.activation.forward(pass, gate, up);

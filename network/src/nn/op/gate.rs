@@ -1,7 +1,7 @@
 //! Gated activations: one projection, through an activation, scales another.
 
 use super::activation::silu_slope;
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Var};
 use crate::tensor::{Tensor, activation};
 
 /// `f(gate) ∘ up`
@@ -18,7 +18,7 @@ pub enum Gate {
 impl Gate {
     /// # Shapes
     /// - gate, up, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, gate: Var<B>, up: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, gate: Var<B>, up: Var<B>) -> Var<B> {
         let slots = [gate.slot, up.slot];
         let (gate, up) = (gate.value, up.value);
         let output = self.value(gate.clone(), up.clone());
@@ -35,7 +35,7 @@ impl Gate {
     /// # Shapes
     /// - both: `[batch, seq, 2·d]`
     /// - output: `[batch, seq, d]`
-    pub fn of_both<B: Kernels>(self, pass: &mut Pass<'_, B>, both: Var<B>) -> Var<B> {
+    pub fn of_both<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, both: Var<B>) -> Var<B> {
         let Var { value, slot } = both;
         let d = value.dims()[2] / 2;
         let [gate, up] = [0, d].map(|start| value.clone().narrow(2, start, d));

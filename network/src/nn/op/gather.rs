@@ -1,6 +1,6 @@
 //! Selects or averages positions of each example.
 
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Var};
 use crate::tensor::{IndexingUpdateOp, Int, Tensor};
 
 /// Positions of each example, `[batch, n]`; `None` for all.
@@ -11,7 +11,11 @@ pub type Places<B> = Option<Tensor<B, 2, Int>>;
 /// # Shapes
 /// - input: `[batch, seq, d]`, positions: `[batch, n]`
 /// - output: `[batch, n, d]`
-pub fn gather<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Tensor<B, 2, Int>) -> Var<B> {
+pub fn gather<B: Kernels>(
+    pass: &mut ForwardPass<'_, B>,
+    input: Var<B>,
+    positions: Tensor<B, 2, Int>,
+) -> Var<B> {
     let Var { value, slot } = input;
     let ([batch, seq, d], n) = (value.dims(), positions.dims()[1]);
     let first = Tensor::<B, 1, Int>::arange(0..batch as i64, &value.device()).mul_scalar(seq as i64);
@@ -26,7 +30,7 @@ pub fn gather<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Tens
 }
 
 /// Selects the positions as [`gather`] does, or all if none are given.
-pub fn gather_some<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions: Places<B>) -> Var<B> {
+pub fn gather_some<B: Kernels>(pass: &mut ForwardPass<'_, B>, input: Var<B>, positions: Places<B>) -> Var<B> {
     match positions {
         Some(positions) => gather(pass, input, positions),
         None => input,
@@ -38,7 +42,7 @@ pub fn gather_some<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, positions:
 /// # Shapes
 /// - input: `[batch, seq, d]`
 /// - output: `[batch, 1, d]`
-pub fn row<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, position: usize) -> Var<B> {
+pub fn row<B: Kernels>(pass: &mut ForwardPass<'_, B>, input: Var<B>, position: usize) -> Var<B> {
     let Var { value, slot } = input;
     let [batch, seq, d] = value.dims();
     pass.note(value.narrow(1, position, 1), slot.is_some(), move |grad, back| {
@@ -54,7 +58,7 @@ pub fn row<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, position: usize) -
 /// # Shapes
 /// - input: `[batch, seq, d]`, lengths: `[batch]`, from 1 to seq
 /// - output: `[batch, 1, d]`
-pub fn mean<B: Kernels>(pass: &mut Pass<'_, B>, input: Var<B>, lengths: Tensor<B, 1, Int>) -> Var<B> {
+pub fn mean<B: Kernels>(pass: &mut ForwardPass<'_, B>, input: Var<B>, lengths: Tensor<B, 1, Int>) -> Var<B> {
     let Var { value, slot } = input;
     let [batch, seq, d] = value.dims();
     let places = Tensor::<B, 1, Int>::arange(0..seq as i64, &value.device()).reshape([1, seq]);

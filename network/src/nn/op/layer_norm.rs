@@ -1,7 +1,7 @@
 //! Layer normalisation.
 
 use crate::nn::layout::Kind;
-use crate::nn::{Initial, Kernels, ParamId, ParamList, Pass, Var};
+use crate::nn::{ForwardPass, Initializer, Kernels, ParamId, ParamList, Var};
 
 /// Normalisation of the last axis with gain and, in most models, bias.
 #[derive(Clone, Copy, Debug)]
@@ -17,14 +17,14 @@ pub struct LayerNorm {
 impl ParamList {
     /// Adds a layer norm of width `d`.
     pub fn layer_norm(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
-        let gain = self.push(format!("{name}.weight"), &[d], Initial::Constant(1.0), Kind::Gain);
-        let bias = self.add(format!("{name}.bias"), &[d], Initial::Constant(0.0));
+        let gain = self.push(format!("{name}.weight"), &[d], Initializer::Constant(1.0), Kind::Gain);
+        let bias = self.add(format!("{name}.bias"), &[d], Initializer::Constant(0.0));
         LayerNorm { gain, bias: Some(bias), epsilon }
     }
 
     /// Adds a layer norm of width `d` with a gain and no bias.
     pub fn layer_norm_without_bias(&mut self, name: &str, d: usize, epsilon: f64) -> LayerNorm {
-        let gain = self.push(format!("{name}.weight"), &[d], Initial::Constant(1.0), Kind::Gain);
+        let gain = self.push(format!("{name}.weight"), &[d], Initializer::Constant(1.0), Kind::Gain);
         LayerNorm { gain, bias: None, epsilon }
     }
 }
@@ -32,7 +32,7 @@ impl ParamList {
 impl LayerNorm {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let weights = pass.weights();
         let Var { value, slot } = input;
         let gain = weights.vector(self.gain);

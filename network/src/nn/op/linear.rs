@@ -2,7 +2,7 @@
 
 use crate::nn::layout::Kind;
 use crate::nn::tape::Backward;
-use crate::nn::{GradRecord, Initial, Kernels, ParamId, ParamList, Pass, Stored, Var, Weights};
+use crate::nn::{ForwardPass, GradRecord, Initializer, Kernels, ParamId, ParamList, Stored, Var, Weights};
 use crate::tensor::Tensor;
 
 /// An affine or linear map of the last axis.
@@ -27,7 +27,7 @@ pub struct LinearSpec {
     /// Width of the output.
     pub d_out: usize,
     /// Initial values of the weight.
-    pub initial: Initial,
+    pub initial: Initializer,
     /// Whether the layer has a bias.
     pub bias: bool,
     /// The order of the weight's axes.
@@ -39,7 +39,7 @@ impl LinearSpec {
     /// values.
     #[must_use]
     pub fn normal(d_in: usize, d_out: usize, std: f64) -> Self {
-        Self { d_in, d_out, initial: Initial::Normal { std }, bias: false, stored: Stored::OutIn }
+        Self { d_in, d_out, initial: Initializer::Normal { std }, bias: false, stored: Stored::OutIn }
     }
 
     /// Adds a bias.
@@ -64,7 +64,7 @@ impl ParamList {
             Stored::OutIn => [d_out, d_in],
         };
         let weight = self.push(format!("{name}.weight"), &shape, initial, Kind::Matrix(stored));
-        let bias = bias.then(|| self.add(format!("{name}.bias"), &[d_out], Initial::Constant(0.0)));
+        let bias = bias.then(|| self.add(format!("{name}.bias"), &[d_out], Initializer::Constant(0.0)));
         Linear { weight, bias, stored }
     }
 }
@@ -73,7 +73,7 @@ impl Linear {
     /// # Shapes
     /// - input: `[batch, seq, d_in]`
     /// - output: `[batch, seq, d_out]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let weights = pass.weights();
         let trained = weights.trains(self.weight);
         let needed = input.slot.is_some() || trained || self.bias.is_some_and(|bias| weights.trains(bias));
@@ -88,7 +88,7 @@ impl Linear {
         })
     }
 
-    fn map<B: Kernels>(self, pass: &Pass<'_, B>, input: Tensor<B, 3>) -> Tensor<B, 3> {
+    fn map<B: Kernels>(self, pass: &ForwardPass<'_, B>, input: Tensor<B, 3>) -> Tensor<B, 3> {
         let weights = pass.weights();
         let [batch, seq, d_in] = input.dims();
         let weight = match self.stored {

@@ -21,7 +21,7 @@ mod table;
 
 pub use activation::Activation;
 pub use arithmetic::{add, branch, scale, soft_cap};
-pub use attention::{FusedAttention, MultiHeadAttention};
+pub use attention::{FusedAttention, MultiHeadAttention, SelfAttention};
 pub use context_concat::ContextConcat;
 pub use dot_product::{AttentionMask, DotProductAttention, FusedOrder};
 pub use dropout::{dropout, residual};

@@ -5,7 +5,7 @@
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, section 2.1; buckets as in Hugging
 //! Face's `T5Attention`.
 
-use crate::nn::{GradRecord, Kernels, ParamId, Pass, Var};
+use crate::nn::{ForwardPass, GradRecord, Kernels, ParamId, Var};
 use crate::tensor::{Int, Tensor, TensorData, from_host};
 
 /// The table of a stack's bias.
@@ -32,7 +32,7 @@ impl RelativeBias {
     ///
     /// # Shapes
     /// - output: `[heads, queries, keys]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, queries: usize, keys: usize) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, queries: usize, keys: usize) -> Var<B> {
         let weights = pass.weights();
         let table = weights.matrix(self.table);
         let (queries, keys, places) = match pass.rows_at() {

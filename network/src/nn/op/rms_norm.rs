@@ -4,7 +4,7 @@
 //! Zhang & Sennrich 2019, <https://arxiv.org/abs/1910.07467>; T5's layer norm is an RMS norm.
 
 use crate::nn::layout::Kind;
-use crate::nn::{Initial, Kernels, ParamId, ParamList, Pass, Var, Weights};
+use crate::nn::{ForwardPass, Initializer, Kernels, ParamId, ParamList, Var, Weights};
 use crate::tensor::Tensor;
 
 /// Normalisation of the last axis, or of each head in it, to a mean square of 1, with a gain.
@@ -22,7 +22,7 @@ impl ParamList {
     /// Adds an RMS norm of width `d`. With `unit_offset` its factor is 1 + gain.
     pub fn rms_norm(&mut self, name: &str, d: usize, epsilon: f64, unit_offset: bool) -> RmsNorm {
         let start = if unit_offset { 0.0 } else { 1.0 };
-        let gain = self.push(format!("{name}.weight"), &[d], Initial::Constant(start), Kind::Gain);
+        let gain = self.push(format!("{name}.weight"), &[d], Initializer::Constant(start), Kind::Gain);
         RmsNorm { gain, epsilon, unit_offset }
     }
 }
@@ -30,7 +30,7 @@ impl ParamList {
 impl RmsNorm {
     /// # Shapes
     /// - input, output: `[batch, seq, n·d]` for a gain of `[d]`: each of the n heads is normalised by itself
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let weights = pass.weights();
         let Var { value, slot } = input;
         let (shape @ [batch, seq, width], factor) = (value.dims(), self.factor(weights));

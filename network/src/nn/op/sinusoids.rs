@@ -5,7 +5,7 @@
 //! cosines, as in Marian.
 
 use super::add;
-use crate::nn::{Kernels, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, Var};
 use crate::tensor::from_host;
 
 /// A vector for each position. It has no parameters.
@@ -20,7 +20,7 @@ impl Sinusoids {
     ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let dims @ [batch, seq, d] = input.dims();
         // One position of each row, or the same of all rows.
         let vectors: Vec<f32> = match pass.rows_at() {

@@ -1,6 +1,6 @@
 //! Logits as products with the rows of a table, which may be the token table.
 
-use crate::nn::{Kernels, ParamId, Pass, Var};
+use crate::nn::{ForwardPass, Kernels, ParamId, Var};
 
 /// `x·Tᵀ + b`
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ impl TableLogits {
     /// # Shapes
     /// - input: `[batch, targets, d]`
     /// - output: `[batch, targets, vocabulary]`
-    pub fn forward<B: Kernels>(self, pass: &mut Pass<'_, B>, input: Var<B>) -> Var<B> {
+    pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let weights = pass.weights();
         let Var { value: hidden, slot } = input;
         let [batch, targets, d] = hidden.dims();

@@ -15,7 +15,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 from transformers import (
     AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GemmaConfig, GenerationConfig, LlamaConfig, MistralConfig, Phi3Config,
-    Qwen2Config, Qwen3Config,
+    Qwen2Config, Qwen3Config, VaultGemmaConfig,
 )
 
 VOCABULARY, CONTEXT, END = 29, 16, 2
@@ -44,6 +44,8 @@ MODELS = {
                                layer_types=["sliding_attention", "full_attention"],
                                rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 900.0},
                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 70.0}}),
+    "vaultgemma": VaultGemmaConfig(**COMMON, layer_types=["full_attention"] * 2,
+                                   query_pre_attn_scalar=10, attn_logit_softcapping=1.5, final_logit_softcapping=4.0, rms_norm_eps=1e-5),
     "phi3": Phi3Config(**COMMON, rope_theta=600.0, sliding_window=5, rms_norm_eps=1e-4),
 }
 

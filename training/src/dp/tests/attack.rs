@@ -38,7 +38,7 @@ impl Candidates {
     }
 
     fn release_on_grid(&self) -> Vec<f32> {
-        let initial = network::nn::Initial::Constant(0.0);
+        let initial = network::nn::Initializer::Constant(0.0);
         let specs = [ParamSpec { name: String::new(), shape: vec![LENGTH], initial }];
         let sum = GridSum::zero(&specs, 1.0, self.grid.unit());
         sum.add_integers(&[self.integers(0)], 0);

@@ -153,7 +153,7 @@ fn no_gradient_is_longer_than_the_clip_norm_in_integers() {
     let specs = [ParamSpec {
         name: "layer.w".into(),
         shape: vec![3001],
-        initial: network::nn::Initial::Constant(0.0),
+        initial: network::nn::Initializer::Constant(0.0),
     }];
     let mut source = TestRng::from_seed(33).stream(Purpose::Data, 0, 0);
     for scale in [1e-40, 1e-18, 1e-3, 1.0, 1e15, 3e38] {
@@ -192,7 +192,7 @@ fn a_gradient_that_cancels_is_not_scaled_beyond_the_clip_norm() {
     let specs = [ParamSpec {
         name: "layer.w".into(),
         shape: vec![8, 8],
-        initial: network::nn::Initial::Constant(0.0),
+        initial: network::nn::Initializer::Constant(0.0),
     }];
     let mut source = TestRng::from_seed(35).stream(Purpose::Data, 0, 0);
     for _ in 0..200 {

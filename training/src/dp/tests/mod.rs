@@ -18,14 +18,14 @@ use super::reference::{
 };
 use super::*;
 use network::Example;
-use network::model::{Backbone, Batch, Gpt2, Network, Sizes};
+use network::model::{Backbone, Batch, Network, Sizes, gpt2};
 use network::nn::{GradRecord, ParamId, ParamSpec, Weights, materialize_if_cheaper};
 use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host_f64};
 
 const DEVICE: FlexDevice = FlexDevice;
 
 fn model(config: Sizes, seed: u64) -> (Network, Weights<Flex>) {
-    let model = Network::of(Backbone::Gpt2(Gpt2::new(config)));
+    let model = Network::of(Backbone::Gpt2(gpt2(config)));
     let weights = moved_weights(&model, seed, &DEVICE);
     (model, weights)
 }
@@ -240,7 +240,7 @@ fn noised(parts: &[usize], bound: f64, sigma: f64, divisor: f64, step: u64) -> V
         .map(|&len| network::nn::ParamSpec {
             name: String::new(),
             shape: vec![len],
-            initial: network::nn::Initial::Constant(0.0),
+            initial: network::nn::Initializer::Constant(0.0),
         })
         .collect();
     let release = NoisyAverage { noise: GaussianMechanism::new(sigma).unwrap(), step, divisor };
@@ -311,7 +311,7 @@ fn noise_of_a_parameter_is_one_fill_of_its_stream_whichever_thread_draws_it() {
 #[test]
 fn noise_of_another_grid_releases_nothing() {
     let specs =
-        [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initial::Constant(0.0) }];
+        [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initializer::Constant(0.0) }];
     let sum = GridSum::zero(&specs, 1.0, 2.0_f64.powi(-20)).finish().unwrap().bounded().unwrap();
     let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
     let gradient: PrivateGradient<Flex> = release.of(None, sum, &TestRng::from_seed(1), &DEVICE).unwrap();

@@ -162,7 +162,7 @@ fn the_gradient_to_noise_estimate_is_unbiased_and_sees_noise_alone_as_none() {
     let specs = [network::nn::ParamSpec {
         name: "layer.w".into(),
         shape: vec![100_000],
-        initial: network::nn::Initial::Constant(0.0),
+        initial: network::nn::Initializer::Constant(0.0),
     }];
     let noise = GaussianMechanism::new(2.0).unwrap();
     let unit = noise.grid(L2Sensitivity::new(1.0).unwrap()).unwrap().unit();

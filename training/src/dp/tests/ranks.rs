@@ -71,7 +71,7 @@ fn ranks_release_the_bits_that_one_process_releases_also_where_some_have_no_exam
 #[test]
 fn an_overflow_on_one_rank_ends_the_step_on_all() {
     let specs =
-        [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initial::Constant(0.0) }];
+        [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initializer::Constant(0.0) }];
     for count in [1, 3] {
         let outcomes = on_ranks(count, |ranks| {
             let shards = Shards::new(ranks.clone(), specs.to_vec().into(), Grain::Elements);

@@ -18,7 +18,7 @@ use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
 use plan::Device;
 pub use prompts::PromptFile;
 pub use prompts::Written;
-pub use sampling::Sampling;
+pub use sampling::TokenSampling;
 use tokenizer::Tokenizer;
 
 use super::{InferenceError, InferenceModel, ModelTask, RunModel, with_model};
@@ -37,7 +37,7 @@ pub struct GenerationOptions {
     /// Length of the runs of tokens that may not occur twice in a text; 0 for no such limit.
     pub no_repeat_ngram: usize,
     /// The way in which tokens are chosen.
-    pub strategy: Strategy,
+    pub strategy: DecodingStrategy,
     /// Number of prompts that are continued at a time. Affects speed and memory only.
     pub batch: usize,
     /// Makes sampled text reproducible.
@@ -48,9 +48,9 @@ pub struct GenerationOptions {
 
 /// The way in which tokens are chosen.
 #[derive(Clone, Copy, Debug)]
-pub enum Strategy {
+pub enum DecodingStrategy {
     /// Tokens are drawn one after another.
-    Sample(Sampling),
+    Sample(TokenSampling),
     /// Tokens are those of the best text that a beam search finds.
     Search(Beams),
 }
@@ -156,11 +156,11 @@ impl<B: Kernels> RunModel<B> {
         }
     }
 
-    /// Generates tokens as [`generate_tokens`] does. A turn of a conversation ends at its own
+    /// Generates tokens as `generate_tokens` does. A turn of a conversation ends at its own
     /// token.
     ///
     /// # Errors
-    /// As [`generate_tokens`].
+    /// As `generate_tokens`.
     pub fn generate(
         &self,
         prompts: &[Prompt],
@@ -196,11 +196,11 @@ pub(super) fn generate_tokens<B: Kernels>(
     let mut generated = Vec::with_capacity(prompts.len());
     for batch in prompts.chunks(options.batch.max(1)) {
         let tokens = match &options.strategy {
-            Strategy::Sample(how) => {
+            DecodingStrategy::Sample(how) => {
                 let streams = streams.by_ref().take(batch.len()).collect();
                 sampling::sample(model, batch, how, &constraints, streams)
             }
-            Strategy::Search(how) => beam::search(model, batch, how, &constraints),
+            DecodingStrategy::Search(how) => beam::search(model, batch, how, &constraints),
         };
         generated.extend(tokens.map_err(failed)?);
     }

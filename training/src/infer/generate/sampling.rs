@@ -12,7 +12,7 @@ use network::nn::Kernels;
 
 /// Options of drawing a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampling {
+pub struct TokenSampling {
     /// Divides the logits: text is safer below 1 and wilder above 1; 0 always takes the likeliest token.
     pub temperature: f64,
     /// Draws among this many of the likeliest tokens.
@@ -21,7 +21,7 @@ pub struct Sampling {
     pub top_p: Option<f64>,
 }
 
-impl Sampling {
+impl TokenSampling {
     /// The likeliest token every time.
     pub const GREEDY: Self = Self { temperature: 0.0, top_k: None, top_p: None };
 
@@ -88,7 +88,7 @@ fn likeliest(logits: &[f32]) -> u32 {
 pub(super) fn sample<B: Kernels>(
     model: &InferenceModel<B>,
     prompts: &[Prompt],
-    sampling: &Sampling,
+    sampling: &TokenSampling,
     constraints: &Constraints,
     mut streams: Vec<Stream>,
 ) -> Result<Vec<Vec<u32>>, InferenceError> {
@@ -131,11 +131,11 @@ mod tests {
         let logits = [0.0_f32, 1.0, -1.0];
         let total: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
         let edge = 1.0 / total;
-        let plain = Sampling { temperature: 1.0, ..Sampling::GREEDY };
+        let plain = TokenSampling { temperature: 1.0, ..TokenSampling::GREEDY };
         assert_eq!(plain.draw(&logits, edge - 1e-9), 0);
         assert_eq!(plain.draw(&logits, edge + 1e-9), 1);
         assert_eq!(plain.draw(&logits, 1.0 - 1e-9), 2);
-        assert_eq!(Sampling::GREEDY.draw(&logits, 0.999), 1);
+        assert_eq!(TokenSampling::GREEDY.draw(&logits, 0.999), 1);
     }
 
     /// Oracle: by hand. The probabilities are 0.4, 0.3, 0.2 and 0.1.
@@ -143,7 +143,7 @@ mod tests {
     fn only_the_likeliest_tokens_are_drawn() {
         let logits = [0.2_f64, 0.4, 0.1, 0.3].map(|p| p.ln() as f32);
         let kept = |top_k, top_p| {
-            let weights = Sampling { temperature: 1.0, top_k, top_p }.weights(&logits);
+            let weights = TokenSampling { temperature: 1.0, top_k, top_p }.weights(&logits);
             weights.into_iter().map(|weight| weight > 0.0).collect::<Vec<_>>()
         };
         assert_eq!(kept(Some(2), None), [false, true, false, true]);
@@ -153,7 +153,7 @@ mod tests {
         // Of the two likeliest, the first has 4/7.
         assert_eq!(kept(Some(2), Some(0.57)), [false, true, false, false]);
         assert_eq!(kept(Some(9), Some(1.0)), [true; 4]);
-        let top = Sampling { temperature: 0.5, top_k: Some(1), top_p: None };
+        let top = TokenSampling { temperature: 0.5, top_k: Some(1), top_p: None };
         assert_eq!([0.0, 0.5, 0.999].map(|at| top.draw(&logits, at)), [1; 3]);
     }
 }

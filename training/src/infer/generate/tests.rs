@@ -7,7 +7,7 @@ use crate::dp::reference::moved_weights;
 use crate::infer::InferenceModel;
 use crate::network_tests::testing;
 use crate::network_tests::testing::rms_decoders;
-use network::pretrained::Checkpoint;
+use network::pretrained::PretrainedCheckpoint;
 use network::tensor::{Flex, FlexDevice};
 
 const VOCABULARY: u64 = 23;
@@ -41,6 +41,7 @@ fn cached_logits_are_those_of_the_whole_text() {
         (json!({ "family": "decoder", "kv_heads": 2, "d_head": 4, "untied": true }), "causal_lm"),
         (json!({ "family": "llama", "kv_heads": 1, "untied": true }), "causal_lm"),
         (json!({ "family": "mistral", "config": { "sliding_window": 2 } }), "causal_lm"),
+        (json!({ "family": "vaultgemma", "kv_heads": 1 }), "causal_lm"),
         (json!({ "family": "gemma2", "kv_heads": 1, "config": { "sliding_window": 3 } }), "causal_lm"),
         (json!({ "family": "gemma3", "layers": 6, "config": { "sliding_window": 3 } }), "causal_lm"),
         (json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }), "causal_lm"),
@@ -114,7 +115,7 @@ fn texts_are_those_of(expected: &Value) {
     let mut lengths = BTreeSet::new();
     for (name, of_model) in expected["models"].as_object().unwrap() {
         let (folder, network) = testing::vectors(name);
-        let checkpoint = Checkpoint::read(&folder).unwrap();
+        let checkpoint = PretrainedCheckpoint::read(&folder).unwrap();
         let weights = checkpoint.weights(&network.specs(), &network.hf_config()).unwrap().weights;
         let (vocab_size, has_encoder) = (network.vocab_size(), network.shape().decoder.is_some());
         let model = InferenceModel::<Flex>::new(network, weights, 3, FlexDevice).unwrap();
@@ -136,7 +137,7 @@ fn texts_are_those_of(expected: &Value) {
             let width = setting(case, "num_beams", 1.0) as usize;
             let texts = if width == 1 {
                 let streams = streams(None, 0..prompts.len() as u64).unwrap();
-                sampling::sample(&model, &prompts, &Sampling::GREEDY, &constraints, streams).unwrap()
+                sampling::sample(&model, &prompts, &TokenSampling::GREEDY, &constraints, streams).unwrap()
             } else {
                 let early_stopping = match &case["settings"]["early_stopping"] {
                     Value::Bool(true) => EarlyStopping::Full,
@@ -159,7 +160,7 @@ fn texts_are_those_of(expected: &Value) {
 #[test]
 fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
     for case in rms_decoders() {
-        let checkpoint = Checkpoint::read(&case.folder).unwrap();
+        let checkpoint = PretrainedCheckpoint::read(&case.folder).unwrap();
         let weights = checkpoint.weights(&case.network.specs(), &case.network.hf_config()).unwrap().weights;
         let model = InferenceModel::<Flex>::new(case.network, weights, 3, FlexDevice).unwrap();
         let read =
@@ -175,7 +176,7 @@ fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
             let prompts = [Prompt { encoder_input: Vec::new(), written: text }];
             let streams = streams(None, 0..1).unwrap();
             let greedy =
-                sampling::sample(&model, &prompts, &Sampling::GREEDY, &constraints, streams).unwrap();
+                sampling::sample(&model, &prompts, &TokenSampling::GREEDY, &constraints, streams).unwrap();
             assert_eq!(greedy[0], read("greedy")[index], "{}", case.name);
             let beams = Beams { width: 3, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
             let best = beam::search(&model, &prompts, &beams, &constraints).unwrap();

@@ -13,11 +13,11 @@ const PLAN: &str = r#"{
         "optimizer": { "sgd": {} }, "learning_rate": { "peak": 0.1 } }
 }"#;
 
-/// A finished run, in a folder that is deleted with the returned value.
-fn finished(arithmetic: &str) -> (tempfile::TempDir, Request) {
+/// A finished run of a plan, in a folder that is deleted with the returned value.
+fn finished(plan: &str) -> (tempfile::TempDir, Request) {
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));
-    std::fs::write(&path, PLAN.replace("fast", arithmetic)).unwrap();
+    std::fs::write(&path, plan).unwrap();
     let request = Request { out: Some(out), test_key: Some(1), ..Request::new(path) };
     run(&request).unwrap();
     (folder, request)
@@ -26,7 +26,7 @@ fn finished(arithmetic: &str) -> (tempfile::TempDir, Request) {
 #[test]
 fn the_certificate_of_exact_arithmetic_has_no_unmet_condition() {
     let words = |arithmetic: &str| {
-        let (_folder, request) = finished(arithmetic);
+        let (_folder, request) = finished(&PLAN.replace("fast", arithmetic));
         let run = VerifiedRun::read(&request.out.unwrap()).unwrap();
         (run.certificate.assumptions.join("\n"), run.certificate.to_markdown())
     };
@@ -45,11 +45,8 @@ fn the_certificate_of_exact_arithmetic_has_no_unmet_condition() {
 #[test]
 fn the_certificate_states_how_many_views_were_averaged_and_charges_nothing_for_them() {
     let of = |views: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));
-        let plan = PLAN.replace("\"steps\": 2", &format!("\"steps\": 2{views}"));
-        std::fs::write(&path, plan).unwrap();
-        run(&Request { out: Some(out.clone()), test_key: Some(1), ..Request::new(path) }).unwrap();
+        let (_folder, request) = finished(&PLAN.replace("\"steps\": 2", &format!("\"steps\": 2{views}")));
+        let out = request.out.unwrap();
         let certificate = VerifiedRun::read(&out).unwrap().certificate;
         let weights = std::fs::read(out.join("model.safetensors")).unwrap();
         (certificate.guarantee.epsilon, certificate.to_json().unwrap(), certificate.to_markdown(), weights)
@@ -113,7 +110,7 @@ fn sampling_of_examples_is_charged_for_all_examples_of_a_user_whatever_their_num
 
 #[test]
 fn exact_arithmetic_on_another_device_is_refused() {
-    let (_folder, request) = finished("exact");
+    let (_folder, request) = finished(&PLAN.replace("fast", "exact"));
     let refusal = run(&Request { device: Some(plan::Device::Wgpu), ..request }).unwrap_err().to_string();
     assert!(refusal.contains("privacy.arithmetic") && refusal.contains("--device"), "{refusal}");
 }

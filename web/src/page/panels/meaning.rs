@@ -9,7 +9,7 @@ use crate::numbers::{fine_percent, percent, rounded_down, rounded_up};
 use crate::page::dom::{Content, El, el, section, table_head, table_row};
 use crate::page::state::PlannerState;
 use crate::page::widgets::{dimmable, hint};
-use crate::protocol::{AttackerFigures, GroupFigures, Method, RunFigures};
+use crate::protocol::{AccountingMethod, AttackerFigures, GroupFigures, RunFigures};
 
 pub(crate) fn meaning(state: PlannerState) -> El {
     let results = state.secondary_results;
@@ -97,8 +97,8 @@ fn methods(state: PlannerState) -> El {
         let certified = results.plan.with(|it| it.as_ref().map(|(_, certified)| certified.epsilon));
         let own = certified.map(|bounds| table_row("This plan, certified", [range(bounds).into()]));
         let other = |(method, bounds)| match method {
-            Method::Renyi => table_row("Rényi DP, as in most papers", [at_most(bounds).into()]),
-            Method::Shuffled => table_row("Same noise, shuffled batches", [range(bounds).into()]),
+            AccountingMethod::Renyi => table_row("Rényi DP, as in most papers", [at_most(bounds).into()]),
+            AccountingMethod::Shuffled => table_row("Same noise, shuffled batches", [range(bounds).into()]),
         };
         own.into_iter().chain(results.methods.get().into_iter().map(other)).collect::<Vec<_>>()
     };

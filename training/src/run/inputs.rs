@@ -1,0 +1,121 @@
+//! Reads and checks what a plan names, before anything is written.
+
+use dp_tokenizer::identity::Sketch;
+
+use super::request::Job;
+use super::start::{self, Start};
+use crate::data::{self, PublicText, Units};
+use crate::ranks::Ranks;
+use crate::{RunError, chat, label_histogram, memory, vocabulary};
+use network::device::check_precision;
+use network::model::Network;
+use network::nn::Kernels;
+
+/// The plan's input files, read and checked before anything is written.
+pub(super) struct Inputs {
+    pub units: Units,
+    /// The sketch of a public training text.
+    pub public_text: Option<Sketch>,
+    pub evaluation: Option<PublicText>,
+    pub initial: Option<Start>,
+    /// The most tokens that the vocabulary will have.
+    pub vocabulary: u32,
+}
+
+impl Inputs {
+    /// Reads and checks the files. All ranks call this together.
+    ///
+    /// # Errors
+    /// [`RunError`] on all ranks.
+    pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
+        let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
+        ranks.agree(check_machine::<B>(job, device))?;
+        check_same(ranks, job.plan.hash().as_bytes())?;
+        let units = data::read_units(plan, base, ranks.are_several(), ranks)?;
+        let public_text = data::public_sketch(plan, base, &units)?;
+        ranks.agree(label_histogram::check(plan, &units))?;
+        let evaluation = data::read_evaluation(plan, base, &units, ranks)?;
+        ranks.agree(chat::check(plan, base, &units, evaluation.as_ref()))?;
+        let (initial, vocabulary) = ranks.agree(check_model(job))?;
+        let inputs = Self { units, public_text, evaluation, initial, vocabulary };
+        inputs.check_same_files(job)?;
+        inputs.check_texts(job)?;
+        Ok(inputs)
+    }
+
+    /// Refuses private text that is public elsewhere: in an earlier stage, or in the evaluation text.
+    fn check_texts(&self, job: &Job) -> Result<(), RunError> {
+        let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
+        data::check_earlier(plan, base, &self.units, &job.public_stages(), ranks)?;
+        match &self.evaluation {
+            Some(public) => {
+                let compared = data::Compared::evaluation(plan);
+                data::check_records(plan, base, &self.units, public, compared, ranks)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses ranks that read other files than the first rank. They would sample other units,
+    /// train another model, or compare other texts.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`].
+    fn check_same_files(&self, job: &Job) -> Result<(), RunError> {
+        if !job.ranks.are_several() {
+            return Ok(());
+        }
+        // The key follows from figures of the plan alone, and the digest goes to ranks that have
+        // the text anyway.
+        let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
+        let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
+        let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
+        let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
+        check_same(&job.ranks, [&text, initial, &evaluation].concat().as_bytes())
+    }
+}
+
+/// Refuses ranks that do not have the same digest of what they read.
+fn check_same(ranks: &Ranks, digest: &[u8]) -> Result<(), RunError> {
+    if ranks.have_same(&[env!("CARGO_PKG_VERSION").as_bytes(), digest].concat()) {
+        return Ok(());
+    }
+    ranks.agree(Err(RunError::Refused(
+        "the ranks do not all read the same plan, training text, evaluation text and checkpoint with the same version of this \
+         program; put them on a file system that all machines share, or copy them to each"
+            .to_owned(),
+    )))
+}
+
+/// Refuses a plan that this machine cannot carry out whatever its text.
+fn check_machine<B: Kernels>(job: &Job, device: &B::Device) -> Result<(), RunError> {
+    let plan = job.plan.plan();
+    check_memory(job, plan.tokenizer().least_vocabulary())?;
+    check_precision::<B>(plan.performance().precision, device)
+        .map_err(|error| RunError::Refused(error.to_string()))
+}
+
+fn check_memory(job: &Job, vocabulary: u32) -> Result<(), RunError> {
+    memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
+}
+
+/// The checkpoint to start from, if any, and the most tokens that the vocabulary will have.
+fn check_model(job: &Job) -> Result<(Option<Start>, u32), RunError> {
+    let plan = job.plan.plan();
+    job.check_interrupt()?;
+    vocabulary::check(&job.plan, &job.base)?;
+    let vocabulary = vocabulary::most_tokens(plan, &job.base)?;
+    check_network(plan, vocabulary)?;
+    check_memory(job, vocabulary)?;
+    let initial = start::prepare(plan, &job.base)?;
+    let of_checkpoint = initial.as_ref().map_or(0, |initial| initial.vocab_size as u32);
+    Ok((initial, vocabulary.max(of_checkpoint)))
+}
+
+/// Refuses a network that cannot be built, before a vocabulary is released for it or a folder written.
+fn check_network(plan: &plan::Plan, vocabulary: u32) -> Result<(), RunError> {
+    let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
+    let network =
+        Network::new(plan.model(), plan.training(), vocabulary as usize).map_err(|error| refused(&error))?;
+    network.selection(plan.model()).map(|_| ()).map_err(|error| refused(&error))
+}
