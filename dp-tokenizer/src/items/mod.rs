@@ -201,7 +201,7 @@ mod tests {
     /// The definition, character by character.
     fn by_definition(text: &str, words: Words) -> Vec<String> {
         let class_of = |c: char| match words {
-            Words::ByClass | Words::Pairs => classify(c),
+            Words::ByClass | Words::Pairs | Words::PairsByLabel => classify(c),
             Words::AsWritten | Words::Runs if c.is_whitespace() => Class::Space,
             Words::AsWritten | Words::Runs => Class::Other,
         };

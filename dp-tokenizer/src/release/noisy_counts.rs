@@ -99,8 +99,11 @@ mod tests {
             let (words, label) = [(Words::ByClass, ""), (Words::PairsByLabel, "joy\n")][draw % 2];
             let texts: Vec<String> = (0..1 + s.below(5))
                 .map(|_| {
-                    let one = |_| format!(" w{}", [",", "xy", "..", "abc"][s.below(4) as usize]);
-                    format!("{label}{}", (0..1 + s.below(30)).map(one).collect::<String>())
+                    let mut text = label.to_owned();
+                    for _ in 0..1 + s.below(30) {
+                        text += &format!(" w{}", [",", "xy", "..", "abc"][s.below(4) as usize]);
+                    }
+                    text
                 })
                 .collect();
             let released = ["▁wxy", "▁wabc", "..", "▁wxy▁wxy", "joy␟▁wxy", "joy␟␃"];

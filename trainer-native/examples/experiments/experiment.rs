@@ -88,6 +88,9 @@ impl Experiment {
             let model = json!({ "d_model": 16, "d_ff": 32, "heads": 2, "layers": 1 });
             merge(plan, json!({ "training": training, "model": model }));
             merge(plan, json!({ "training": { "learning_rate": { "peak": 1e-3 } } }));
+            if plan["training"]["warm_start"].is_object() {
+                merge(plan, json!({ "training": { "warm_start": { "steps": 2 } } }));
+            }
             if plan["model"]["family"] == "feed_forward" {
                 merge(plan, json!({ "model": { "hidden": [32], "heads": 1 } }));
             }

@@ -272,7 +272,7 @@ fn words_with_a_label_share_the_norm_of_a_unit() {
     let items = units(&[format!("joy\n{text}")], Words::PairsByLabel);
     assert_eq!(items.distinct(), 17 + 9);
     let new =
-        || State { selection: Selection::new(&items, true).unwrap(), bias: vec![0.0; items.distinct()] };
+        || State { selection: Selection::new(&items, true).unwrap(), bias: vec![1.0; items.distinct()] };
     for case in CASES.iter().filter(|case| case.lengths == ANY) {
         let weights = (case.weigh)(&items, &new()).unwrap();
         let square: u128 = weights.iter().map(|weight| u128::from(*weight).pow(2)).sum();
