@@ -123,6 +123,35 @@ fn what_cannot_be_read_is_refused_with_a_fix() {
     assert!(matches!(texts(&Source::Embedded { records: 0, seed: 1 }), Err(CorpusError::Empty { .. })));
 }
 
+/// JSON may hold one half of a surrogate pair, which Python's `json` reads and writes, and which is no character.
+#[test]
+fn halves_of_surrogate_pairs_are_named_and_replaced_on_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |name: &str, line: &str, bad_utf8| {
+        let path = file(dir.path(), name, format!("{line}\n").as_bytes());
+        texts(&Source::Files(Files { bad_utf8, ..Files::of([path]) }))
+    };
+    for (line, column, replaced) in [
+        (r#"{"text": "bad \ud83d lone"}"#, 15, "bad \u{fffd} lone"),
+        (r#"{"text": "rev \ude00\ud83d"}"#, 15, "rev \u{fffd}\u{fffd}"),
+        (r#"{"text": "\ud83d\u0041"}"#, 11, "\u{fffd}A"),
+        (r#"{"text": "\\\uD83D\n\ud83d\ude00"}"#, 13, "\\\u{fffd}\n😀"),
+    ] {
+        let refused = read("a.jsonl", line, BadUtf8::Refuse).unwrap_err().to_string();
+        let wanted = format!("line 1: half of a surrogate pair at column {column},");
+        assert!(refused.contains(&wanted) && !refused.contains("d83d"), "{refused}");
+        assert_eq!(read("a.jsonl", line, BadUtf8::Replace).unwrap(), [replaced]);
+        let refused = read("a.json", &format!("[{line}]"), BadUtf8::Refuse).unwrap_err().to_string();
+        assert!(refused.contains("element 1: half of a surrogate pair"), "{refused}");
+    }
+    // Whole pairs, and a backslash before what looks like an escape.
+    for (line, text) in [(r#"{"text": "\ud83d\ude00"}"#, "😀"), (r#"{"text": "\\ud83d"}"#, r"\ud83d")] {
+        assert_eq!(read("a.jsonl", line, BadUtf8::Refuse).unwrap(), [text]);
+    }
+    let refused = read("a.jsonl", r#"{"text": "\ud83"}"#, BadUtf8::Replace).unwrap_err().to_string();
+    assert!(refused.contains("not JSON at column"), "{refused}");
+}
+
 #[test]
 fn a_missing_last_file_is_refused_before_the_first_is_read() {
     let dir = tempfile::tempdir().unwrap();

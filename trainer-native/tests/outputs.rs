@@ -255,7 +255,7 @@ impl Gguf {
             let (key, kind) = (text(), word());
             match kind {
                 4 | 6 => _ = numbers.insert(key, word()),
-                7 => assert!(take(1)[0] < 2),
+                7 => _ = numbers.insert(key, take(1)[0].into()),
                 8 => _ = texts.insert(key, vec![text()]),
                 9 if word() == 8 => _ = texts.insert(key, (0..long()).map(|_| text()).collect()),
                 9 => _ = take(4 * long()),
@@ -338,6 +338,56 @@ fn an_export_for_llama_cpp_has_its_names_its_order_and_the_tokenizer() {
             assert_eq!(queries[row * d..(row + 1) * d], source[from * d..(from + 1) * d], "{row}");
         }
     }
+}
+
+/// A chat model begins with its token, ends at its turn's and at its text's, and has its template.
+#[test]
+fn an_export_of_a_chat_model_has_its_ends_its_beginning_and_its_template() {
+    let mut tokenizer = byte_level_bpe();
+    let special = tokenizer["added_tokens"][0].clone();
+    for (id, content) in [(258, "<|im_start|>"), (259, "<|im_end|>"), (260, "<s>")] {
+        let mut token = special.clone();
+        (token["id"], token["content"]) = (json!(id), json!(content));
+        tokenizer["added_tokens"].as_array_mut().unwrap().push(token);
+    }
+    let first = json!({ "SpecialToken": { "id": "<s>", "type_id": 0 } });
+    let text = |name: &str| json!({ "Sequence": { "id": name, "type_id": 0 } });
+    tokenizer["post_processor"] = json!({
+        "type": "TemplateProcessing", "single": [first, text("A")], "pair": [first, text("A"), text("B")],
+        "special_tokens": { "<s>": { "id": "<s>", "ids": [260], "tokens": ["<s>"] } }
+    });
+    let template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
+                    {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    let mut plan = tiny();
+    plan["data"] = json!({ "source": { "path": "train.jsonl" }, "units": 200, "text_field": "messages" });
+    plan["model"]["family"] = json!("llama");
+    plan["training"]["objective"] = json!("chat");
+    plan["training"]["steps"] = json!(2);
+    plan["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
+    plan.as_object_mut().unwrap().remove("evaluation");
+    let bench = Bench::new(&plan);
+    std::fs::create_dir(bench.path("base")).unwrap();
+    let write = |name: &str, text: String| std::fs::write(bench.path(name), text).unwrap();
+    write("base/tokenizer.json", tokenizer.to_string());
+    write("base/chat_template.jinja", template.to_owned());
+    write(
+        "base/tokenizer_config.json",
+        json!({ "bos_token": "<s>", "eos_token": "<|endoftext|>" }).to_string(),
+    );
+    let line = |at: usize| {
+        let message = |role: &str| json!({ "role": role, "content": format!("{role} {at}") });
+        format!("{}\n", json!({ "messages": [message("user"), message("assistant")] }))
+    };
+    write("train.jsonl", (0..200).map(line).collect());
+    bench.model("run", &["--test-key", "3"]);
+    let out = bench.path("out");
+    let output = trainer(&["export", "--gguf", "--out", out.to_str().unwrap()], &bench.path("run"));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let gguf = Gguf::read(&std::fs::read(out.join("model.gguf")).unwrap());
+    assert_eq!(gguf.texts["tokenizer.chat_template"], [template]);
+    let id = |key: &str| gguf.numbers[&format!("tokenizer.ggml.{key}")];
+    let ids = ["eos_token_id", "eot_token_id", "bos_token_id", "add_bos_token"].map(id);
+    assert_eq!(ids, [259, 257, 260, 1]);
 }
 
 #[test]

@@ -78,6 +78,12 @@ pub(super) struct Decode {
 /// Encodes lines of text as lines of ids, or a corpus as a token file.
 pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
     let tokenizer = arguments.tokenizer.load()?;
+    if let Some(lengths) = tokenizer.unapplied_lengths() {
+        progress::note(&format!(
+            "{}: it asks for {lengths}, which encode does not apply: all ids of each text are written",
+            arguments.tokenizer.path.display()
+        ));
+    }
     if arguments.unit != PrivacyUnit::User {
         given.refuse_any(&["user_field"], "without --unit user")?;
     }

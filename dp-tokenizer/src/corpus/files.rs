@@ -213,7 +213,18 @@ pub(super) fn parse_line(
     }
     match json_line::parse(&text, files.json_fields()) {
         Ok(record) => Ok((Some(record), replaced)),
-        Err(reason) => Err(LineFault::BadJson(reason)),
+        Err(reason) => match (json_line::lone_surrogates(&text), files.bad_utf8) {
+            (None, _) => Err(LineFault::BadJson(reason)),
+            (Some(lone), BadUtf8::Refuse) => Err(LineFault::BadJson(format!(
+                "half of a surrogate pair at column {}, which is no character; correct it, or read it as U+FFFD (dp-tokenizer: \
+                 --invalid-utf8 replace)",
+                lone.column
+            ))),
+            (Some(lone), BadUtf8::Replace) => match json_line::parse(&lone.replaced, files.json_fields()) {
+                Ok(record) => Ok((Some(record), true)),
+                Err(reason) => Err(LineFault::BadJson(reason)),
+            },
+        },
     }
 }
 

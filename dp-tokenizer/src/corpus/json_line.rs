@@ -83,6 +83,41 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
     Ok(Record { text, user, further })
 }
 
+/// Escapes of surrogates without their other half, which JSON may hold and no text.
+pub(super) struct LoneSurrogates {
+    /// Column of the first one, in bytes from 1.
+    pub column: usize,
+    /// The line with U+FFFD for each.
+    pub replaced: String,
+}
+
+/// Finds them in a line of JSON; `None` if it has none.
+pub(super) fn lone_surrogates(line: &str) -> Option<LoneSurrogates> {
+    let unit = |at: usize| {
+        let digits = line.get(at..at + 6)?.strip_prefix("\\u")?;
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+    };
+    let (mut replaced, mut column, mut copied, mut rest) = (String::new(), None, 0, 0);
+    while let Some(at) = line[rest..].find('\\').map(|at| rest + at) {
+        rest = match unit(at) {
+            Some(0xD800..0xDC00) if matches!(unit(at + 6), Some(0xDC00..0xE000)) => at + 12,
+            Some(0xD800..0xE000) => {
+                column.get_or_insert(at + 1);
+                replaced.push_str(&line[copied..at]);
+                replaced.push_str("\\ufffd");
+                copied = at + 6;
+                copied
+            }
+            Some(_) => at + 6,
+            // Another escape: the character after the backslash begins none.
+            None => at + 1 + line[at + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    replaced.push_str(&line[copied..]);
+    column.map(|column| LoneSurrogates { column, replaced })
+}
+
 fn describe(error: &serde_json::Error) -> String {
     let column = error.column();
     match error.classify() {

@@ -12,6 +12,7 @@ use serde_json::Value;
 use network::model::{rope_base, rope_scaling};
 use network::tensor_file::{NamedTensor, NumberFormat, PrivacyMark, read_tensors};
 use training::RunError;
+use training::infer::TextBounds;
 use training::progress::note;
 use training::store::files;
 
@@ -259,7 +260,7 @@ fn string(text: &str, out: &mut Vec<u8>) {
 
 /// Writes a byte-level BPE tokenizer. Other kinds are refused, because llama.cpp would read their
 /// pieces as another kind of tokenizer.
-fn tokenizer(json: &Value, config: &Value, out: &mut Pairs) -> Result<(), String> {
+fn tokenizer(json: &Value, config: &Value, bounds: &TextBounds, out: &mut Pairs) -> Result<(), String> {
     let model = &json["model"];
     let split = match &json["pre_tokenizer"] {
         own if is_byte_level(own, true) => Some("gpt-2"),
@@ -308,12 +309,20 @@ fn tokenizer(json: &Value, config: &Value, out: &mut Pairs) -> Result<(), String
     out.texts("tokenizer.ggml.tokens", &tokens);
     out.kinds("tokenizer.ggml.token_type", &kinds);
     out.texts("tokenizer.ggml.merges", &merges.ok_or("the tokenizer has no list of merges")?);
-    for (key, field) in [("eos", "eos_token_id"), ("bos", "bos_token_id"), ("padding", "pad_token_id")] {
+    for (key, field) in [("bos", "bos_token_id"), ("padding", "pad_token_id")] {
         if let Some(id) = config[field].as_u64() {
             out.number(&format!("tokenizer.ggml.{key}_token_id"), id);
         }
     }
-    out.flag("tokenizer.ggml.add_bos_token", false);
+    // A text ends at each of these. GGUF has a key for one token of each kind.
+    for (key, id) in ["eos", "eot", "eom"].into_iter().zip(&bounds.ends) {
+        out.number(&format!("tokenizer.ggml.{key}_token_id"), u64::from(*id));
+    }
+    let first = match bounds.first[..] {
+        [first] => Some(u64::from(first)),
+        _ => None,
+    };
+    out.flag("tokenizer.ggml.add_bos_token", first.is_some() && first == config["bos_token_id"].as_u64());
     Ok(())
 }
 
@@ -351,7 +360,11 @@ pub fn write(run: &Path, path: &Path, format: NumberFormat, mark: &PrivacyMark) 
     pairs.number("general.file_type", u64::from(file_type));
     pairs.number("general.alignment", ALIGNMENT as u64);
     architecture.fields(&config, &mut pairs).map_err(refused)?;
-    tokenizer(&json(files::TOKENIZER)?, &config, &mut pairs).map_err(refused)?;
+    tokenizer(&json(files::TOKENIZER)?, &config, &TextBounds::of_run(run)?, &mut pairs).map_err(refused)?;
+    let template = run.join(files::CHAT_TEMPLATE);
+    if template.exists() {
+        pairs.text("tokenizer.chat_template", &String::from_utf8_lossy(&durable::read(&template)?));
+    }
     let tensors = read_tensors(&run.join(files::MODEL))?;
     let arranged = tensors.into_iter().map(|tensor| architecture.arranged(tensor, &config));
     let tensors = arranged.collect::<Result<Vec<_>, _>>().map_err(refused)?;

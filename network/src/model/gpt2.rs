@@ -116,7 +116,7 @@ fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
             heads: DotProductAttention::new(heads, d / heads),
             order: FusedOrder::ByPart,
         }),
-        inner_input: InnerInput::AfterAttention(list.layer_norm(&name("ln_2"), d, NORM_EPSILON)),
+        inner_input: InnerInput::Sequential(list.layer_norm(&name("ln_2"), d, NORM_EPSILON)),
         inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), conv1d(d, d_ff, INITIAL_STD)),
             narrow: list.linear(&name("mlp.c_proj"), conv1d(d_ff, d, residual)),

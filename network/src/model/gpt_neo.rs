@@ -162,7 +162,7 @@ fn block(sizes: Sizes, config: &ConfigValues, at: usize, list: &mut ParamList) -
     PreNormBlock {
         attention_norm,
         attention: SelfAttention::Separate(attention),
-        inner_input: InnerInput::AfterAttention(list.layer_norm(&name("ln_2"), d, epsilon(config))),
+        inner_input: InnerInput::Sequential(list.layer_norm(&name("ln_2"), d, epsilon(config))),
         inner: FeedForward {
             widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
             narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),

@@ -122,9 +122,9 @@ fn block(
             order: FusedOrder::ByHead,
         }),
         inner_input: if config.flag(&PARALLEL) {
-            InnerInput::BesideAttention(inner_norm)
+            InnerInput::Parallel(inner_norm)
         } else {
-            InnerInput::AfterAttention(inner_norm)
+            InnerInput::Sequential(inner_norm)
         },
         inner: FeedForward {
             widen: list.linear(&name("mlp.dense_h_to_4h"), map(d, d_ff)),

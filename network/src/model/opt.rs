@@ -105,7 +105,7 @@ fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
             map(d, d),
             DotProductAttention::new(heads, d / heads),
         )),
-        inner_input: InnerInput::AfterAttention(list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON)),
+        inner_input: InnerInput::Sequential(list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON)),
         inner: FeedForward {
             widen: list.linear(&name("fc1"), map(d, d_ff)),
             narrow: list.linear(&name("fc2"), map(d_ff, d)),

@@ -119,7 +119,7 @@ fn block(
             map(d, d),
             heads,
         )),
-        inner_input: InnerInput::OfAttention,
+        inner_input: InnerInput::Shared,
         inner: FeedForward {
             widen: list.linear(&name("mlp.fc1"), map(d, d_ff)),
             narrow: list.linear(&name("mlp.fc2"), map(d_ff, d)),

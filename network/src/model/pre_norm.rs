@@ -51,11 +51,11 @@ pub(super) struct PreNormBlock {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InnerInput {
     /// The stream after attention, normalised.
-    AfterAttention(LayerNorm),
+    Sequential(LayerNorm),
     /// The stream that attention reads, normalised by a norm of its own.
-    BesideAttention(LayerNorm),
+    Parallel(LayerNorm),
     /// What attention reads.
-    OfAttention,
+    Shared,
 }
 
 impl PreNormBlock {
@@ -66,9 +66,9 @@ impl PreNormBlock {
         let attended = self.attention.forward(pass, normalized.clone(), &AttentionMask::causal());
         let middle = residual(pass, attended, input.clone());
         let read = match self.inner_input {
-            InnerInput::AfterAttention(norm) => norm.forward(pass, middle.clone()),
-            InnerInput::BesideAttention(norm) => norm.forward(pass, input),
-            InnerInput::OfAttention => normalized,
+            InnerInput::Sequential(norm) => norm.forward(pass, middle.clone()),
+            InnerInput::Parallel(norm) => norm.forward(pass, input),
+            InnerInput::Shared => normalized,
         };
         let transformed = self.inner.forward(pass, read);
         residual(pass, transformed, middle)

@@ -115,8 +115,7 @@ impl PretrainedCheckpoint {
                 .chain(ids.as_array().into_iter().flatten().filter_map(Value::as_u64))
                 .collect()
         };
-        let generation = durable::read_json(&self.folder.join(GENERATION_CONFIG_FILE_NAME))?;
-        let mut ids = [stated(&self.config), stated(&generation.unwrap_or_default())].concat();
+        let mut ids = [stated(&self.config), stated(&self.generation_config()?)].concat();
         // transformers writes the ids of another vocabulary where a model was made without any.
         ids.retain(|id| Some(*id) < self.config["vocab_size"].as_u64());
         let is_known = |id: &u64| u32::try_from(*id).is_ok_and(|id| id == own || is_special(id));
@@ -129,6 +128,14 @@ impl PretrainedCheckpoint {
             self.config[&field]
         );
         Err(refused(self.field, &self.folder, &what))
+    }
+
+    /// Returns the folder's `generation_config.json`; `null` if it has none.
+    ///
+    /// # Errors
+    /// [`FileError`] for a file that is not JSON.
+    pub fn generation_config(&self) -> Result<Value, FileError> {
+        Ok(durable::read_json(&self.folder.join(GENERATION_CONFIG_FILE_NAME))?.unwrap_or_default())
     }
 
     /// Returns the folder's `config.json`.

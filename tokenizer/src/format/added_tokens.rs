@@ -14,8 +14,16 @@ use crate::tokenizer::Tokenizer;
 pub(super) fn read_added_tokens(list: &Value, tokenizer: &Tokenizer) -> Result<SpecialTokens, FormatError> {
     let (mut tokens, mut options) = (Vec::new(), Vec::new());
     let mut names = HashSet::new();
+    let size = tokenizer.model.len() as u32;
     for token in list.as_array().into_iter().flatten() {
         let (id, content) = read_token(token, &tokenizer.model)?;
+        // Hugging Face's library numbers tokens that the model does not have by their order, whatever the file says.
+        let next = tokens.iter().map(|(id, _)| id + 1).max().unwrap_or(0).max(size);
+        if tokenizer.model.id(&content).is_none() && id != next {
+            return Err(FormatError::Inconsistent {
+                reason: format!("added token {content:?} has id {id}; its place in the list gives it {next}"),
+            });
+        }
         if !names.insert(content.clone()) {
             return Err(FormatError::Inconsistent {
                 reason: format!("added token {content:?} is listed twice"),

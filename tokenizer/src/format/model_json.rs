@@ -60,8 +60,20 @@ fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
     if let Some(twice) = pieces.iter().find(|p| !names.insert(p.0.as_str())) {
         return Err(FormatError::inconsistent(format!("model.vocab holds {:?} twice", twice.0)));
     }
-    let unknown = model["unk_id"].as_u64().and_then(|id| u32::try_from(id).ok());
+    let unknown = match &model["unk_id"] {
+        Value::Null => None,
+        id => Some(id.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
+            FormatError::inconsistent(format!(
+                "model.unk_id = {id}; allowed: the place of a piece, a whole number"
+            ))
+        })?),
+    };
     let byte_fallback = model["byte_fallback"].as_bool().unwrap_or(false);
+    if unknown.is_none() && !byte_fallback {
+        return Err(FormatError::inconsistent(
+            "model.unk_id is missing, so characters without a piece would vanish; set it to the place of the unknown piece",
+        ));
+    }
     Unigram::new(pieces, unknown, byte_fallback).ok_or_else(|| {
         FormatError::inconsistent(
             "model.unk_id must name a piece, and byte_fallback needs all of <0x00> to <0xFF>",

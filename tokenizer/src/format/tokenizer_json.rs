@@ -11,7 +11,7 @@ use crate::encode::Model;
 use crate::normalize::Normalizer;
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{METASPACE, Marks, PreTokenizer, WordFinder};
-use crate::tokenizer::{Role, StageMark, Tokenizer, UNK, ids_by_place};
+use crate::tokenizer::{Role, Shaping, StageMark, Tokenizer, UNK, ids_by_place};
 
 impl Tokenizer {
     /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
@@ -25,8 +25,8 @@ impl Tokenizer {
         self.write_stated(&mut model);
         let file = json!({
             "version": "1.0",
-            "truncation": null,
-            "padding": null,
+            "truncation": self.shaping.as_ref().map(|shaping| &shaping.truncation),
+            "padding": self.shaping.as_ref().map(|shaping| &shaping.padding),
             "added_tokens": added_tokens_json(self),
             "normalizer": normalizer,
             "pre_tokenizer": pre_tokenizer,
@@ -117,6 +117,7 @@ impl Tokenizer {
             )));
         }
         tokenizer.post_processor = post_processor;
+        tokenizer.shaping = Shaping::read(&file);
         tokenizer.mark = StageMark::read(&file["model"]).map(Box::new);
         tokenizer.read_stated(&file["model"]);
         Ok(tokenizer)

@@ -6,6 +6,7 @@ mod encoder;
 mod offsets;
 mod roles;
 mod segmentations;
+mod shaping;
 mod stage_mark;
 
 use crate::FormatError;
@@ -25,6 +26,7 @@ pub(crate) use offsets::ids_by_place;
 pub(crate) use roles::RoleIds;
 pub use roles::{Role, RoleTokens};
 pub use segmentations::{Sampler, Segmentation};
+pub(crate) use shaping::Shaping;
 pub use stage_mark::StageMark;
 
 /// Stands for a blank inside tokens, as in SentencePiece.
@@ -70,6 +72,8 @@ pub struct Tokenizer {
     pub(crate) by_place: Option<EncodeByPlace>,
     /// How the words of a normalized text are found.
     pub(crate) words: WordFinder,
+    /// What the file says of the lengths of its outputs.
+    pub(crate) shaping: Option<Box<Shaping>>,
     /// The private stage that made it.
     pub(crate) mark: Option<Box<StageMark>>,
     byte_of: Vec<Option<u8>>,
@@ -132,6 +136,7 @@ impl Tokenizer {
             pads_left: false,
             by_place: None,
             words: WordFinder::Whole,
+            shaping: None,
             mark: None,
             byte_of,
             caches: IdleCaches::default(),

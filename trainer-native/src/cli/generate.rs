@@ -9,7 +9,7 @@ use super::DeviceName;
 use training::RunError;
 use training::infer::{
     Beams, DecodingStrategy, EarlyStopping, Generated, GenerationOptions, PromptFile, TokenSampling, Written,
-    generate,
+    generate, sampling_of_run,
 };
 use training::store::lineage::prove_text;
 
@@ -54,7 +54,7 @@ pub(super) struct DecodingArgs {
     /// Minimum number of tokens to generate
     #[arg(long, default_value_t = 0)]
     min_tokens: usize,
-    /// Sampling temperature; 0 always takes the most likely token [default without --beams: 0.8, in synthesize 1]
+    /// Sampling temperature; 0 always takes the most likely token [default without --beams: as in the checkpoint's generation_config.json, else 0.8; in synthesize 1]
     #[arg(long)]
     temperature: Option<f64>,
     /// Sample among the K most likely tokens
@@ -98,7 +98,8 @@ impl From<Stopping> for EarlyStopping {
 impl GenerateArgs {
     /// Generates, and returns what goes to stdout.
     pub fn run(self) -> Result<String, RunError> {
-        let options = self.decoding.options(self.batch, self.seed)?;
+        let usual = sampling_of_run(&self.run)?;
+        let options = self.decoding.with_usual(usual).options(self.batch, self.seed)?;
         let prompts = match (&self.prompts, self.prompt) {
             (Some(_), Some(_)) => return Err(refused("--prompt", "given with --prompts; give one of them")),
             (Some(path), None) => PromptFile { path, field: &self.field }.read()?,
@@ -124,6 +125,20 @@ impl GenerateArgs {
 }
 
 impl DecodingArgs {
+    /// Draws as usual where no option says how.
+    fn with_usual(self, usual: Option<TokenSampling>) -> Self {
+        let says_how = self.beams.is_some()
+            || self.temperature.is_some()
+            || self.top_k.is_some()
+            || self.top_p.is_some();
+        match usual.filter(|_| !says_how) {
+            Some(TokenSampling { temperature, top_k, top_p }) => {
+                Self { temperature: Some(temperature), top_k, top_p, ..self }
+            }
+            None => self,
+        }
+    }
+
     /// Draws from the model's own distribution unless told otherwise.
     pub fn of_the_model(self) -> Self {
         let temperature = self.temperature.or(self.beams.is_none().then_some(1.0));

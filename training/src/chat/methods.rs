@@ -4,7 +4,8 @@ use minijinja::value::{Kwargs, Tuple, Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-use super::python::WIDEST_TEXT;
+/// Characters to which a template may fill a text.
+const WIDEST_TEXT: usize = 1 << 12;
 
 /// Calls a method of a value.
 pub(super) fn call(
@@ -38,68 +39,28 @@ fn refused(what: &'static str) -> Error {
 
 /// The method of a text; `None` if the library has it.
 fn of_text(text: &str, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
-    let none = || from_args::<()>(args);
     Ok(Some(match method {
         "swapcase" => {
-            none()?;
-            let swapped = |letter: char| -> String {
-                if letter.is_uppercase() {
-                    letter.to_lowercase().collect()
-                } else {
-                    letter.to_uppercase().collect()
-                }
-            };
+            let () = from_args(args)?;
             Value::from(text.chars().map(swapped).collect::<String>())
         }
         "isdecimal" => {
-            none()?;
+            let () = from_args(args)?;
             if text.chars().any(|letter| !letter.is_ascii() && letter.is_numeric()) {
                 return Err(refused("isdecimal: digits of other scripts"));
             }
             Value::from(!text.is_empty() && text.chars().all(|letter| letter.is_ascii_digit()))
         }
         "split" | "rsplit" => split(text, method == "rsplit", args)?,
-        "partition" | "rpartition" => {
-            let (separator,): (&str,) = from_args(args)?;
-            let found =
-                if method == "partition" { text.split_once(separator) } else { text.rsplit_once(separator) };
-            let parts = match found {
-                Some((before, after)) => [before, separator, after],
-                None if method == "partition" => [text, "", ""],
-                None => ["", "", text],
-            };
-            Value::from(Tuple::from(parts.map(Value::from)))
-        }
+        "partition" | "rpartition" => partition(text, method == "rpartition", args)?,
         "splitlines" => {
             let (keep, named): (Option<bool>, Kwargs) = from_args(args)?;
             let keep = either(keep, &named, "keepends")?.unwrap_or(false);
             named.assert_all_used()?;
-            return Ok(Some(lines(text, keep)));
+            lines(text, keep)
         }
         "find" | "rfind" | "index" | "rindex" => place(text, method, args)?,
-        "startswith" | "endswith" => {
-            let (wanted, start, end): (&Value, Option<i64>, Option<i64>) = from_args(args)?;
-            if start.is_none() && end.is_none() {
-                return Ok(None);
-            }
-            let (_, part) = between(text, start, end);
-            let meets = |wanted: &str| {
-                part.is_some_and(|part| {
-                    if method == "endswith" { part.ends_with(wanted) } else { part.starts_with(wanted) }
-                })
-            };
-            let one = |value: &Value| {
-                value.as_str().map(meets).ok_or_else(|| refused("startswith, endswith: no text"))
-            };
-            match wanted.kind() {
-                ValueKind::Seq => {
-                    let found: Result<Vec<bool>, Error> =
-                        wanted.try_iter()?.map(|value| one(&value)).collect();
-                    Value::from(found?.contains(&true))
-                }
-                _ => Value::from(one(wanted)?),
-            }
-        }
+        "startswith" | "endswith" => return meets(text, method == "endswith", args),
         "removeprefix" => {
             let (prefix,): (&str,) = from_args(args)?;
             Value::from(text.strip_prefix(prefix).unwrap_or(text))
@@ -114,22 +75,61 @@ fn of_text(text: &str, method: &str, args: &[Value]) -> Result<Option<Value>, Er
                 Some(digits) => (&text[..1], digits),
                 None => ("", text),
             };
-            let zeros = filling(text, width)?;
-            Value::from(format!("{sign}{}{digits}", "0".repeat(zeros)))
+            Value::from(format!("{sign}{}{digits}", "0".repeat(filling(text, width)?)))
         }
-        "ljust" | "rjust" | "center" => {
-            let (width, fill): (usize, Option<char>) = from_args(args)?;
-            let (all, fill) = (filling(text, width)?, fill.unwrap_or(' ').to_string());
-            let before = match method {
-                "ljust" => 0,
-                "rjust" => all,
-                // As CPython does: of an odd number, the larger half comes first where the width is odd.
-                _ => all / 2 + (all & width & 1),
-            };
-            Value::from(format!("{}{text}{}", fill.repeat(before), fill.repeat(all - before)))
-        }
+        "ljust" | "rjust" | "center" => justified(text, method, args)?,
         _ => return Ok(None),
     }))
+}
+
+fn swapped(letter: char) -> String {
+    if letter.is_uppercase() { letter.to_lowercase().collect() } else { letter.to_uppercase().collect() }
+}
+
+/// The text before a separator, the separator and the text behind it.
+fn partition(text: &str, from_the_end: bool, args: &[Value]) -> Result<Value, Error> {
+    let (separator,): (&str,) = from_args(args)?;
+    let found = if from_the_end { text.rsplit_once(separator) } else { text.split_once(separator) };
+    let parts = match found {
+        Some((before, after)) => [before, separator, after],
+        None if from_the_end => ["", "", text],
+        None => [text, "", ""],
+    };
+    Ok(Value::from(Tuple::from(parts.map(Value::from))))
+}
+
+/// Whether a part of a text begins or ends with a text, or with one of several. Without a part, the library does it.
+fn meets(text: &str, at_the_end: bool, args: &[Value]) -> Result<Option<Value>, Error> {
+    let (wanted, start, end): (&Value, Option<i64>, Option<i64>) = from_args(args)?;
+    if start.is_none() && end.is_none() {
+        return Ok(None);
+    }
+    let (_, part) = between(text, start, end);
+    let one = |value: &Value| {
+        let wanted = value.as_str().ok_or_else(|| refused("startswith, endswith: no text"))?;
+        Ok(part
+            .is_some_and(|part| if at_the_end { part.ends_with(wanted) } else { part.starts_with(wanted) }))
+    };
+    let found = match wanted.kind() {
+        ValueKind::Seq => {
+            wanted.try_iter()?.map(|value| one(&value)).collect::<Result<Vec<bool>, Error>>()?.contains(&true)
+        }
+        _ => one(wanted)?,
+    };
+    Ok(Some(Value::from(found)))
+}
+
+/// A text that is filled to a width before it, behind it, or at both ends.
+fn justified(text: &str, method: &str, args: &[Value]) -> Result<Value, Error> {
+    let (width, fill): (usize, Option<char>) = from_args(args)?;
+    let (all, fill) = (filling(text, width)?, fill.unwrap_or(' ').to_string());
+    let before = match method {
+        "ljust" => 0,
+        "rjust" => all,
+        // As CPython does: of an odd number, the larger half comes first where the width is odd.
+        _ => all / 2 + (all & width & 1),
+    };
+    Ok(Value::from(format!("{}{text}{}", fill.repeat(before), fill.repeat(all - before))))
 }
 
 /// An argument that is given by its place or by its name.

@@ -13,8 +13,6 @@ use super::{bounded, json, methods};
 /// Largest cost of rendering one text: a unit for each instruction, and for each 64 bytes of data
 /// that the template makes. Templates of models take some hundred units a message.
 const FUEL: u64 = 1 << 21;
-/// Characters to which a template may fill a text.
-pub(super) const WIDEST_TEXT: usize = 1 << 12;
 
 /// Largest number of bytes of a template; those of models have at most some 30,000.
 pub(super) const LONGEST: usize = 1 << 16;

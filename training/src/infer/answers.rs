@@ -134,7 +134,7 @@ impl Answers {
                 first: 0,
             };
             for (&record, tokens) in
-                records.iter().zip(generate_tokens(model, tokenizer, &prompts, end, &options)?)
+                records.iter().zip(generate_tokens(model, tokenizer, &prompts, vec![end], &options)?)
             {
                 answers[record] = tokenizer.decode(&tokens);
             }

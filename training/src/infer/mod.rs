@@ -36,7 +36,9 @@ pub use generate::Prompt;
 pub use generate::PromptFile;
 pub use generate::TokenSampling;
 pub use generate::Written;
+pub(crate) use generate::config as generation_config;
 pub use generate::generate;
+pub use generate::{TextBounds, sampling_of_run};
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
 pub use predict::predict;
@@ -62,6 +64,8 @@ pub struct RunModel<B: Kernels> {
     pub objective: Objective,
     /// The plan of the run.
     pub plan: plan::Plan,
+    /// The tokens that end a text.
+    ends: Vec<u32>,
 }
 
 impl<B: Kernels> RunModel<B> {
@@ -83,7 +87,8 @@ impl<B: Kernels> RunModel<B> {
         let physical_batch = memory::windows_at_once(&plan, vocabulary, None, kind, B::workers());
         let model = InferenceModel::new(network, weights, physical_batch, device)
             .map_err(|error| RunError::Refused(format!("{}: {error}", folder.display())))?;
-        Ok(Self { model, tokenizer, objective, plan })
+        let ends = generation_config::ends(&generation_config::read(folder)?);
+        Ok(Self { model, tokenizer, objective, plan, ends })
     }
 }
 

@@ -37,7 +37,7 @@ impl ModelTask for Predict<'_> {
     type Output = String;
 
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<String, RunError> {
-        let RunModel { model, tokenizer, objective, plan } = run;
+        let RunModel { model, tokenizer, objective, plan, .. } = run;
         let (kind, names) = (plan.training().objective, plan.training().labels());
         let Some(task) = objective.task().filter(|_| kind.has_labels()) else {
             let what = "this run's model predicts tokens, not labels; use generate, or eval";

@@ -8,7 +8,7 @@ use super::prepare::Prepared;
 use super::request::Job;
 use super::sentence_transformers;
 use crate::RunError;
-use crate::infer::Evaluation;
+use crate::infer::{Evaluation, generation_config};
 use crate::label_histogram::LabelCount;
 use crate::objective::{Generation, Task, begin_of_text, end_of_text};
 use crate::progress::note;
@@ -154,7 +154,9 @@ impl Configuration {
                 }
             }
         }
-        for (name, id) in generation.as_object().into_iter().flatten() {
+        generation_config::keep(&mut generation, &run.generation, run.tokenizer.vocab_size());
+        let is_id = |(name, _): &(&String, &Value)| name.ends_with("_token_id");
+        for (name, id) in generation.as_object().into_iter().flatten().filter(is_id) {
             model[name] = id.clone();
         }
         mark.write_to(&mut model);

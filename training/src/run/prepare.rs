@@ -29,6 +29,8 @@ pub(super) struct Prepared<B: Kernels> {
     /// The plan's public evaluation text, if it has any.
     held_out: Option<HeldOut>,
     pub progressed: Progressed,
+    /// The checkpoint's settings of generation.
+    pub generation: serde_json::Value,
 }
 
 impl<B: Kernels> Prepared<B> {
@@ -84,6 +86,7 @@ impl<B: Kernels> Prepared<B> {
             .map(|text| HeldOut::new(&text, &tokenizer, &objective, job.plan.plan()))
             .transpose()?
             .flatten();
+        let generation = initial.as_ref().map(|initial| initial.generation.clone()).unwrap_or_default();
         let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
         if let Some(saved) = saved {
             trainer.load_state(saved).map_err(|error| RunError::Refused(error.to_string()))?;
@@ -98,7 +101,7 @@ impl<B: Kernels> Prepared<B> {
         add_features(job.plan.plan(), &mut set, &trainer)?;
         job.check_interrupt()?;
         let data = TrainingData::new(job.plan.plan(), set, objective);
-        Ok(Self { tokenizer, data, trainer, held_out, progressed })
+        Ok(Self { tokenizer, data, trainer, held_out, progressed, generation })
     }
 
     /// Returns the figures of the current weights on the held-out text, if there is any. The ranks

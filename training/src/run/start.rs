@@ -21,6 +21,8 @@ pub(super) struct Start {
     pub sha256: String,
     /// Names of its tensors that the model has no use for.
     pub ignored: Vec<String>,
+    /// Its settings of generation.
+    pub generation: serde_json::Value,
 }
 
 /// Reads the checkpoint that a plan starts from, if it names one, and holds it against the plan's model and tokenizer.
@@ -57,7 +59,8 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
     network.selection(plan.model()).map_err(|error| RunError::Refused(error.to_string()))?;
     let Assigned { weights, ignored, .. } =
         checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
-    Ok(Some(Start { weights, vocab_size, sha256: checkpoint.sha256().to_owned(), ignored }))
+    let (sha256, generation) = (checkpoint.sha256().to_owned(), checkpoint.generation_config()?);
+    Ok(Some(Start { weights, vocab_size, sha256, ignored, generation }))
 }
 
 impl Start {

@@ -20,7 +20,7 @@ pub const TOKENIZER: &str = "tokenizer.json";
 /// The tokenizer's settings as `transformers` reads them.
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 /// The chat template of a tokenizer, as `transformers` reads it.
-pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
+pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 /// Weights of a finished model, here and in a checkpoint of `transformers`.
 pub const MODEL: &str = "model.safetensors";
 /// Configuration of a model, here and in a checkpoint of `transformers`.

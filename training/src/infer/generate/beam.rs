@@ -68,11 +68,12 @@ impl BeamSearch {
     ) -> Vec<usize> {
         let length = self.growing[0].tokens.len() + 1;
         let candidates = self.candidates(prompt, logits, beams, constraints);
-        let ends = |candidate: &Candidate| candidate.token == constraints.end || length == constraints.most;
+        let is_end = |token: &u32| constraints.ends.contains(token);
+        let ends = |candidate: &Candidate| is_end(&candidate.token) || length == constraints.most;
         let factor = (length as f64).powf(beams.length_penalty) as f32;
         for candidate in candidates.iter().take(beams.width).filter(|candidate| ends(candidate)) {
             let mut tokens = self.growing[candidate.beam].tokens.clone();
-            tokens.extend((candidate.token != constraints.end).then_some(candidate.token));
+            tokens.extend(Some(candidate.token).filter(|token| !is_end(token)));
             self.finished.push(Scored { tokens, score: candidate.score / factor });
         }
         self.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -95,7 +96,7 @@ impl BeamSearch {
         parents
     }
 
-    /// The best continuations: twice as many as beams, so that enough remain if the best ones end.
+    /// The best continuations: of each beam one more than a text has ends, so that enough remain if the best ones end.
     fn candidates(
         &self,
         prompt: &Prompt,
@@ -103,19 +104,19 @@ impl BeamSearch {
         beams: &Beams,
         constraints: &Constraints,
     ) -> Vec<Candidate> {
-        let mut best: Vec<Candidate> = Vec::with_capacity(2 * beams.width + 1);
+        let most = (1 + constraints.ends.len()) * beams.width;
+        let mut best: Vec<Candidate> = Vec::with_capacity(most + 1);
         for (beam, (text, values)) in self.growing.iter().zip(logits).enumerate() {
             log_softmax(values);
             let written = [prompt.written.as_slice(), &text.tokens].concat();
             constraints.exclude(&written, text.tokens.len(), values);
             for (token, value) in (0..).zip(values.iter()) {
                 let score = value + text.score;
-                let worst =
-                    if best.len() < 2 * beams.width { f32::NEG_INFINITY } else { best[best.len() - 1].score };
+                let worst = if best.len() < most { f32::NEG_INFINITY } else { best[best.len() - 1].score };
                 if score > worst {
                     let at = best.partition_point(|other| other.score >= score);
                     best.insert(at, Candidate { score, beam, token });
-                    best.truncate(2 * beams.width);
+                    best.truncate(most);
                 }
             }
         }
@@ -188,7 +189,7 @@ mod tests {
 
     fn run(early_stopping: EarlyStopping, length_penalty: f64, steps: &[&[&[f32]]]) -> BeamSearch {
         let beams = Beams { width: 2, length_penalty, early_stopping };
-        let constraints = Constraints { most: 9, least: 0, no_repeat_ngram: 0, end: END, known: 9 };
+        let constraints = Constraints { most: 9, least: 0, no_repeat_ngram: 0, ends: vec![END], known: 9 };
         let prompt = Prompt { encoder_input: Vec::new(), written: vec![1] };
         let mut search = BeamSearch::new();
         for probabilities in steps.iter().take_while(|_| true) {

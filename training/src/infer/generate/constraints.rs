@@ -1,17 +1,17 @@
 //! Constraints on the tokens of a generated text.
 
 /// Limits on generated tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Constraints {
-    /// Largest number of generated tokens. The end-of-text token may end a text earlier.
+    /// Largest number of generated tokens. An end may come earlier.
     pub most: usize,
-    /// Smallest number of generated tokens. The end-of-text token does not occur before.
+    /// Smallest number of generated tokens. No end occurs before.
     pub least: usize,
     /// Length of the runs of tokens that may not occur twice in a text, its prompt included; 0 for
     /// no such limit.
     pub no_repeat_ngram: usize,
-    /// The end-of-text token.
-    pub end: u32,
+    /// The tokens that end a text.
+    pub ends: Vec<u32>,
     /// Number of known tokens. Later ids have no token, because a checkpoint's vocabulary may be
     /// longer than its tokenizer's.
     pub known: usize,
@@ -24,7 +24,7 @@ impl Constraints {
         let known = self.known.min(values.len());
         values[known..].fill(f32::NEG_INFINITY);
         if generated < self.least {
-            values[self.end as usize] = f32::NEG_INFINITY;
+            self.ends.iter().for_each(|end| values[*end as usize] = f32::NEG_INFINITY);
         }
         for token in repeating(written, self.no_repeat_ngram) {
             values[token as usize] = f32::NEG_INFINITY;
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_end_and_unknown_tokens_are_excluded_while_they_may_not_come() {
-        let limits = Constraints { most: 9, least: 2, no_repeat_ngram: 0, end: 1, known: 3 };
+        let limits = Constraints { most: 9, least: 2, no_repeat_ngram: 0, ends: vec![1], known: 3 };
         let finite = |generated| {
             let mut values = [0.5_f32; 4];
             limits.exclude(&[0], generated, &mut values);

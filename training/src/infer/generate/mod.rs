@@ -1,6 +1,7 @@
 //! Text from a finished run's model.
 
 mod beam;
+pub(crate) mod config;
 mod constraints;
 mod decoding;
 mod prompts;
@@ -11,6 +12,7 @@ use std::path::Path;
 
 pub use beam::Beams;
 pub use beam::EarlyStopping;
+pub use config::{TextBounds, sampling_of_run};
 use constraints::Constraints;
 pub(crate) use decoding::Decoding;
 pub use decoding::Prompt;
@@ -166,15 +168,19 @@ impl<B: Kernels> RunModel<B> {
         prompts: &[Prompt],
         options: &GenerationOptions,
     ) -> Result<Vec<Vec<u32>>, RunError> {
-        let end = match self.objective.generation() {
-            Generation::Turn { end } => end,
-            _ => end_of_text(&self.tokenizer)?,
-        };
-        generate_tokens(&self.model, &self.tokenizer, prompts, end, options)
+        let known = |id: &&u32| (**id as usize) < self.tokenizer.vocab_size();
+        let mut ends: Vec<u32> = self.ends.iter().filter(known).copied().collect();
+        if ends.is_empty() {
+            ends.push(match self.objective.generation() {
+                Generation::Turn { end } => end,
+                _ => end_of_text(&self.tokenizer)?,
+            });
+        }
+        generate_tokens(&self.model, &self.tokenizer, prompts, ends, options)
     }
 }
 
-/// The tokens that a model generates after each prompt, without the token `end`.
+/// The tokens that a model generates after each prompt, without the one of `ends` at which it ends.
 ///
 /// # Errors
 /// [`RunError::Failed`] if a prompt does not fit the model.
@@ -182,14 +188,14 @@ pub(super) fn generate_tokens<B: Kernels>(
     model: &InferenceModel<B>,
     tokenizer: &Tokenizer,
     prompts: &[Prompt],
-    end: u32,
+    ends: Vec<u32>,
     options: &GenerationOptions,
 ) -> Result<Vec<Vec<u32>>, RunError> {
     let constraints = Constraints {
         most: options.tokens.min(model.most_written().unwrap_or(usize::MAX)),
         least: options.min_tokens,
         no_repeat_ngram: options.no_repeat_ngram,
-        end,
+        ends,
         known: tokenizer.vocab_size(),
     };
     let mut streams = streams(options.seed, options.first..options.first + prompts.len() as u64)?.into_iter();

@@ -84,7 +84,7 @@ fn likeliest(logits: &[f32]) -> u32 {
 
 /// Continues each prompt. Row i draws from `streams[i]` alone, so its text does not depend on the other prompts.
 ///
-/// The tokens returned are the generated ones, without the end-of-text token.
+/// The tokens returned are the generated ones, without the end.
 pub(super) fn sample<B: Kernels>(
     model: &InferenceModel<B>,
     prompts: &[Prompt],
@@ -106,7 +106,7 @@ pub(super) fn sample<B: Kernels>(
             let owner = owners[row];
             constraints.exclude(&texts[row], length - 1, logits);
             let next = sampling.draw(logits, streams[owner].uniform());
-            if next != constraints.end {
+            if !constraints.ends.contains(&next) {
                 generated[owner].push(next);
                 texts[row].push(next);
                 parents.push(row);

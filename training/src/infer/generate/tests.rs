@@ -131,7 +131,7 @@ fn texts_are_those_of(expected: &Value) {
                 most: expected["most"].as_u64().unwrap() as usize,
                 least: setting(case, "min_new_tokens", 0.0) as usize,
                 no_repeat_ngram: setting(case, "no_repeat_ngram_size", 0.0) as usize,
-                end: case["end"].as_u64().unwrap() as u32,
+                ends: vec![case["end"].as_u64().unwrap() as u32],
                 known: vocab_size,
             };
             let width = setting(case, "num_beams", 1.0) as usize;
@@ -170,7 +170,7 @@ fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
                 most: case.model.context as usize - text.len(),
                 least: 0,
                 no_repeat_ngram: 2,
-                end: case.expected["end"].as_u64().unwrap() as u32,
+                ends: vec![case.expected["end"].as_u64().unwrap() as u32],
                 known: 29,
             };
             let prompts = [Prompt { encoder_input: Vec::new(), written: text }];
