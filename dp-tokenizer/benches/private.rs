@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (name, words, train) in METHODS {
             let mut line = format!("    {name:<22}");
             let found = match words {
-                Words::ByClass | Words::Pairs => &by_class,
+                Words::ByClass | Words::Pairs | Words::PairsByLabel => &by_class,
                 Words::AsWritten => &as_written,
                 Words::Runs => &runs,
             };

@@ -81,6 +81,36 @@ fn a_warm_start_needs_released_words_a_new_model_and_running_text() {
 }
 
 #[test]
+fn words_by_label_need_the_labels_and_a_start_that_draws_from_them() {
+    let with = |fields: &[(&str, Value)]| {
+        let mut all = vec![
+            (
+                "/data",
+                json!({
+                    "source": { "path": "notes.jsonl" }, "units": 20_000, "text_field": "label",
+                    "label_histogram": { "labels": ["joy", "anger"] }
+                }),
+            ),
+            ("/evaluation", Value::Null),
+            ("/training/objective", json!("text_to_text")),
+            ("/tokenizer/train/words", json!("pairs_by_label")),
+            ("/training/warm_start", json!({ "steps": 10 })),
+        ];
+        all.extend(fields.to_vec());
+        altered(&all)
+    };
+    let plain = with(&[("/tokenizer/train/words", json!("by_class")), ("/training/warm_start", Value::Null)]);
+    assert_eq!(certify(&with(&[])).unwrap().event(), certify(&plain).unwrap().event());
+    let says = |fields: &[(&str, Value)], parts: &[&str]| assert_says(&refusal(&with(fields)), parts);
+    let words = "tokenizer.train.words: \"pairs_by_label\"";
+    says(&[("/training/warm_start", Value::Null)], &[words, "without training.warm_start"]);
+    says(&[("/data/label_histogram", Value::Null)], &[words, "without data.label_histogram"]);
+    says(&[("/data/second_text_field", json!("title"))], &[words, "data.second_text_field"]);
+    says(&[("/data/label_histogram/labels", json!(["joy", "an\nger"]))], &[words, "several lines"]);
+    says(&[("/tokenizer/train/words", json!("pairs"))], &["training.warm_start", "\"pairs_by_label\""]);
+}
+
+#[test]
 fn words_as_written_are_refused_with_a_model_that_cuts_them_at_punctuation() {
     let words = |model: &str| {
         altered(&[("/tokenizer/train/model", json!(model)), ("/tokenizer/train/words", json!("as_written"))])

@@ -113,6 +113,58 @@ fn a_model_of_labels_and_texts_writes_both_in_the_shares_that_are_asked_for() {
     bench.model("again", &[]);
 }
 
+/// Two private steps at a tiny rate teach nothing: that words suit their label is what the release counted.
+#[test]
+fn a_start_from_words_by_label_writes_the_words_of_each_label_at_no_cost() {
+    let mut plan = common::tiny_with_vocabulary();
+    plan["data"] = json!({
+        "source": { "path": "train.jsonl" }, "units": 4000, "text_field": "label", "target_field": "text",
+        "label_histogram": { "labels": ["joy", "anger"] }
+    });
+    plan["privacy"]["tokenizer_share"] = json!(0.5);
+    plan["tokenizer"]["train"]["release"] = json!("pooled");
+    plan["model"]["context"] = json!(24);
+    plan["training"]["objective"] = json!("text_to_text");
+    plan["training"]["steps"] = json!(2);
+    plan["training"]["learning_rate"] = json!({ "peak": 1e-5 });
+    plan.as_object_mut().unwrap().remove("evaluation");
+    let record = |at: usize| {
+        let (label, word) = if at.is_multiple_of(2) { ("joy", "glad") } else { ("anger", "mad") };
+        let end = ["today", "again", "as ever", "and so on"][at / 2 % 4];
+        format!("{}\n", json!({ "label": label, "text": format!("they are {word} {end}") }))
+    };
+    let run = |plan: &Value| {
+        let bench = Bench::new(plan);
+        fs::write(bench.path("train.jsonl"), (0..4000).map(record).collect::<String>()).unwrap();
+        bench.model("run", &["--test-key", "6"]);
+        bench
+    };
+    let plain = run(&plan);
+    plan["tokenizer"]["train"]["words"] = json!("pairs_by_label");
+    plan["training"]["warm_start"] = json!({ "steps": 300 });
+    let bench = run(&plan);
+    let events = |bench: &Bench| -> Vec<Value> {
+        ledger(&bench.path("run"))
+            .iter()
+            .map(|entry| entry["event"].clone())
+            .filter(|event| !event.is_null())
+            .collect()
+    };
+    assert_eq!(events(&bench), events(&plain));
+    let text = written(&bench, "text.jsonl", &["--count", "200", "--tokens", "20", "--seed", "1"]);
+    let share = |label: &str, word: &str| {
+        let of = |line: &&str| line.contains(&format!("\"{label}\""));
+        let all: Vec<&str> = text.lines().filter(of).collect();
+        all.iter().filter(|line| line.contains(&format!(" {word}"))).count() as f64 / all.len() as f64
+    };
+    let right = [share("joy", "glad"), share("anger", "mad")];
+    let wrong = [share("joy", "mad"), share("anger", "glad")];
+    assert!(
+        right.iter().all(|share| *share > 0.5) && wrong.iter().all(|share| *share < 0.2),
+        "{right:?} {wrong:?}\n{text}"
+    );
+}
+
 /// A plan that releases the counts of its labels, and its text: 150 joy, 50 anger, no grief.
 fn with_histogram(steps: u64) -> Bench {
     let mut plan = tiny();

@@ -4,39 +4,107 @@ use std::collections::HashMap;
 
 use mechanisms::Stream;
 use network::Example;
-use tokenizer::Tokenizer;
+use tokenizer::{BLANK, Tokenizer};
 
-use crate::objective::Objective;
+use crate::data::{Answer, LabelledRecord};
+use crate::objective::{Objective, Task};
 use crate::token_frequencies::{MOST_WORDS, Shares, WordCounts, each_window, stream_of};
+use crate::words_by_label::{LabelWords, label_words};
 
 /// Examples of an objective in texts of words that follow each other as in released pairs, without end. All that draws on the same
 /// counts draws the same.
 pub(crate) struct DrawnExamples<'a> {
-    chain: Chain,
+    texts: Texts<'a>,
     objective: &'a Objective,
-    texts: u64,
+    /// Texts drawn so far.
+    drawn: u64,
     /// Examples of the last text that are not handed on.
     left: Vec<Example>,
 }
 
+/// What is drawn.
+enum Texts<'a> {
+    /// Windows of running text.
+    Running(Chain),
+    /// Records with a label, which is read, and a text, which is written.
+    Labelled(LabelledTexts<'a>),
+}
+
 impl<'a> DrawnExamples<'a> {
-    pub fn new(counts: &WordCounts<'_>, tokenizer: &Tokenizer, objective: &'a Objective) -> Self {
-        let words = counts.words.tokens(tokenizer);
-        let chain = Chain::new(words, &counts.words.pairs, counts.words.words.len(), counts.words_a_text);
-        Self { chain, objective, texts: 0, left: Vec::new() }
+    /// Of a task, records with these labels are drawn.
+    pub fn new(
+        counts: &'a WordCounts<'_>,
+        tokenizer: &'a Tokenizer,
+        objective: &'a Objective,
+        labels: &[String],
+    ) -> Self {
+        let texts = match objective.task() {
+            Some(task) => Texts::Labelled(LabelledTexts::new(counts, tokenizer, task, labels)),
+            None => Texts::Running(Chain::new(counts.words.tokens(tokenizer), counts, None)),
+        };
+        Self { texts, objective, drawn: 0, left: Vec::new() }
     }
 
     /// The next examples, so many.
     pub fn take(&mut self, count: usize) -> Vec<Example> {
-        while self.left.len() < count {
-            let mut stream = stream_of(self.texts);
-            self.texts += 1;
-            let tokens = self.chain.text(self.objective, &mut stream);
-            each_window(&tokens, self.objective, |window| {
-                self.left.push(self.objective.example(window, &mut stream));
-            });
+        let Self { texts, objective, drawn, left } = self;
+        while left.len() < count {
+            let mut stream = stream_of(*drawn);
+            *drawn += 1;
+            match texts {
+                Texts::Running(chain) => {
+                    let tokens = chain.text(objective, &mut stream);
+                    each_window(&tokens, objective, |window| {
+                        left.push(objective.example(window, &mut stream))
+                    });
+                }
+                Texts::Labelled(texts) => left.push(texts.example(&mut stream)),
+            }
         }
-        self.left.drain(..count).collect()
+        left.drain(..count).collect()
+    }
+}
+
+/// Texts whose words suit a label.
+struct LabelledTexts<'a> {
+    task: &'a Task,
+    tokenizer: &'a Tokenizer,
+    /// How each word is written.
+    words: Vec<String>,
+    labels: Shares,
+    chains: Vec<(String, Chain)>,
+}
+
+impl<'a> LabelledTexts<'a> {
+    fn new(counts: &WordCounts<'_>, tokenizer: &'a Tokenizer, task: &'a Task, labels: &[String]) -> Self {
+        let words: Vec<String> = counts.words.words.iter().map(|word| word.0.replace(BLANK, " ")).collect();
+        let found = label_words(counts.words, labels);
+        let shares = Shares::new(found.iter().map(|of| of.share));
+        // Words are put together before they become tokens. Unseen words are spelt at random: no record to be published needs them.
+        let counted = || counts.words.words.iter().map(|word| (Vec::new(), word.1)).collect();
+        let chain = |of: LabelWords| {
+            let chain = Chain::new(counted(), counts, Some(&of.factors));
+            (of.label, chain)
+        };
+        let chains = found.into_iter().map(chain).collect();
+        Self { task, tokenizer, words, labels: shares, chains }
+    }
+
+    fn example(&self, stream: &mut Stream) -> Example {
+        let Some((label, chain)) = self.chains.get(self.labels.draw(stream)) else {
+            return Example::default();
+        };
+        let words = chain.draw(stream);
+        let text: String =
+            words.into_iter().filter_map(|word| self.words.get(word)).map(String::as_str).collect();
+        let record = LabelledRecord {
+            unit: 0,
+            text: label.clone(),
+            words: Vec::new(),
+            second: None,
+            answer: Answer::Text(text),
+        };
+        self.task.example(&record, self.tokenizer)
     }
 }
 
@@ -62,31 +130,40 @@ impl Chain {
     /// Least share of a word's count that no pair explains: counts are noisy.
     const LEAST_REST: f64 = 0.05;
 
-    /// A chain of words with their counts. `boundary` is the place of the boundary in `pairs`.
-    fn new(
-        words: Vec<(Vec<u32>, f64)>,
-        pairs: &[(usize, usize, f64)],
-        boundary: usize,
-        words_a_text: usize,
-    ) -> Self {
-        let last = words.len();
-        let texts = words.iter().map(|word| word.1).sum::<f64>() / words_a_text as f64;
-        let counts: Vec<f64> = words.iter().map(|word| word.1).chain([texts]).collect();
+    /// A chain of words with their counts. With `factors`, of each of the counted words and the boundary, what follows a word is as
+    /// frequent as counted times its factor.
+    fn new(words: Vec<(Vec<u32>, f64)>, counts: &WordCounts<'_>, factors: Option<&[f64]>) -> Self {
+        let (last, boundary) = (words.len(), counts.words.words.len());
+        let texts = words.iter().map(|word| word.1).sum::<f64>() / counts.words_a_text as f64;
+        let all: Vec<f64> = words.iter().map(|word| word.1).chain([texts]).collect();
         let place = |of: usize| if of == boundary { last } else { of };
-        let (mut next, mut rest): (HashMap<usize, Vec<(usize, f64)>>, _) = (HashMap::new(), counts.clone());
-        for &(first, second, count) in pairs {
+        let factor = |of: usize| match factors {
+            Some(factors) if of == last => factors[boundary],
+            Some(factors) if of < boundary => factors[of],
+            _ => 1.0,
+        };
+        let (mut next, mut rest): (HashMap<usize, Vec<(usize, f64)>>, _) = (HashMap::new(), all.clone());
+        for &(first, second, count) in &counts.words.pairs {
             let (first, second) = (place(first), place(second));
             next.entry(first).or_default().push((second, count));
             rest[second] -= count;
         }
-        let rest = rest.iter().zip(&counts).map(|(rest, count)| rest.max(Self::LEAST_REST * count));
+        let rest: Vec<f64> =
+            rest.iter().zip(&all).map(|(rest, count)| rest.max(Self::LEAST_REST * count)).collect();
+        let suiting: Vec<f64> = (0..).zip(&rest).map(|(word, rest)| rest * factor(word)).collect();
+        let rest_factor = suiting.iter().sum::<f64>() / rest.iter().sum::<f64>();
         let followers = |(first, next): (usize, Vec<(usize, f64)>)| {
-            let known = next.iter().map(|next| next.1).sum::<f64>() / counts[first];
-            let shares = Shares::new(next.iter().map(|next| next.1));
+            let mut known = next.iter().map(|next| next.1).sum::<f64>() / all[first];
+            let suiting: Vec<f64> = next.iter().map(|(word, count)| count * factor(*word)).collect();
+            if factors.is_some() {
+                let of_pairs = suiting.iter().sum::<f64>() / all[first];
+                known = of_pairs / (of_pairs + (1.0 - known).max(0.0) * rest_factor);
+            }
+            let shares = Shares::new(suiting.iter().copied());
             (first, Followers { known, words: next.iter().map(|next| next.0).collect(), shares })
         };
         Self {
-            rest: Shares::new(rest),
+            rest: Shares::new(suiting.iter().copied()),
             next: next.into_iter().map(followers).collect(),
             words: words.into_iter().map(|word| word.0).collect(),
         }
@@ -96,19 +173,26 @@ impl Chain {
     fn text(&self, objective: &Objective, stream: &mut Stream) -> Vec<u32> {
         let spec = objective.window_spec();
         let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.bos).into_iter().collect();
-        let mut last = self.words.len();
-        for _ in 0..MOST_WORDS as usize {
-            let word = self.after(last, stream);
-            match self.words.get(word) {
-                Some(word) => tokens.extend(word),
-                // No text is empty.
-                None if last == self.words.len() => {}
-                None => break,
-            }
-            last = word;
-        }
+        self.draw(stream).into_iter().for_each(|word| tokens.extend(&self.words[word]));
         tokens.push(spec.eos);
         tokens
+    }
+
+    /// The words of a text.
+    fn draw(&self, stream: &mut Stream) -> Vec<usize> {
+        let (boundary, mut words) = (self.words.len(), Vec::new());
+        let mut last = boundary;
+        for _ in 0..MOST_WORDS as usize {
+            let word = self.after(last, stream);
+            if word != boundary {
+                words.push(word);
+            } else if last != boundary {
+                break;
+            }
+            // No text is empty.
+            last = word;
+        }
+        words
     }
 
     /// The word after another.
@@ -123,10 +207,22 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::token_frequencies::ReleasedWords;
 
     fn chain(counts: &[f64], pairs: &[(usize, usize, f64)], words_a_text: usize) -> Chain {
-        let words = (0..).zip(counts).map(|(word, count)| (vec![word], *count)).collect();
-        Chain::new(words, pairs, counts.len(), words_a_text)
+        suited(counts, pairs, words_a_text, None)
+    }
+
+    fn suited(
+        counts: &[f64],
+        pairs: &[(usize, usize, f64)],
+        words_a_text: usize,
+        factors: Option<&[f64]>,
+    ) -> Chain {
+        let named = |(place, count): (usize, &f64)| (format!("{place}"), *count);
+        let words = ReleasedWords::new((0..).zip(counts).map(named).collect(), pairs.to_vec());
+        let words_of_chain = (0..).zip(counts).map(|(word, count)| (vec![word], *count)).collect();
+        Chain::new(words_of_chain, &WordCounts { words: &words, words_a_text }, factors)
     }
 
     /// Words drawn after another, with their shares.
@@ -156,6 +252,19 @@ mod tests {
         assert_near(&after(&chain, 1), &second);
         let third = [0, 1, 2, 3].map(|word| 0.7 * rest[word] + if word == 3 { 0.3 } else { 0.0 });
         assert_near(&after(&chain, 2), &third);
+    }
+
+    /// By hand: after the first word, the second follows with 0.5 × 3 against 0.5 × (0.4 × 3 + 0.4 × 0.5 + 0.2 × 1) of all others.
+    #[test]
+    fn what_follows_a_word_is_as_frequent_as_counted_times_its_factor() {
+        let chain = suited(&[200.0, 300.0], &[(0, 1, 100.0)], 5, Some(&[0.5, 3.0, 1.0]));
+        // Pairs leave 200 of each word, and 100 texts.
+        let rest = [200.0 * 0.5, 200.0 * 3.0, 100.0];
+        let unknown = [0, 1, 2].map(|word| 0.5 * rest[word] / 500.0);
+        let after_first = [0, 1, 2].map(|word| unknown[word] + if word == 1 { 1.5 } else { 0.0 });
+        let total: f64 = after_first.iter().sum();
+        assert_near(&after(&chain, 0), &after_first.map(|share| share / total));
+        assert_near(&after(&chain, 1), &rest.map(|share| share / 800.0));
     }
 
     /// By hand: 1,000 words in 200 texts end after one of 6 words or ends.

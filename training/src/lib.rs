@@ -33,5 +33,6 @@ pub mod train;
 pub mod verify;
 pub mod vocabulary;
 mod warm_start;
+mod words_by_label;
 
 pub use error::RunError;

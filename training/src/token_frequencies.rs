@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use dp_tokenizer::count::{is_boundary, words_of_pair};
+use dp_tokenizer::count::{is_boundary, word_of_label, words_of_pair};
 use dp_tokenizer::train::unseen_words;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng, Words};
 use tokenizer::{BLANK, Tokenizer};
@@ -20,19 +20,25 @@ pub(crate) struct ReleasedWords {
     unseen: Vec<(String, f64)>,
     /// Words that follow each other, as their places in `words`. The place after the last word is the beginning of a text, and its end.
     pub pairs: Vec<(usize, usize, f64)>,
+    /// Words with a label: the label, the word's place in `words`, and how often texts with this label have it. The place after the last
+    /// word counts these texts.
+    pub by_label: Vec<(String, usize, f64)>,
 }
 
 impl ReleasedWords {
-    /// Tells words from pairs of them. A pair of which a word was not found is left out.
-    pub fn of(found: Vec<(String, f64)>, words: Words) -> Self {
-        if words != Words::Pairs {
+    /// Tells words from pairs of them, and from words with a label. What has a word that was not found is left out.
+    pub fn of(found: Vec<(String, f64)>, kind: Words) -> Self {
+        if !kind.has_pairs() {
             return Self::new(found, Vec::new());
         }
-        let (mut words, mut pairs) = (Vec::new(), Vec::new());
+        let (mut words, mut pairs, mut by_label) = (Vec::new(), Vec::new(), Vec::new());
         for (item, count) in found {
-            match words_of_pair(&item) {
-                Some(pair) => pairs.push((pair, count)),
-                None => words.push((item, count)),
+            if let Some((label, word)) = word_of_label(&item).filter(|_| kind == Words::PairsByLabel) {
+                by_label.push((label.replace(BLANK, " "), word.to_owned(), count));
+            } else if let Some(pair) = words_of_pair(&item) {
+                pairs.push((pair, count));
+            } else {
+                words.push((item, count));
             }
         }
         let places: HashMap<&str, usize> = (0..).zip(&words).map(|(at, (word, _))| (&**word, at)).collect();
@@ -41,12 +47,20 @@ impl ReleasedWords {
         let placed =
             pairs.iter().filter_map(|([first, second], count)| Some((place(first)?, place(second)?, *count)));
         let pairs = placed.collect();
-        Self::new(words, pairs)
+        let by_label = by_label.into_iter();
+        let by_label =
+            by_label.filter_map(|(label, word, count)| Some((label, place(&word)?, count))).collect();
+        Self { by_label, ..Self::new(words, pairs) }
     }
 
     /// Words, and pairs of them by their places.
     pub fn new(words: Vec<(String, f64)>, pairs: Vec<(usize, usize, f64)>) -> Self {
-        Self { unseen: unseen_words(&words), words, pairs }
+        Self { unseen: unseen_words(&words), words, pairs, by_label: Vec::new() }
+    }
+
+    /// The words with their counts: those of unseen words after those of the others.
+    fn all(&self) -> impl Iterator<Item = &(String, f64)> {
+        self.words.iter().chain(&self.unseen)
     }
 
     /// Whether they are enough to tell how many words a text has beside them.
@@ -54,17 +68,17 @@ impl ReleasedWords {
         !self.unseen.is_empty()
     }
 
-    /// The tokens of each word, with its count: those of unseen words after those of the others.
+    /// The tokens of each word of [`Self::all`], with its count.
     pub fn tokens(&self, tokenizer: &Tokenizer) -> Vec<(Vec<u32>, f64)> {
-        let all = self.words.iter().chain(&self.unseen);
-        all.map(|(word, count)| (tokens_of(word, tokenizer), *count)).collect()
+        self.all().map(|(word, count)| (tokens_of(word, tokenizer), *count)).collect()
     }
 
     /// Words of a text, about, if `units` texts have these counts. Where each text's counts are `scaled` to an L2 norm of 1, a text of
-    /// n distinct items adds √n. Some of its items are pairs, about as many as of all counts.
+    /// n distinct items adds √n. Some of its items are pairs or words with a label, about as many as of all counts.
     pub fn words_a_text(&self, units: u64, scaled: bool) -> usize {
-        let words: f64 = self.words.iter().chain(&self.unseen).map(|word| word.1).sum();
-        let all = words + self.pairs.iter().map(|pair| pair.2).sum::<f64>();
+        let words: f64 = self.all().map(|word| word.1).sum();
+        let pairs: f64 = self.pairs.iter().map(|pair| pair.2).sum();
+        let all = words + pairs + self.by_label.iter().map(|word| word.2).sum::<f64>();
         let a_text = all / units.max(1) as f64;
         let items = if scaled { a_text * a_text } else { a_text };
         let share = if all > 0.0 { words / all } else { 1.0 };
@@ -290,5 +304,21 @@ mod tests {
         let pairs = [(0, 1, 90.0), (1, 2, 90.0), (3, 0, 80.0), (2, 3, 70.0)];
         assert_eq!((words.words.len(), &*words.pairs), (3, &pairs[..]));
         assert_eq!(ReleasedWords::of(found, Words::AsWritten).words.len(), 8);
+    }
+
+    #[test]
+    fn words_with_a_label_are_told_from_words_and_pairs() {
+        let found = [
+            ("▁glad", 90.0),
+            ("▁glad.", 9.0),
+            ("very▁good␟▁glad", 80.0),
+            ("joy␟▁rare", 9.0),
+            ("joy␟␃", 70.0),
+        ];
+        let found = found.map(|(item, count)| (item.to_owned(), count)).to_vec();
+        let words = ReleasedWords::of(found.clone(), Words::PairsByLabel);
+        assert_eq!((words.words.len(), words.pairs.len()), (1, 0));
+        assert_eq!(words.by_label, [("very good".to_owned(), 0, 80.0), ("joy".to_owned(), 1, 70.0)]);
+        assert!(ReleasedWords::of(found, Words::Pairs).by_label.is_empty());
     }
 }

@@ -212,6 +212,9 @@ fn marked(
         mark = mark.with_log_probabilities(&counts.log_probabilities(&tokenizer, &objective));
         if plan.training().warm_start.is_some() {
             mark = mark.with_words(&words.words, &words.pairs, a_text);
+            if !words.by_label.is_empty() {
+                mark = mark.with_words_by_label(&words.by_label);
+            }
         }
     }
     Ok(tokenizer.with_mark(mark).to_json())

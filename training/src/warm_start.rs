@@ -21,7 +21,9 @@ const PEAK: f64 = 3e-3;
 /// The words that the tokenizer's mark tells, and how many of them a text has.
 fn released(tokenizer: &Tokenizer) -> Option<(ReleasedWords, usize)> {
     let mark = tokenizer.mark()?;
-    Some((ReleasedWords::new(mark.words()?, mark.pairs()?), mark.words_a_text()?))
+    let mut words = ReleasedWords::new(mark.words()?, mark.pairs()?);
+    words.by_label = mark.words_by_label()?;
+    Some((words, mark.words_a_text()?))
 }
 
 /// Takes the plan's steps. `go_on` is asked before each.
@@ -47,7 +49,8 @@ pub(crate) fn carry_out<B: Kernels>(
         return Ok(());
     }
     let counts = WordCounts { words: &words, words_a_text };
-    let mut examples = DrawnExamples::new(&counts, tokenizer, objective);
+    let labels = plan.plan().data().label_histogram.as_ref().map(|histogram| &*histogram.labels);
+    let mut examples = DrawnExamples::new(&counts, tokenizer, objective, labels.unwrap_or_default());
     let adamw = AdamW { weight_decay: 0.01, ..AdamW::default() };
     let mut optimizer =
         Optimizer::new(&plan::Optimizer::Adamw(adamw), trainer.trained_specs(), trainer.device());

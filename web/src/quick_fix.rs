@@ -104,7 +104,7 @@ fn for_training(path: &str, plan: &PlanFile) -> Vec<QuickFix> {
         "training.warm_start" => quick_fix("Do not start from released words", plan, |p| {
             p.training.warm_start = None;
             if let Tokenizer::Train(trained) = &mut p.tokenizer
-                && trained.words == Words::Pairs
+                && trained.words.has_pairs()
             {
                 trained.words = Words::ByClass;
             }

@@ -170,6 +170,7 @@ fn check_options(all: &[Opened], unit: PrivacyUnit, words: Words) -> Result<(), 
                 Words::AsWritten => "as-written",
                 Words::Runs => "as runs",
                 Words::Pairs => "as pairs",
+                Words::PairsByLabel => "as pairs by label",
             };
             return refused(format!(
                 "its words were counted {}, not {}; state its words, or count it again",

@@ -25,7 +25,7 @@ mod tests;
 mod units;
 
 pub(crate) use crate::items::{MAX_ITEM_CHARS, is_public_item, public_items};
-pub use crate::items::{is_boundary, items, words_of_pair};
+pub use crate::items::{is_boundary, items, word_of_label, words_of_pair};
 pub use mechanisms::Words;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shard::{Shard, ShardOptions, UnknownShard, count_shard};

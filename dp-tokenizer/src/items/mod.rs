@@ -14,6 +14,9 @@ pub(crate) const MAX_ITEM_CHARS: usize = 64;
 /// Begins and ends a text in pairs of words. Where a text has it, its counts are those of the text's words too.
 pub(crate) const BOUNDARY: char = '\u{2403}';
 
+/// Parts a label from a word or a boundary in the items of labelled records.
+pub(crate) const OF_LABEL: char = '\u{241F}';
+
 /// Longer runs of words are not counted: no token is that long.
 const MAX_RUN_CHARS: usize = 16;
 
@@ -39,6 +42,8 @@ impl Class {
 /// Calls `found` for each item of `text`: a run of letters, of digits, of white space or of other characters, with `▁` in
 /// front if a blank precedes it. As written, all that is not white space is one run. With [`Words::Runs`], runs of such words
 /// are items beside them, with [`Words::Pairs`] pairs of items by class, of which `␃` before the first and after the last is one.
+/// With [`Words::PairsByLabel`], the first line of `text` is a label, and so are not its words but each item by class of the rest, and one
+/// `␃`, together with it.
 ///
 /// ```
 /// use dp_tokenizer::count::{Words, items};
@@ -54,6 +59,9 @@ impl Class {
 /// assert_eq!(runs.len(), words.len() + found.len());
 /// items("No fever.", Words::Pairs, |item| pairs.push(item.to_owned()));
 /// assert_eq!(pairs, ["No", "␃No", "▁fever", "No▁fever", ".", "▁fever.", ".␃"]);
+/// let mut by_label = Vec::new();
+/// items("ill\nNo fever", Words::PairsByLabel, |item| by_label.push(item.to_owned()));
+/// assert_eq!(by_label, ["No", "␃No", "▁fever", "No▁fever", "▁fever␃", "ill␟No", "ill␟▁fever", "ill␟␃"]);
 /// ```
 pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     let mut marked = String::new();
@@ -90,6 +98,19 @@ pub fn words_of_pair(item: &str) -> Option<[String; 2]> {
     let mut words = Vec::new();
     items(item, Words::ByClass, |word| words.push(word.to_owned()));
     words.try_into().ok()
+}
+
+/// The label and the word, or boundary of texts, of an item that [`Words::PairsByLabel`] counts beside words and pairs; `None` of these.
+///
+/// ```
+/// use dp_tokenizer::count::word_of_label;
+/// assert_eq!(word_of_label("ill␟▁fever"), Some(("ill", "▁fever")));
+/// assert_eq!(word_of_label("ill␟␃"), Some(("ill", "␃")));
+/// assert_eq!(word_of_label("▁fever.").or(word_of_label("␃▁fever")), None);
+/// ```
+#[must_use]
+pub fn word_of_label(item: &str) -> Option<(&str, &str)> {
+    item.split_once(OF_LABEL).filter(|(label, word)| !label.is_empty() && !word.is_empty())
 }
 
 /// Whether this word of a pair is the beginning or end of a text.
@@ -180,7 +201,7 @@ mod tests {
     /// The definition, character by character.
     fn by_definition(text: &str, words: Words) -> Vec<String> {
         let class_of = |c: char| match words {
-            Words::ByClass | Words::Pairs => classify(c),
+            Words::ByClass | Words::Pairs | Words::PairsByLabel => classify(c),
             Words::AsWritten | Words::Runs if c.is_whitespace() => Class::Space,
             Words::AsWritten | Words::Runs => Class::Other,
         };
@@ -251,6 +272,22 @@ mod tests {
                 prop_assert!(of_pairs.all(|word| is_boundary(&word) || words.contains(&word)));
                 prop_assert!(words.iter().all(|word| found.contains(word)));
             }
+        }
+
+        #[test]
+        fn words_by_label_are_those_of_the_other_lines_beside_the_first(
+            label in "[a-c ]{1,3}|x{55,66}", text in "([a-cé]{1,4}|[.,]{1,2}|[12]| |\n|▁){0,30}"
+        ) {
+            let found = cut(&format!("{label}\n{text}"), Words::PairsByLabel);
+            let words = cut(&text, Words::ByClass);
+            let boundary = (!words.is_empty()).then(|| String::from(BOUNDARY));
+            let label = label.replace(' ', "▁");
+            let with_label = words.iter().chain(&boundary).map(|word| format!("{label}{OF_LABEL}{word}"));
+            let short = with_label.filter(|item| item.chars().count() <= MAX_ITEM_CHARS);
+            let expected: Vec<String> = cut(&text, Words::Pairs).into_iter().chain(short).collect();
+            let told = found.iter().filter_map(|item| word_of_label(item));
+            prop_assert!(told.into_iter().all(|(of, word)| of == label && (is_boundary(word) || words.contains(&word.to_owned()))));
+            prop_assert_eq!(found, expected);
         }
 
         #[test]

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use mechanisms::Words;
 
-use super::{BOUNDARY, Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, classify};
+use super::{BOUNDARY, Class, MAX_ITEM_CHARS, MAX_RUN_CHARS, OF_LABEL, classify};
 use tokenizer::BLANK;
 
 const EACH: u64 = 0x0101_0101_0101_0101;
@@ -17,6 +17,7 @@ pub(crate) fn scan(text: &str, words: Words, found: impl FnMut(&[u8], Range<usiz
     match words {
         Words::Runs => scan_runs(text, found),
         Words::Pairs => scan_pairs(text, found),
+        Words::PairsByLabel => scan_pairs_by_label(text, found),
         _ => scan_words(text, words, found),
     }
 }
@@ -68,6 +69,30 @@ fn scan_pairs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
     if let Some(last) = before.filter(|last| last.end == text.len() && fits(last, 1)) {
         let pair = [&text.as_bytes()[last], &boundary].concat();
         found(&pair, 0..pair.len());
+    }
+}
+
+/// Words and pairs of the text after the first line; then each of these words, and a boundary if there is any word, after the first line.
+fn scan_pairs_by_label(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
+    let Some((label, text)) = text.split_once('\n') else { return scan_pairs(text, found) };
+    scan_pairs(text, &mut found);
+    let mut item = [label.as_bytes(), OF_LABEL.encode_utf8(&mut [0; 4]).as_bytes()].concat();
+    let (begin, room) = (item.len(), MAX_ITEM_CHARS.saturating_sub(label.chars().count() + 1));
+    let mut with_label = |word: &[u8]| {
+        // Every byte of UTF-8 that does not continue a character begins one.
+        if word.iter().filter(|byte| (**byte as i8) >= -0x40).count() <= room {
+            item.truncate(begin);
+            item.extend_from_slice(word);
+            found(&item, 0..item.len());
+        }
+    };
+    let mut has_words = false;
+    scan_words(text, Words::ByClass, |bytes, word| {
+        has_words = true;
+        with_label(&bytes[word]);
+    });
+    if has_words {
+        with_label(BOUNDARY.encode_utf8(&mut [0; 4]).as_bytes());
     }
 }
 

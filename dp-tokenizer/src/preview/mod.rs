@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::CorpusError;
 use crate::corpus::separated::{self, Separator};
-use crate::items::words_of_pair;
+use crate::items::{word_of_label, words_of_pair};
 use crate::release::{
     self, Method, Paper, PaperHistogram, ReleaseConfig, ReleaseError, first_threshold,
     threshold_in_sensitivities,
@@ -230,8 +230,12 @@ fn preview_with(
     let train = |words: &[(String, f64)]| {
         let vocab_size = settings.vocab_size;
         let config = UnigramConfig { vocab_size, seed_size: 200_000, ..Default::default() };
-        // Tokens are learnt from words, not from pairs of them.
-        let is_word = |item: &str| settings.words != Words::Pairs || words_of_pair(item).is_none();
+        // Tokens are learnt from words, not from pairs of them nor with their labels.
+        let is_word = |item: &str| match settings.words {
+            Words::Pairs => words_of_pair(item).is_none(),
+            Words::PairsByLabel => word_of_label(item).is_none() && words_of_pair(item).is_none(),
+            _ => true,
+        };
         let words: Vec<_> = words.iter().filter(|(item, _)| is_word(item)).cloned().collect();
         unigram(&words, &config).map(|trained| trained.tokenizer)
     };

@@ -74,9 +74,14 @@ mod tests {
     type Counts<T> = Vec<(String, T)>;
 
     /// Counts without noise, in the fixed-point unit, and with it.
-    fn counted(texts: &[String], released: &[&str], rng: &TestRng) -> (Counts<u64>, Counts<f64>) {
+    fn counted(
+        texts: &[String],
+        words: Words,
+        released: &[&str],
+        rng: &TestRng,
+    ) -> (Counts<u64>, Counts<f64>) {
         let pieces = texts.iter().enumerate().map(|(i, t)| Ok(Piece { unit: i as u64, text: t.clone() }));
-        let items = UnitItems::from_pieces(pieces, Words::ByClass).unwrap();
+        let items = UnitItems::from_pieces(pieces, words).unwrap();
         let mut names: Vec<String> = Vec::new();
         items.each_name(|_, name| names.push(name.to_owned())).unwrap();
         let weights = names.iter().map(|n| released.contains(&n.as_str()).then_some(1.0)).collect();
@@ -90,18 +95,21 @@ mod tests {
     fn the_counts_move_by_at_most_one_when_a_unit_is_removed() {
         let rng = TestRng::from_seed(9);
         let mut s = rng.stream(Purpose::Data, 0, 0);
-        for _ in 0..2_000 {
+        for draw in 0..4_000 {
+            let (words, label) = [(Words::ByClass, ""), (Words::PairsByLabel, "joy\n")][draw % 2];
             let texts: Vec<String> = (0..1 + s.below(5))
                 .map(|_| {
-                    (0..1 + s.below(30))
-                        .map(|_| format!(" w{}", [",", "xy", "..", "abc"][s.below(4) as usize]))
-                        .collect()
+                    let mut text = label.to_owned();
+                    for _ in 0..1 + s.below(30) {
+                        text += &format!(" w{}", [",", "xy", "..", "abc"][s.below(4) as usize]);
+                    }
+                    text
                 })
                 .collect();
-            let released = ["▁wxy", "▁wabc", ".."];
-            let full = counted(&texts, &released, &rng).0;
+            let released = ["▁wxy", "▁wabc", "..", "▁wxy▁wxy", "joy␟▁wxy", "joy␟␃"];
+            let full = counted(&texts, words, &released, &rng).0;
             let less: std::collections::HashMap<_, _> =
-                counted(&texts[1..], &released, &rng).0.into_iter().collect();
+                counted(&texts[1..], words, &released, &rng).0.into_iter().collect();
             let square: u128 = full
                 .iter()
                 .map(|(name, c)| u128::from(c.abs_diff(less.get(name).copied().unwrap_or(0))))
@@ -117,7 +125,7 @@ mod tests {
         // Each unit gives all of its norm to the one known item, so the count without noise is 400.
         let draws: Vec<f64> = (0..3000)
             .map(|seed| {
-                let out = counted(&texts, &["▁known"], &TestRng::from_seed(seed)).1;
+                let out = counted(&texts, Words::ByClass, &["▁known"], &TestRng::from_seed(seed)).1;
                 assert!(out.iter().all(|w| w.0 == "▁known" || is_public_item(&w.0)), "{out:?}");
                 out.iter().find(|w| w.0 == "▁known").unwrap().1 - 400.0
             })

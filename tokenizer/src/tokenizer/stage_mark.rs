@@ -47,11 +47,37 @@ impl StageMark {
         pairs: &[(usize, usize, f64)],
         words_a_text: usize,
     ) -> Self {
-        let rounded = |count: &f64| (count * 1e3).round().max(1.0) / 1e3;
         self.0["words"] = words.iter().map(|(word, count)| json!([word, rounded(count)])).collect();
         self.0["pairs"] = pairs.iter().map(|(a, b, count)| json!([a, b, rounded(count)])).collect();
         self.0["words_a_text"] = words_a_text.into();
         self
+    }
+
+    /// This mark with words that the stage counted by label: the label, the word's place among the words, and their noisy count. The
+    /// place after the last word counts the texts with this label.
+    #[must_use]
+    pub fn with_words_by_label(mut self, counts: &[(String, usize, f64)]) -> Self {
+        let row = |(label, word, count): &(String, usize, f64)| json!([label, word, rounded(count)]);
+        self.0["words_by_label"] = counts.iter().map(row).collect();
+        self
+    }
+
+    /// The words that the stage counted by label, with counts above 0, as [`Self::with_words_by_label`] has them; none where the mark
+    /// does not speak of labels.
+    #[must_use]
+    pub fn words_by_label(&self) -> Option<Vec<(String, usize, f64)>> {
+        let words = self.0["words"].as_array()?.len();
+        let counted = |item: &Value| match item.as_array()?.as_slice() {
+            [label, word, number] => {
+                let word = usize::try_from(word.as_u64()?).ok().filter(|place| *place <= words)?;
+                Some((label.as_str()?.to_owned(), word, count(number)?))
+            }
+            _ => None,
+        };
+        match &self.0["words_by_label"] {
+            Value::Null => Some(Vec::new()),
+            rows => rows.as_array()?.iter().map(counted).collect(),
+        }
     }
 
     /// The stage's released words with their counts, all above 0, if the mark tells them.
@@ -99,6 +125,10 @@ impl StageMark {
     pub fn id(&self) -> Option<&str> {
         self.0["id"].as_str()
     }
+}
+
+fn rounded(count: &f64) -> f64 {
+    (count * 1e3).round().max(1.0) / 1e3
 }
 
 /// A noisy count above 0.
@@ -163,6 +193,24 @@ mod tests {
             assert_eq!(StageMark(json!({ "words": [["a", 1.0]], "pairs": wrong })).pairs(), None);
         }
         assert_eq!(StageMark(json!({ "words_a_text": 0 })).words_a_text(), None);
+    }
+
+    #[test]
+    fn words_by_label_come_back_and_others_are_none() {
+        let words = StageMark::new("a", "b").with_words(&[("x".to_owned(), 2.0)], &[], 7);
+        let rows = [("joy".to_owned(), 0, 1.5), ("joy".to_owned(), 1, 3.0)];
+        assert_eq!(words.words_by_label(), Some(Vec::new()));
+        assert_eq!(words.with_words_by_label(&rows).words_by_label(), Some(rows.to_vec()));
+        for wrong in [
+            json!([["joy", 2, 1.0]]),
+            json!([["joy", 0, 0.0]]),
+            json!([["joy", 0]]),
+            json!([[7, 0, 1.0]]),
+            json!(3),
+        ] {
+            let mark = json!({ "words": [["x", 1.0]], "words_by_label": wrong });
+            assert_eq!(StageMark(mark).words_by_label(), None);
+        }
     }
 
     #[test]

@@ -32,9 +32,6 @@ pub const EMOTIONS: [&str; 7] = ["anger", "disgust", "fear", "joy", "neutral", "
 const GROUPS: [usize; 28] =
     [3, 3, 0, 0, 3, 3, 6, 6, 3, 5, 0, 1, 5, 3, 2, 3, 5, 3, 3, 2, 3, 3, 6, 3, 5, 5, 6, 4];
 
-/// Paragraphs of novels and messages of a channel that are read as public speech.
-const PARAGRAPHS: usize = 100_000;
-
 /// Characters of a record of Shakespeare's plays, as in the example of `jax_privacy`.
 const CHARACTERS: usize = 129;
 /// Comments whose emotions are not asked for.
@@ -64,7 +61,6 @@ pub struct Sizes {
     pub messages: usize,
     pub users: usize,
     pub emotions: usize,
-    pub speech: usize,
     pub plays: usize,
     pub comments: usize,
     pub novels: usize,
@@ -107,7 +103,8 @@ struct Texts {
     messages: Vec<String>,
     /// Objects with `label` and `text`.
     emotions: Split,
-    speech: Split,
+    /// Public messages, to measure on.
+    speech: Vec<String>,
     /// Objects with `text`.
     plays: Split,
     comments: Split,
@@ -199,7 +196,7 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
         reddit: split(&|number| sentence(number + 4000)),
         messages: (0..400).map(message).collect(),
         emotions: split(&|number| labelled(EMOTIONS[number % 2], &sentence(number))),
-        speech: split(&|number| sentence(number + 5000)),
+        speech: (6000..6040).map(sentence).collect(),
         plays: split(&|number| of_text(&sentence(number + 7000))),
         comments: split(&|number| sentence(number + 8000)),
         novels: split(&|number| of_text(&sentence(number + 9000))),
@@ -229,8 +226,7 @@ impl Texts {
             ("messages.jsonl", self.messages.clone()),
             ("emotions.jsonl", self.emotions.train.clone()),
             ("emotions-test.jsonl", self.emotions.test.clone()),
-            ("speech.txt", self.speech.train.clone()),
-            ("speech-test.txt", self.speech.test.clone()),
+            ("speech-test.txt", self.speech.clone()),
             ("plays.jsonl", self.plays.train.clone()),
             ("plays-test.jsonl", self.plays.test.clone()),
             ("comments.txt", self.comments.train.clone()),
@@ -261,7 +257,6 @@ impl Texts {
             messages: self.messages.len(),
             users: users.len(),
             emotions: self.emotions.train.len(),
-            speech: self.speech.train.len(),
             plays: self.plays.train.len(),
             comments: self.comments.train.len(),
             novels: self.novels.train.len(),
@@ -387,19 +382,11 @@ fn emotions(path: &Path) -> Outcome<Vec<String>> {
     Ok(pairs.filter_map(|(line, text)| Some(labelled(group(line)?, text))).collect())
 }
 
-/// Paragraphs of novels and messages of a channel, in turn, and messages to measure on.
-fn speech(data: &Path) -> Outcome<Split> {
-    let read = |path: &str| -> Outcome<Vec<String>> {
-        let texts = records(&data.join(path), Format::Jsonl)?.into_iter();
-        let texts = texts.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-        Ok(texts.filter(|text| text.len() > 20).collect())
-    };
-    let (novels, mut messages) = (read("novels/novels.jsonl.zst")?, read("irc/irc_train.jsonl.zst")?);
-    let test = messages.drain(..500).collect();
-    let each = novels.len() / PARAGRAPHS.min(novels.len()).max(1);
-    let novels = novels.into_iter().step_by(each.max(1)).take(PARAGRAPHS);
-    let messages = messages.into_iter().take(PARAGRAPHS);
-    Ok(Split { train: novels.chain(messages).collect(), test })
+/// The first long messages of a channel.
+fn speech(data: &Path) -> Outcome<Vec<String>> {
+    let messages = records(&data.join("irc/irc_train.jsonl.zst"), Format::Jsonl)?.into_iter();
+    let messages = messages.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    Ok(messages.filter(|text| text.len() > 20).take(500).collect())
 }
 
 /// The plays in runs of [`CHARACTERS`] characters; the last tenth is to measure on.

@@ -264,6 +264,27 @@ fn pairs_of_words_share_the_items_that_a_papers_histogram_bounds() {
     }
 }
 
+/// Oracle: by hand. A labelled text of eight distinct words has 17 items of words and pairs, and nine with its label. All share one norm:
+/// with a norm of their own for those of the label, a unit would move the histogram by √2, and uncounted they would add 9 of 17.
+#[test]
+fn words_with_a_label_share_the_norm_of_a_unit() {
+    let text: String = ('a'..='h').map(|c| format!(" {c}{c}")).collect();
+    let items = units(&[format!("joy\n{text}")], Words::PairsByLabel);
+    assert_eq!(items.distinct(), 17 + 9);
+    let new =
+        || State { selection: Selection::new(&items, true).unwrap(), bias: vec![1.0; items.distinct()] };
+    for case in CASES.iter().filter(|case| case.lengths == ANY) {
+        let weights = (case.weigh)(&items, &new()).unwrap();
+        let square: u128 = weights.iter().map(|weight| u128::from(*weight).pow(2)).sum();
+        assert!(
+            weights.iter().all(|weight| *weight > 0) && square <= u128::from(ONE).pow(2),
+            "{}",
+            case.name
+        );
+    }
+    assert_eq!(pooled::weigh(new().hidden(&items), 100, never).unwrap(), [even_weight(26); 26]);
+}
+
 #[test]
 fn what_a_round_passes_over_changes_no_units_choice_of_items() {
     let text = (0..50_u8).map(|i| format!(" {}{}", (b'a' + i / 8) as char, (b'a' + i % 8) as char)).collect();

@@ -96,15 +96,20 @@ fn check_tokens(file: &PlanFile) -> Result<(), PlanError> {
 /// A model that cuts text at punctuation would cut words as written.
 fn check_words(file: &PlanFile, trained: &TrainedTokenizer) -> Result<(), PlanError> {
     let keeps_punctuation = matches!(trained.model, TokenizerModel::Unigram | TokenizerModel::Char);
-    if trained.words == Words::Pairs && file.training.warm_start.is_none() {
+    if trained.words == Words::PairsByLabel {
+        check_words_by_label(file)?;
+    }
+    let pairs = if trained.words == Words::Pairs { "pairs" } else { "pairs_by_label" };
+    if trained.words.has_pairs() && file.training.warm_start.is_none() {
         return refuse(
             "tokenizer.train.words",
-            "\"pairs\" without training.warm_start, which alone uses them",
+            format!("\"{pairs}\" without training.warm_start, which alone uses them"),
             "\"by_class\" or \"as_written\"",
             "remove it, or add training.warm_start",
         );
     }
-    if matches!(trained.words, Words::ByClass | Words::Pairs)
+    if trained.words == Words::ByClass
+        || trained.words.has_pairs()
         || (keeps_punctuation && trained.words == Words::AsWritten)
     {
         return Ok(());
@@ -122,6 +127,27 @@ fn check_words(file: &PlanFile, trained: &TrainedTokenizer) -> Result<(), PlanEr
         "\"as_written\" with a model that cuts text at punctuation",
         "\"by_class\" with bpe and wordpiece; \"as_written\" with unigram and char",
         "remove it, or set tokenizer.train.model to \"unigram\"",
+    )
+}
+
+/// The text of a record is its label, a line end, and the text to be written.
+fn check_words_by_label(file: &PlanFile) -> Result<(), PlanError> {
+    let data = &file.data;
+    let labels = data.label_histogram.iter().flat_map(|histogram| &histogram.labels);
+    let given = if data.label_histogram.is_none() {
+        "\"pairs_by_label\" without data.label_histogram, which lists the labels"
+    } else if data.second_text_field.is_some() {
+        "\"pairs_by_label\" with data.second_text_field, so that records have more than a label"
+    } else if labels.into_iter().any(|label| label.contains(['\n', '\r'])) {
+        "\"pairs_by_label\" with a label of several lines"
+    } else {
+        return Ok(());
+    };
+    refuse(
+        "tokenizer.train.words",
+        given,
+        "\"pairs_by_label\" where data.text_field holds one of data.label_histogram.labels, each a line",
+        "choose \"by_class\" and remove training.warm_start",
     )
 }
 

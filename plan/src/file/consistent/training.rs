@@ -2,7 +2,8 @@
 
 use crate::messages::refuse;
 use crate::{
-    BatchPhase, Initial, Objective, PlanError, PlanFile, PrefixSplit, PrivacyUnit, Training, Visibility,
+    BatchPhase, Initial, Objective, PlanError, PlanFile, PrefixSplit, PrivacyUnit, Tokenizer, Training,
+    Visibility, Words,
 };
 
 /// Accepts batches, steps and an objective that fit the data and the model.
@@ -106,15 +107,20 @@ pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
         ("given, though the plan releases no words", "a tokenizer with \"train\" or \"extend\"")
     } else if file.model.initial != Initial::Random {
         ("given beside model.initial", "a model without a checkpoint")
-    } else if file.training.objective.reads_fields() {
+    } else if file.training.objective.reads_fields() && !draws_labelled_texts(file) {
         (
             "given, though the objective does not read running text",
-            "causal_lm, span_corruption, prefix_lm or masked_lm",
+            "causal_lm, span_corruption, prefix_lm or masked_lm; text_to_text with tokenizer.train.words \"pairs_by_label\"",
         )
     } else {
         return Ok(());
     };
     refuse("training.warm_start", given, allowed, "remove it")
+}
+
+/// Whether the release counts words by label. Its words fit the data, so that `text_to_text` has labels to read.
+fn draws_labelled_texts(file: &PlanFile) -> bool {
+    matches!(&file.tokenizer, Tokenizer::Train(trained) if trained.words == Words::PairsByLabel)
 }
 
 /// A feed-forward model has no dropout.

@@ -114,21 +114,24 @@ const WORDS: Choice = Choice {
     options: &[
         ("", "Letters, numbers and signs apart"),
         ("pairs", "The same, and pairs of neighbors"),
+        ("pairs_by_label", "The same, and words with the record's label"),
         ("as_written", "As written"),
     ],
     read: |plan| match &plan.tokenizer {
         Tokenizer::Train(trained) if trained.words == Words::AsWritten => "as_written",
         Tokenizer::Train(trained) if trained.words == Words::Pairs => "pairs",
+        Tokenizer::Train(trained) if trained.words == Words::PairsByLabel => "pairs_by_label",
         _ => "",
     },
     write: |plan, name| {
         if let Tokenizer::Train(trained) = &mut plan.tokenizer {
             trained.words = match name {
                 "pairs" => Words::Pairs,
+                "pairs_by_label" => Words::PairsByLabel,
                 "as_written" => Words::AsWritten,
                 _ => Words::ByClass,
             };
-            plan.training.warm_start = (name == "pairs").then_some(WarmStart::USUAL);
+            plan.training.warm_start = trained.words.has_pairs().then_some(WarmStart::USUAL);
         }
     },
 };
