@@ -309,6 +309,12 @@ fn tokenizer(json: &Value, config: &Value, bounds: &TextBounds, out: &mut Pairs)
     out.texts("tokenizer.ggml.tokens", &tokens);
     out.kinds("tokenizer.ggml.token_type", &kinds);
     out.texts("tokenizer.ggml.merges", &merges.ok_or("the tokenizer has no list of merges")?);
+    special_ids(config, bounds, out);
+    Ok(())
+}
+
+/// Writes the ids of special tokens.
+fn special_ids(config: &Value, bounds: &TextBounds, out: &mut Pairs) {
     for (key, field) in [("bos", "bos_token_id"), ("padding", "pad_token_id")] {
         if let Some(id) = config[field].as_u64() {
             out.number(&format!("tokenizer.ggml.{key}_token_id"), id);
@@ -323,7 +329,6 @@ fn tokenizer(json: &Value, config: &Value, bounds: &TextBounds, out: &mut Pairs)
         _ => None,
     };
     out.flag("tokenizer.ggml.add_bos_token", first.is_some() && first == config["bos_token_id"].as_u64());
-    Ok(())
 }
 
 fn is_byte_level(stage: &Value, splits: bool) -> bool {
