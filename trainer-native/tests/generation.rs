@@ -179,7 +179,7 @@ fn a_model_without_privacy_memorizes_duplicated_text_and_a_private_one_does_not(
         assert!(exact(&row) == 0.0, "{row}");
     }
     // The loss tells members from others. Three of 23 others are copies of members.
-    assert!(area > 0.8 && private_area < area - 0.1, "{area} {private_area}");
+    assert!(area > 0.8 && private_area < area - 0.05, "{area} {private_area}");
     let run = bench.path("public").to_str().unwrap().to_owned();
     let with = |options: &[&str], words: &str| {
         refused(
@@ -208,7 +208,7 @@ fn reference_models_tell_easy_texts_from_members() {
         plan.as_object_mut().unwrap().remove("evaluation");
         plan["model"] =
             json!({ "family": "gpt2", "d_model": 48, "layers": 2, "heads": 2, "d_ff": 96, "context": 32 });
-        plan["training"]["steps"] = json!(200);
+        plan["training"]["steps"] = json!(400);
         plan["training"]["learning_rate"]["peak"] = json!(5e-3);
         plan
     };

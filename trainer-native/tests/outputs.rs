@@ -362,7 +362,7 @@ fn an_export_of_a_chat_model_has_its_ends_its_beginning_and_its_template() {
     plan["data"] = json!({ "source": { "path": "train.jsonl" }, "units": 200, "text_field": "messages" });
     plan["model"]["family"] = json!("llama");
     plan["training"]["objective"] = json!("chat");
-    plan["training"]["steps"] = json!(2);
+    plan["training"]["steps"] = json!(6);
     plan["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
     plan.as_object_mut().unwrap().remove("evaluation");
     let bench = Bench::new(&plan);

@@ -123,7 +123,10 @@ fn a_start_from_words_by_label_writes_the_words_of_each_label_at_no_cost() {
     });
     plan["privacy"]["tokenizer_share"] = json!(0.5);
     plan["tokenizer"]["train"]["release"] = json!("pooled");
-    plan["model"]["context"] = json!(24);
+    plan["tokenizer"]["train"]["vocab_size"] = json!(500);
+    for (size, value) in [("d_model", 32), ("d_ff", 64), ("context", 32)] {
+        plan["model"][size] = json!(value);
+    }
     plan["training"]["objective"] = json!("text_to_text");
     plan["training"]["steps"] = json!(2);
     plan["training"]["learning_rate"] = json!({ "peak": 1e-5 });
@@ -131,7 +134,12 @@ fn a_start_from_words_by_label_writes_the_words_of_each_label_at_no_cost() {
     let record = |at: usize| {
         let (label, word) = if at.is_multiple_of(2) { ("joy", "glad") } else { ("anger", "mad") };
         let end = ["today", "again", "as ever", "and so on"][at / 2 % 4];
-        format!("{}\n", json!({ "label": label, "text": format!("they are {word} {end}") }))
+        // Enough words to start from, of frequencies as words have them: 1/rank.
+        let share = (at as u64 * 2_654_435_761 % (1 << 32)) as f64 / 2_f64.powi(32);
+        let rank = 64_f64.powf(share) as usize - 1;
+        let syllable = |at: usize| ["ta", "ri", "mon", "el"][at % 4];
+        let name = [rank, rank / 4, rank / 16].map(syllable).concat();
+        format!("{}\n", json!({ "label": label, "text": format!("they are {word} {end} {name}") }))
     };
     let run = |plan: &Value| {
         let bench = Bench::new(plan);
@@ -151,7 +159,7 @@ fn a_start_from_words_by_label_writes_the_words_of_each_label_at_no_cost() {
             .collect()
     };
     assert_eq!(events(&bench), events(&plain));
-    let text = written(&bench, "text.jsonl", &["--count", "200", "--tokens", "20", "--seed", "1"]);
+    let text = written(&bench, "text.jsonl", &["--count", "200", "--tokens", "24", "--seed", "1"]);
     let share = |label: &str, word: &str| {
         let of = |line: &&str| line.contains(&format!("\"{label}\""));
         let all: Vec<&str> = text.lines().filter(of).collect();
@@ -160,7 +168,7 @@ fn a_start_from_words_by_label_writes_the_words_of_each_label_at_no_cost() {
     let right = [share("joy", "glad"), share("anger", "mad")];
     let wrong = [share("joy", "mad"), share("anger", "glad")];
     assert!(
-        right.iter().all(|share| *share > 0.5) && wrong.iter().all(|share| *share < 0.2),
+        right.iter().all(|share| *share > 0.8) && wrong.iter().all(|share| *share < 0.1),
         "{right:?} {wrong:?}\n{text}"
     );
 }

@@ -103,11 +103,16 @@ impl Asked {
         asked
     }
 
-    /// Adds the question for the secret at `place` in the training window of a unit.
+    /// Adds the question for the secret at `place` in each training window of a unit that predicts it.
     fn ask(&mut self, unit: &[u32], place: usize, spec: WindowSpec) {
-        let begin = spec.window_begin(place);
-        let end = unit.len().min(begin + spec.length + usize::from(spec.overlaps));
-        self.windows.push((unit[begin..end].to_vec(), place - begin));
+        let overlap = usize::from(spec.overlaps);
+        for window in 0..spec.windows(unit.len()) {
+            let begin = spec.training_begin(unit.len(), window);
+            let end = unit.len().min(begin + spec.length + overlap);
+            if (begin + overlap..end).contains(&place) {
+                self.windows.push((unit[begin..end].to_vec(), place - begin));
+            }
+        }
     }
 
     /// Returns the ranks of the secret in all examples that predict it: 1 if no candidate is likelier.

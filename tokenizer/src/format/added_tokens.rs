@@ -10,8 +10,12 @@ use crate::sentencepiece::PieceKind;
 use crate::special_tokens::{SpecialTokens, TokenOptions};
 use crate::tokenizer::Tokenizer;
 
-/// Reads the list for a tokenizer whose other parts are read.
-pub(super) fn read_added_tokens(list: &Value, tokenizer: &Tokenizer) -> Result<SpecialTokens, FormatError> {
+/// Reads the list for a tokenizer whose other parts are read. The file's vocabulary has the tokens `apart`, the model has them not.
+pub(super) fn read_added_tokens(
+    list: &Value,
+    tokenizer: &Tokenizer,
+    apart: &HashSet<String>,
+) -> Result<SpecialTokens, FormatError> {
     let (mut tokens, mut options) = (Vec::new(), Vec::new());
     let mut names = HashSet::new();
     let size = tokenizer.model.len() as u32;
@@ -19,7 +23,7 @@ pub(super) fn read_added_tokens(list: &Value, tokenizer: &Tokenizer) -> Result<S
         let (id, content) = read_token(token, &tokenizer.model)?;
         // Hugging Face's library numbers tokens that the model does not have by their order, whatever the file says.
         let next = tokens.iter().map(|(id, _)| id + 1).max().unwrap_or(0).max(size);
-        if tokenizer.model.id(&content).is_none() && id != next {
+        if tokenizer.model.id(&content).is_none() && !apart.contains(&content) && id != next {
             return Err(FormatError::Inconsistent {
                 reason: format!("added token {content:?} has id {id}; its place in the list gives it {next}"),
             });

@@ -1,5 +1,7 @@
 //! `tokenizer.json`, the format of Hugging Face tokenizers.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::added_tokens::{added_tokens_json, read_added_tokens};
@@ -23,6 +25,7 @@ impl Tokenizer {
             mark.write(&mut model);
         }
         self.write_stated(&mut model);
+        self.write_tokens_behind_a_gap(&mut model);
         let file = json!({
             "version": "1.0",
             "truncation": self.shaping.as_ref().map(|shaping| &shaping.truncation),
@@ -87,7 +90,7 @@ impl Tokenizer {
             column: error.column(),
             reason: "not JSON, or cut off; write the file again".to_owned(),
         })?;
-        set_added_tokens_apart(&mut file);
+        let apart = set_added_tokens_apart(&mut file);
         let normalizer = Normalizer::read(&file["normalizer"])?;
         let mut pre_tokenizer = PreTokenizer::read(&file["pre_tokenizer"])?;
         let model = read_model(&file["model"], pre_tokenizer.is_byte_level())?;
@@ -101,7 +104,7 @@ impl Tokenizer {
         tokenizer.normalizer = normalizer;
         tokenizer.pre_tokenizer = pre_tokenizer;
         tokenizer.decoder = Decoder::read(&file["decoder"])?;
-        tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer)?;
+        tokenizer.special = read_added_tokens(&file["added_tokens"], &tokenizer, &apart)?;
         let mark_cuts = match &tokenizer.model {
             Model::Bpe(model) if tokenizer.special.normalized().is_none() => model.mark_cuts(),
             _ => None,
@@ -121,6 +124,15 @@ impl Tokenizer {
         tokenizer.mark = StageMark::read(&file["model"]).map(Box::new);
         tokenizer.read_stated(&file["model"]);
         Ok(tokenizer)
+    }
+
+    /// Writes added tokens into the vocabulary, from which Hugging Face's library takes their ids, where the order of the list would give others.
+    fn write_tokens_behind_a_gap(&self, model: &mut Value) {
+        let is_own = |name: &str| self.model.id(name).is_some();
+        let added = || self.special.tokens.iter().filter(|(_, name)| !is_own(name));
+        let has_gap = added().zip(self.model.len() as u32..).any(|((id, _), place)| *id != place);
+        let Some(vocab) = model["vocab"].as_object_mut().filter(|_| has_gap) else { return };
+        vocab.extend(added().map(|(id, name)| (name.clone(), json!(id))));
     }
 
     fn stages_json(&self) -> Stages {
@@ -161,18 +173,20 @@ impl Tokenizer {
 }
 
 /// Takes added tokens out of a vocabulary whose ids have a gap, as in files of GPT-4. They are found before the model, which needs
-/// ids without a gap.
-fn set_added_tokens_apart(file: &mut Value) {
-    let added = file["added_tokens"].clone();
-    let Some(vocab) = file.pointer_mut("/model/vocab").and_then(Value::as_object_mut) else { return };
+/// ids without a gap. Returns their names.
+fn set_added_tokens_apart(file: &mut Value) -> HashSet<String> {
+    let (added, mut apart) = (file["added_tokens"].clone(), HashSet::new());
+    let Some(vocab) = file.pointer_mut("/model/vocab").and_then(Value::as_object_mut) else { return apart };
     let count = vocab.len() as u64;
     if vocab.values().all(|id| id.as_u64() < Some(count)) {
-        return;
+        return apart;
     }
     for token in added.as_array().into_iter().flatten() {
         let name = token["content"].as_str().unwrap_or_default();
         if vocab.get(name) == Some(&token["id"]) {
             vocab.remove(name);
+            apart.insert(name.to_owned());
         }
     }
+    apart
 }

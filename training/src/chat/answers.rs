@@ -42,11 +42,26 @@ impl ChatTemplate {
         let turn = self.ends(&last.behind).find(|turn| whole.behind.starts_with(turn));
         let before = before(false).unwrap_or_default();
         let opening = prompt.as_deref().and_then(|prompt| prompt.strip_prefix(before.as_str()));
-        let opening = opening.filter(|opening| !opening.is_empty());
         let Range { start, end } = whole.content;
-        let start =
-            opening.and_then(|opening| Some(text[..start].rfind(opening)? + opening.len())).unwrap_or(start);
+        let start = match opening.filter(|opening| !opening.is_empty()) {
+            Some(opening) => text[..start].rfind(opening).map_or(start, |at| at + opening.len()),
+            None => {
+                let lead = self.lead().filter(|lead| text[..start].ends_with(lead));
+                start - lead.map_or(0, |lead| lead.len())
+            }
+        };
         Ok(turn.map(|turn| start..end + turn.len()))
+    }
+
+    /// What the template writes between a prompt and the answer to it.
+    fn lead(&self) -> Option<String> {
+        const ANSWER: &str = "answer";
+        let messages = [("user", "question"), ("assistant", ANSWER)]
+            .map(|(role, content)| Value::from_pairs([("role", role), ("content", content)]));
+        let (prompt, _) = self.render(&messages[..1], true).ok()?;
+        let (text, _) = self.render(&messages, false).ok()?;
+        let answer = text.strip_prefix(&prompt)?;
+        answer.find(ANSWER).map(|at| answer[..at].to_owned())
     }
 
     /// A text that ends a conversation, and the same without the end-of-text token with which some templates end each.
@@ -93,7 +108,7 @@ fn with(object: &Value, field: &str, value: Value) -> Value {
         };
         (key, own)
     };
-    keys.map(pair).collect()
+    Value::from_pairs(keys.map(pair))
 }
 
 /// The content with marks around all of it, or around less of its beginning and end.

@@ -105,7 +105,7 @@ fn answers_are_told_apart_where_later_messages_change_the_text() {
         (
             "mistral",
             vec![system.clone(), user("Hi"), assistant("  Hello! "), user("Who?"), assistant("Me.")],
-            vec!["Hello!</s>".to_owned(), " Me.</s>".to_owned()],
+            vec![" Hello!</s>".to_owned(), " Me.</s>".to_owned()],
         ),
     ] {
         let messages = format!("[{}]", messages.join(","));

@@ -135,7 +135,7 @@ impl Dataset {
 
     /// Number of windows of a unit.
     pub fn windows_of(&self, unit: usize) -> usize {
-        self.length(unit).saturating_sub(usize::from(self.spec.overlaps)).div_ceil(self.spec.length)
+        self.spec.windows(self.length(unit))
     }
 
     /// The tokens of one window of a unit. No token is a target in two windows.
@@ -146,16 +146,12 @@ impl Dataset {
         self.stretch(unit, window * self.spec.length)
     }
 
-    /// The tokens of one window of a unit, as training reads it: windows begin at even distances, so that all of a unit that has more than one
-    /// are full. If the last one held what the others leave, it would be drawn as often as they for a few tokens.
+    /// The tokens of one window of a unit, as training reads it: see [`WindowSpec::training_begin`].
     ///
     /// # Errors
     /// As [`Self::window`].
     pub(crate) fn full_window(&self, unit: usize, window: usize) -> Result<Vec<u32>, RunError> {
-        let targets = self.length(unit).saturating_sub(usize::from(self.spec.overlaps));
-        let room = targets.saturating_sub(self.spec.length) as u128;
-        let last = self.windows_of(unit).saturating_sub(1).max(1) as u128;
-        self.stretch(unit, (window as u128 * room / last) as usize)
+        self.stretch(unit, self.spec.training_begin(self.length(unit), window))
     }
 
     /// The tokens of a window that begins at this token of a unit.

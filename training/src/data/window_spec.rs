@@ -23,10 +23,17 @@ impl WindowSpec {
         (begins_record || self.marks_pieces) && (begins_unit || self.bos != self.eos) && self.overlaps
     }
 
-    /// Returns the beginning of the window in which a unit's token at `place` is a target. If
-    /// windows overlap, the first token of a unit is not a target.
-    pub fn window_begin(self, place: usize) -> usize {
-        place.saturating_sub(usize::from(self.overlaps)) / self.length * self.length
+    /// Number of windows of a unit with so many tokens. If windows overlap, the first token of a unit is not a target.
+    pub fn windows(self, tokens: usize) -> usize {
+        tokens.saturating_sub(usize::from(self.overlaps)).div_ceil(self.length)
+    }
+
+    /// Returns where a window that training reads begins: at even distances, so that all windows of a unit that has more than one are full. If
+    /// the last one held what the others leave, it would be drawn as often as they for a few tokens.
+    pub fn training_begin(self, tokens: usize, window: usize) -> usize {
+        let room = tokens.saturating_sub(usize::from(self.overlaps) + self.length) as u128;
+        let last = self.windows(tokens).saturating_sub(1).max(1) as u128;
+        (window as u128 * room / last) as usize
     }
 
     /// Whether the end-of-text token follows a stretch of text.
