@@ -121,7 +121,7 @@ fn answers_are_told_apart_where_later_messages_change_the_text() {
     let refused = template.conversation(&format!("[{},{parts},{}]", user("x"), user("y"))).unwrap_err();
     assert!(refused.what.contains("message 2") && refused.what.contains("{% generation %}"), "{refused}");
     let Conversation { text, answers } = template.conversation(&format!("[{},{parts}]", user("x"))).unwrap();
-    assert_eq!((text.as_str(), answers.len(), &answers[0]), ("[user]x;[assistant]ab!", 1, &(9..22)));
+    assert_eq!((text.as_str(), answers.len(), &answers[0]), ("[user]x;[assistant]ab!", 1, &(19..22)));
 }
 
 /// Templates of one line, one for each part of Jinja. Oracle: `transformers` (`tests/vectors/make_chat.py`).
