@@ -40,16 +40,14 @@ impl ChatTemplate {
             return Ok(None);
         };
         let turn = self.ends(&last.behind).find(|turn| whole.behind.starts_with(turn));
-        let before = before(false).unwrap_or_default();
-        let opening = prompt.as_deref().and_then(|prompt| prompt.strip_prefix(before.as_str()));
+        let (prompt, before) = (prompt.unwrap_or_default(), before(false).unwrap_or_default());
+        let opening = prompt.strip_prefix(before.as_str()).unwrap_or_default();
+        // What stands between the prompt and the content, as far as it is what the template writes there: never another message.
+        let own = alone[..last.content.start].strip_prefix(prompt.as_str()).map(str::to_owned);
+        let leads = [own, self.lead(), Some(String::new())];
         let Range { start, end } = whole.content;
-        let start = match opening.filter(|opening| !opening.is_empty()) {
-            Some(opening) => text[..start].rfind(opening).map_or(start, |at| at + opening.len()),
-            None => {
-                let lead = self.lead().filter(|lead| text[..start].ends_with(lead));
-                start - lead.map_or(0, |lead| lead.len())
-            }
-        };
+        let precedes = |lead: &String| text[..start].ends_with(&format!("{opening}{lead}"));
+        let start = start - leads.into_iter().flatten().find(precedes).map_or(0, |lead| lead.len());
         Ok(turn.map(|turn| start..end + turn.len()))
     }
 

@@ -113,6 +113,14 @@ fn answers_are_told_apart_where_later_messages_change_the_text() {
         let answers: Vec<&str> = answers.into_iter().map(|answer| &text[answer]).collect();
         assert_eq!(answers, wanted, "{name}: {text}");
     }
+    // Earlier answers have no opening of their own: what the user says between two answers is not learnt.
+    let source = "{% for m in messages %}{% if m.role == 'user' %}U:{{ m.content }};{% elif loop.last %}<a>{{ m.content }}!{% else %}\
+                  {{ m.content }}!{% endif %}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}";
+    let talk = [user("x"), assistant("y"), user("<a>z"), assistant("v"), user("w")].join(",");
+    let template = ChatTemplate::new(source, Vec::new(), None).unwrap();
+    let Conversation { text, answers } = template.conversation(&format!("[{talk}]")).unwrap();
+    let answers: Vec<&str> = answers.into_iter().map(|answer| &text[answer]).collect();
+    assert_eq!((text.as_str(), answers), ("U:x;y!U:<a>z;v!U:w;", vec!["y!", "v!"]));
     // Contents in parts.
     let source = "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content|trim }}{% else %}{% for p in m.content %}\
                   {{ p.text|trim }}{% endfor %}{% endif %}{{ '!' if loop.last else ';' }}{% endfor %}";

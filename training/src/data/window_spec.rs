@@ -41,3 +41,26 @@ impl WindowSpec {
         ends_record || self.marks_pieces
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever the objective: windows are full, differ, and leave out no target.
+        #[test]
+        fn windows_of_training_are_full_and_cover_a_unit(
+            tokens in 0_usize..200, length in 1_usize..20, overlaps in any::<bool>()
+        ) {
+            let spec = WindowSpec { bos: 0, eos: 0, length, overlaps, marks_pieces: false };
+            let targets = tokens.saturating_sub(usize::from(overlaps));
+            let begins: Vec<usize> = (0..spec.windows(tokens)).map(|at| spec.training_begin(tokens, at)).collect();
+            prop_assert_eq!(begins.len(), targets.div_ceil(length));
+            let Some((first, last)) = begins.first().zip(begins.last()) else { return Ok(()) };
+            prop_assert_eq!((*first, last + length.min(targets)), (0, targets));
+            prop_assert!(begins.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] <= length));
+        }
+    }
+}
