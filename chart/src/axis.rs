@@ -44,7 +44,11 @@ impl Axis {
         let (from, to) = match scale {
             // A flat curve still needs a height.
             Scale::Log if to / from < 1.2 => (from / 1.5, to * 1.5),
-            Scale::Linear if to - from <= 0.0 => (from - 1.0, to + 1.0),
+            Scale::Linear if to - from <= 0.0 => {
+                // Beside a unit, a small value looks like 0.
+                let margin = if from == 0.0 { 1.0 } else { (from.abs() / 2.0).min(1.0) };
+                (from - margin, to + margin)
+            }
             _ => (from, to),
         };
         Some(Self { scale, from, to, start, end })
@@ -127,6 +131,18 @@ mod tests {
         let axis = Axis::fit([0.0, 150.0].into_iter(), Scale::Linear, 0.0, 100.0).unwrap();
         let labels: Vec<String> = axis.ticks(5).into_iter().map(|tick| tick.text).collect();
         assert_eq!(labels, ["0", "50", "100", "150"]);
+    }
+
+    #[test]
+    fn the_value_of_a_flat_curve_is_told_from_zero() {
+        for (value, labels) in
+            [(1e-5, ["5e-6", "1e-5", "1.5e-5"]), (0.0, ["-1", "0", "1"]), (150.0, ["149", "150", "151"])]
+        {
+            let axis = Axis::fit([value].into_iter(), Scale::Linear, 0.0, 100.0).unwrap();
+            assert!((axis.pixel(value) - 50.0).abs() < 1e-9);
+            let ticks: Vec<String> = axis.ticks(3).into_iter().map(|tick| tick.text).collect();
+            assert_eq!(ticks, labels);
+        }
     }
 
     #[test]

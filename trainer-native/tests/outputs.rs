@@ -397,4 +397,5 @@ fn what_llama_cpp_would_read_as_something_else_is_not_written_for_it() {
     let out = bench.path("out");
     let output = trainer(&["export", "--gguf", "--out", out.to_str().unwrap()], &bench.path("run"));
     refused(&output, 2, "--gguf: GGUF is written for byte-level BPE tokenizers");
+    assert!(!out.exists());
 }

@@ -337,67 +337,96 @@ fn is_byte_level(stage: &Value, splits: bool) -> bool {
         && stage["add_prefix_space"] != true
 }
 
-/// Writes the model of a finished run and its tokenizer.
-///
-/// # Errors
-/// [`RunError::Refused`] with what GGUF cannot say; [`RunError::Storage`] if the file cannot be written.
-pub fn write(run: &Path, path: &Path, format: NumberFormat, mark: &PrivacyMark) -> Result<(), RunError> {
-    let refused = |what: String| RunError::Refused(format!("--gguf: {what}"));
-    let json = |name: &str| -> Result<Value, RunError> {
-        let file = run.join(name);
-        serde_json::from_slice(&durable::read(&file)?)
-            .map_err(|error| RunError::Failed(format!("{}: {error}", file.display())))
-    };
-    let config = json(files::CONFIG)?;
-    let architecture = Architecture::of(&config).map_err(refused)?;
-    let mut pairs = Pairs::default();
-    pairs.text("general.architecture", architecture.name);
-    pairs.text("general.description", &mark.promise);
-    if let Some(id) = &mark.id {
-        pairs.text("privacy.id", id);
+fn refused(what: String) -> RunError {
+    RunError::Refused(format!("--gguf: {what}"))
+}
+
+/// What a file says beside the tensors.
+pub(super) struct Gguf {
+    architecture: Architecture,
+    config: Value,
+    pairs: Pairs,
+    format: NumberFormat,
+}
+
+impl Gguf {
+    /// Describes the model of a finished run and its tokenizer.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with what GGUF cannot say.
+    pub fn of_run(run: &Path, format: NumberFormat, mark: &PrivacyMark) -> Result<Self, RunError> {
+        let json = |name: &str| -> Result<Value, RunError> {
+            let file = run.join(name);
+            serde_json::from_slice(&durable::read(&file)?)
+                .map_err(|error| RunError::Failed(format!("{}: {error}", file.display())))
+        };
+        let config = json(files::CONFIG)?;
+        let architecture = Architecture::of(&config).map_err(refused)?;
+        let mut pairs = Pairs::default();
+        pairs.text("general.architecture", architecture.name);
+        pairs.text("general.description", &mark.promise);
+        if let Some(id) = &mark.id {
+            pairs.text("privacy.id", id);
+        }
+        let [_, file_type] = numbers(format);
+        pairs.number("general.file_type", u64::from(file_type));
+        pairs.number("general.alignment", ALIGNMENT as u64);
+        architecture.fields(&config, &mut pairs).map_err(refused)?;
+        tokenizer(&json(files::TOKENIZER)?, &config, &TextBounds::of_run(run)?, &mut pairs)
+            .map_err(refused)?;
+        let template = run.join(files::CHAT_TEMPLATE);
+        if template.exists() {
+            pairs.text("tokenizer.chat_template", &String::from_utf8_lossy(&durable::read(&template)?));
+        }
+        Ok(Self { architecture, config, pairs, format })
     }
-    // The program's number for the format of most tensors.
-    let [kind, file_type] = match format {
+
+    /// Writes the file with the tensors of the run.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for a tensor that GGUF has no name for; [`RunError::Storage`] if the file cannot be written.
+    pub fn write(self, run: &Path, path: &Path) -> Result<(), RunError> {
+        let Self { architecture, config, pairs, format } = self;
+        let [kind, _] = numbers(format);
+        let tensors = read_tensors(&run.join(files::MODEL))?;
+        let arranged = tensors.into_iter().map(|tensor| architecture.arranged(tensor, &config));
+        let tensors = arranged.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        // llama.cpp keeps vectors in 32 bits.
+        let format_of =
+            |tensor: &NamedTensor| if tensor.shape.len() > 1 { format } else { NumberFormat::F32 };
+        let mut head = b"GGUF".to_vec();
+        head.extend(3_u32.to_le_bytes());
+        head.extend((tensors.len() as u64).to_le_bytes());
+        head.extend(pairs.count.to_le_bytes());
+        head.extend(pairs.bytes);
+        let mut offset = 0;
+        for tensor in &tensors {
+            string(&tensor.name, &mut head);
+            head.extend((tensor.shape.len() as u32).to_le_bytes());
+            // The axis whose values are neighbors comes first.
+            head.extend(tensor.shape.iter().rev().flat_map(|size| (*size as u64).to_le_bytes()));
+            let wide = format_of(tensor) == NumberFormat::F32;
+            head.extend(if wide { 0_u32 } else { kind }.to_le_bytes());
+            head.extend((offset as u64).to_le_bytes());
+            offset += (tensor.data.len() * if wide { 4 } else { 2 }).next_multiple_of(ALIGNMENT);
+        }
+        head.resize(head.len().next_multiple_of(ALIGNMENT), 0);
+        Ok(durable::write_by(path, |file| {
+            file.write_all(&head)?;
+            tensors.iter().try_for_each(|tensor| {
+                let mut bytes = format_of(tensor).bytes(&tensor.data);
+                bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+                file.write_all(&bytes)
+            })
+        })?)
+    }
+}
+
+/// The program's numbers for the format of most tensors: of a tensor, and of the file.
+fn numbers(format: NumberFormat) -> [u32; 2] {
+    match format {
         NumberFormat::F32 => [0, 0],
         NumberFormat::F16 => [1, 1],
         NumberFormat::Bf16 => [30, 32],
-    };
-    pairs.number("general.file_type", u64::from(file_type));
-    pairs.number("general.alignment", ALIGNMENT as u64);
-    architecture.fields(&config, &mut pairs).map_err(refused)?;
-    tokenizer(&json(files::TOKENIZER)?, &config, &TextBounds::of_run(run)?, &mut pairs).map_err(refused)?;
-    let template = run.join(files::CHAT_TEMPLATE);
-    if template.exists() {
-        pairs.text("tokenizer.chat_template", &String::from_utf8_lossy(&durable::read(&template)?));
     }
-    let tensors = read_tensors(&run.join(files::MODEL))?;
-    let arranged = tensors.into_iter().map(|tensor| architecture.arranged(tensor, &config));
-    let tensors = arranged.collect::<Result<Vec<_>, _>>().map_err(refused)?;
-    // llama.cpp keeps vectors in 32 bits.
-    let format_of = |tensor: &NamedTensor| if tensor.shape.len() > 1 { format } else { NumberFormat::F32 };
-    let mut head = b"GGUF".to_vec();
-    head.extend(3_u32.to_le_bytes());
-    head.extend((tensors.len() as u64).to_le_bytes());
-    head.extend(pairs.count.to_le_bytes());
-    head.extend(pairs.bytes);
-    let mut offset = 0;
-    for tensor in &tensors {
-        string(&tensor.name, &mut head);
-        head.extend((tensor.shape.len() as u32).to_le_bytes());
-        // The axis whose values are neighbors comes first.
-        head.extend(tensor.shape.iter().rev().flat_map(|size| (*size as u64).to_le_bytes()));
-        let wide = format_of(tensor) == NumberFormat::F32;
-        head.extend(if wide { 0_u32 } else { kind }.to_le_bytes());
-        head.extend((offset as u64).to_le_bytes());
-        offset += (tensor.data.len() * if wide { 4 } else { 2 }).next_multiple_of(ALIGNMENT);
-    }
-    head.resize(head.len().next_multiple_of(ALIGNMENT), 0);
-    Ok(durable::write_by(path, |file| {
-        file.write_all(&head)?;
-        tensors.iter().try_for_each(|tensor| {
-            let mut bytes = format_of(tensor).bytes(&tensor.data);
-            bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-            file.write_all(&bytes)
-        })
-    })?)
 }

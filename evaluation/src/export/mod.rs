@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use durable::FolderLock;
+use gguf::Gguf;
 use network::tensor_file::{Formatted, NamedTensor, NumberFormat, PrivacyMark, read_tensors, write_model};
 use training::store::ledger::FileDigest;
 use training::store::lineage::copy_proofs;
@@ -31,10 +32,11 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool) -> Re
         )));
     }
     let mark = certificate::mark(&plan, &ledger);
+    // Before the folder is made, because it may be refused.
+    let gguf = as_gguf.then(|| Gguf::of_run(run, format, &mark)).transpose()?;
     let _lock = empty_folder(out)?;
-    if as_gguf {
-        // First, because it may be refused.
-        gguf::write(run, &out.join(files::GGUF), format, &mark)?;
+    if let Some(gguf) = gguf {
+        gguf.write(run, &out.join(files::GGUF))?;
     }
     let is_of_model = |file: &&FileDigest| !files::is_snapshot(&file.name);
     for FileDigest { name, .. } in ledger.files().iter().filter(is_of_model) {
