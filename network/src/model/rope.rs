@@ -125,7 +125,17 @@ pub(crate) fn name_in_file<'a>(config: &Value, field: &'a str) -> &'a str {
 
 /// Returns the scaling that the configuration asks for.
 pub(super) fn of_config(config: &ConfigValues) -> RotaryScaling {
-    let scaling = config.value(&ROPE_SCALING);
+    read(&config.value(&ROPE_SCALING))
+}
+
+/// Returns the growth of the angle of each pair of a head from one position to the next, in radians.
+pub fn frequencies(config: &Value, d_head: usize) -> Vec<f64> {
+    let base = base(config).and_then(|base| base.as_f64()).unwrap_or(10_000.0);
+    let rotary = Rotary { base, d_head, scaling: read(&scaling(config)) };
+    (0..d_head / 2).map(|pair| rotary.frequency(pair)).collect()
+}
+
+fn read(scaling: &Value) -> RotaryScaling {
     let number = |name: &str| scaling[name].as_f64().unwrap_or(1.0);
     match scaling["rope_type"].as_str() {
         Some("linear") => RotaryScaling::Linear(number("factor")),

@@ -61,7 +61,7 @@ pub enum RotaryScaling {
 
 impl Rotary {
     /// Returns the growth of an angle from one position to the next, in radians.
-    fn frequency(&self, pair: usize) -> f64 {
+    pub(crate) fn frequency(&self, pair: usize) -> f64 {
         let d = self.d_head as f64;
         let frequency = self.base.powf(-2.0 * pair as f64 / d);
         match self.scaling {
