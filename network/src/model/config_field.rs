@@ -21,7 +21,7 @@ pub struct ConfigField {
 pub enum FieldType {
     /// True or false.
     Flag,
-    /// True or false, or `null` for what is usual of the family in a plan.
+    /// True or false, or `null` for the family's usual choice.
     FlagOrNull,
     /// A finite number above 0.
     Positive,
@@ -44,12 +44,12 @@ pub enum FieldType {
 pub struct ConfigValues(Map<String, Value>);
 
 impl ConfigField {
-    /// A field of this name, with its usual value as JSON.
+    /// Creates a field with its usual value as JSON.
     pub const fn new(name: &'static str, usual: &'static str, field_type: FieldType) -> Self {
         Self { name, usual, field_type }
     }
 
-    /// [`ConfigField::usual`] as a value.
+    /// Returns [`ConfigField::usual`], parsed.
     pub fn usual(&self) -> Value {
         serde_json::from_str(self.usual).unwrap_or_default()
     }
@@ -143,7 +143,7 @@ impl ConfigValues {
         let value =
             |field: &ConfigField| model.config.get(field.name).cloned().unwrap_or_else(|| field.usual());
         let values = family.config_fields.iter().map(|field| (field, value(field)));
-        // The family's file states what is usual of it.
+        // A flag that is `null` is left out: the family's own code writes its usual choice to `config.json`.
         let stated =
             values.filter(|(field, value)| field.field_type != FieldType::FlagOrNull || !value.is_null());
         Ok(Self(stated.map(|(field, value)| (field.name.to_owned(), value)).collect()))

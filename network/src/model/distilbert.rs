@@ -46,7 +46,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "output_past",
         "qa_dropout",
         "seq_classif_dropout",
-        // How the table of positions starts.
+        // Says only how the table of positions was initialised.
         "sinusoidal_pos_embds",
         "tie_weights_",
     ],

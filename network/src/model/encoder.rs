@@ -67,7 +67,7 @@ pub(super) struct Heads {
     pub classifier: FirstPosition,
 }
 
-/// A model of one of these families.
+/// An encoder of BERT's kind: BERT, RoBERTa or DistilBERT.
 #[derive(Clone, Debug)]
 pub struct EncoderModel {
     description: Description,
@@ -139,6 +139,8 @@ impl Encoder {
         Self { tokens, positions, segments, norm, blocks }
     }
 
+    /// Runs the embeddings and all blocks.
+    ///
     /// # Shapes
     /// - output: `[rows, seq, d]`
     fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {

@@ -56,7 +56,7 @@ impl FeedForwardConfig {
         })
     }
 
-    /// The sizes that a plan gives.
+    /// Returns the sizes that a plan gives.
     ///
     /// # Errors
     /// [`ModelError`] for a width or a history of 0.

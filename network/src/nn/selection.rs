@@ -74,7 +74,7 @@ impl Selection {
         }
     }
 
-    /// Selects the parameters that `is_chosen` accepts, themselves.
+    /// Selects the parameters that `is_chosen` accepts. They are trained themselves, without adapters.
     fn whole(layout: &Layout, is_chosen: impl Fn(&ParamSpec, Site) -> bool) -> Self {
         let mut list = Vec::new();
         let role = |(spec, site): (&ParamSpec, Site)| {

@@ -187,14 +187,14 @@ impl<B: Kernels> Weights<B> {
             match role {
                 Role::Frozen => {}
                 Role::Whole(at) => self.values[place] = part.trained[at.0].clone(),
-                // One of 16 bits is merged where it is used.
+                // A matrix of 16 bits is merged where it is used.
                 Role::Adapted(_) if has_16_bits(&part.base[place]) => {}
                 Role::Adapted(adapter) => self.values[place] = part.merged(adapter, part.base[place].clone()),
             }
         }
     }
 
-    /// The format in which layers multiply.
+    /// Sets the number format in which layers multiply.
     #[must_use]
     pub fn precision(self, precision: Precision) -> Self {
         Self { precision, ..self }

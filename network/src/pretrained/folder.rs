@@ -1,4 +1,4 @@
-//! What a folder holds, by the names of its files and tensors.
+//! Tells what a folder holds by the names of its files and tensors.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use super::{CONFIG_FILE_NAME, INDEX_FILE_NAME, MODEL_FILE_NAME};
 
 /// Reads the folder's `config.json` from its bytes.
+///
+/// `transformers` 5 writes for every T5 that its head is the token table. When it reads a T5, it takes the file's own
+/// head if there is one. The returned configuration states which of the two applies.
 ///
 /// `transformers` 5 writes of each T5 that its head is the token table. On reading, the head is one of its own if the file has one.
 /// The result says what is the case.

@@ -118,7 +118,7 @@ fn names(message: &str, key: &str, config: &Value) -> bool {
         config[key].as_object().is_some_and(|fields| fields.keys().any(|name| message.contains(name)));
     let otherwise = match key {
         "max_position_embeddings" => "longer than the model's context",
-        // The key that a family of this type has otherwise.
+        // With another type, the refusal may name any key that the other family states differently.
         "model_type" => "config.json has",
         // The share of a head, in GPT-NeoX.
         "rope_parameters" => "rotary_pct",

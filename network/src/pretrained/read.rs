@@ -245,7 +245,7 @@ impl Shard {
             let Some(info) = metadata.info(&name) else { continue };
             let length = info.data_offsets.1 - info.data_offsets.0;
             let mut bytes = Vec::new();
-            // A file with holes takes no disk.
+            // A sparse file takes no space on disk, whatever length it states.
             if bytes.try_reserve_exact(length).is_err() {
                 return Ok(Err(format!("tensor {name} has {length} bytes, more than this machine's memory")));
             }

@@ -65,7 +65,7 @@ impl StoredValues {
         self.bytes.is_empty()
     }
 
-    /// The first `count` values.
+    /// Returns the first `count` values.
     pub fn first(&self, count: usize) -> Self {
         let bytes = count * self.format.size();
         match bytes < self.bytes.len() {
@@ -74,7 +74,7 @@ impl StoredValues {
         }
     }
 
-    /// The values in 32 bits.
+    /// Converts the values to 32 bits.
     #[must_use]
     pub fn to_f32(&self) -> Vec<f32> {
         let word = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
@@ -211,7 +211,7 @@ pub enum NumberFormat {
 }
 
 impl NumberFormat {
-    /// As the `safetensors` format names it.
+    /// Returns the format's name in the `safetensors` library.
     #[must_use]
     pub fn of_safetensors(self) -> Dtype {
         match self {
@@ -256,22 +256,22 @@ impl NumberFormat {
     }
 }
 
-/// Name of the promise in the metadata of a file.
+/// Key of the privacy statement in the metadata of a file.
 const PRIVACY: &str = "privacy";
-/// Name of the stage in the metadata of a file.
+/// Key of the run's unique name in the metadata of a file.
 const PRIVACY_ID: &str = "privacy_id";
 
 /// The statement of a model file about its privacy, by which it is known without its folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrivacyMark {
-    /// The promise.
+    /// The statement, as text.
     pub promise: String,
     /// The unique name of the run that wrote the file.
     pub id: Option<String>,
 }
 
 impl PrivacyMark {
-    /// The mark of a safetensors file, if it has one.
+    /// Reads the mark of a safetensors file, if it has one.
     pub fn read(path: &Path) -> Option<Self> {
         let mut file = durable::open(path).ok()?;
         let mut length = [0; 8];
@@ -284,7 +284,7 @@ impl PrivacyMark {
         Self::of_json(&header["__metadata__"])
     }
 
-    /// The mark of a `config.json`, if it has one.
+    /// Reads the mark of a `config.json`, if it has one.
     pub fn of_json(value: &serde_json::Value) -> Option<Self> {
         let text = |name: &str| value[name].as_str().map(str::to_owned);
         Some(Self { promise: text(PRIVACY)?, id: text(PRIVACY_ID) })
@@ -348,7 +348,7 @@ pub fn from_safetensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, String> {
     Ok(tensors)
 }
 
-/// Values as little-endian bytes, four a value.
+/// Returns the values as little-endian bytes, four for each value.
 #[must_use]
 pub fn little_endian(data: &[f32]) -> Vec<u8> {
     data.iter().flat_map(|value| value.to_le_bytes()).collect()

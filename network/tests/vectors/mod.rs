@@ -41,17 +41,17 @@ pub(crate) fn vectors(name: &str) -> (PathBuf, Network) {
     (folder.join(name), network(&model["model"], model["objective"].as_str().unwrap(), vocab_size))
 }
 
-/// A checkpoint in `rms_decoders`: its folder, what `describe` makes of it, and the network of that.
+/// A checkpoint in `rms_decoders`: its folder, the model that `describe` finds in it, and the network of this model.
 pub(crate) struct Described {
     pub folder: PathBuf,
     pub name: String,
     pub model: plan::Model,
     pub network: Network,
-    /// What `transformers` computes with it (rms_decoders/make.py).
+    /// Figures that `transformers` computes with it (rms_decoders/make.py).
     pub expected: Value,
 }
 
-/// All of them.
+/// Returns all checkpoints in `rms_decoders`.
 pub(crate) fn rms_decoders() -> Vec<Described> {
     let folders = std::fs::read_dir(path("rms_decoders")).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::{ConfigField, FieldType, rope};
 
-/// Name of a layer that sees only the last tokens before a token.
+/// The entry of `layer_types` for a layer that sees only the last tokens before a token.
 pub(super) const SLIDING: &str = "sliding_attention";
 
 /// The number added to the mean square in norms, with the family's usual value.
@@ -17,10 +17,10 @@ pub(in crate::model) const fn sliding_window(usual: &'static str, field_type: Fi
     ConfigField::new("sliding_window", usual, field_type)
 }
 
-/// Biases of all four projections of attention.
+/// Whether all four projections of attention have biases.
 pub(in crate::model) const ATTENTION_BIAS: ConfigField =
     ConfigField::new("attention_bias", "false", FieldType::Flag);
-/// Biases of the feed-forward part.
+/// Whether the projections of the feed-forward part have biases.
 pub(in crate::model) const MLP_BIAS: ConfigField = ConfigField::new("mlp_bias", "false", FieldType::Flag);
 /// The base of rotary positions in layers with a window, which are never scaled.
 pub(in crate::model) const LOCAL_BASE: ConfigField =
@@ -40,7 +40,7 @@ pub(in crate::model) const fn logit_cap(usual: &'static str) -> ConfigField {
 pub(in crate::model) const LAYER_TYPES: ConfigField =
     ConfigField::new("layer_types", "null", FieldType::LayerTypes);
 
-/// Reads the fields that all these families state in the same way.
+/// Reads a field that all these families state in the same way; `None` for any other field.
 pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
     match field {
         rope::BASE => rope::base(config),
@@ -50,7 +50,7 @@ pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
     }
 }
 
-/// Returns the head width that a file omits.
+/// Returns the width of a head in a file that omits it.
 pub(in crate::model) fn usual_head_width(config: &Value) -> Option<Value> {
     let [width, heads] = ["hidden_size", "num_attention_heads"].map(|size| config[size].as_u64());
     Some(json!(width.zip(heads).and_then(|(width, heads)| width.checked_div(heads))))

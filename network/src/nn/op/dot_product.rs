@@ -263,6 +263,8 @@ impl DotProductAttention {
         Var::constant(B::cached_attention(queries, keys, self.scale))
     }
 
+    /// Applies attention. Returns its output, and the tensors that the backward pass needs.
+    ///
     /// # Shapes
     /// - projected: `[batch, heads or kv_heads, seq, d_head]` each
     /// - output: `[batch, queries, heads·d_head]`
@@ -280,7 +282,7 @@ impl DotProductAttention {
             queries = angles.turn(queries);
             keys = angles.turn(keys);
         }
-        // What a causal query sees stays as it is when more tokens follow.
+        // Keys and values under a causal mask do not change when more tokens follow.
         if let Some(cache) = pass.cache().filter(|_| mask.causal) {
             cache.keep(vec![keys.clone(), values.clone()]);
         }
@@ -304,6 +306,8 @@ impl DotProductAttention {
         (context, Saved { queries, keys, values, probabilities, capped, dropout, angles })
     }
 
+    /// Returns the gradients of queries, keys, values and scores.
+    ///
     /// # Shapes
     /// - grad: `[batch, queries, heads·d_head]`
     fn backward<B: Kernels>(self, weights: &Weights<B>, saved: Saved<B>, grad: Tensor<B, 3>) -> Grads<B> {
