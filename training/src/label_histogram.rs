@@ -1,5 +1,5 @@
-//! The counts of labels of a `text_to_text` plan: released with noise before the first step, so that the mixture of synthetic
-//! records is private too.
+//! Releases the counts of labels of a `text_to_text` plan with noise, before the first step, so that the mixture of
+//! synthetic records is private too.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::data::{LabelledRecord, LabelledRecords, Units};
 use crate::progress::note;
 use crate::store::RunStore;
 
-/// A label and how often it was counted.
+/// A label and its released count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCount {
-    /// The label, one of the plan's.
+    /// One of the plan's labels.
     pub label: String,
     /// Count with noise, so it may be below 0.
     pub count: i64,

@@ -1,4 +1,4 @@
-//! Steps without noise on texts of released words, before the first private step.
+//! Takes steps without noise on texts of released words, before the first private step.
 //!
 //! The texts are drawn from noisy counts that the release of the vocabulary has paid for, so the weights after these steps are
 //! post-processing of them.
@@ -18,7 +18,7 @@ use crate::train::{Trainer, TrainerError};
 /// Peak of the learning rate at a width of 64; other widths divide it by the root of their ratio.
 const PEAK: f64 = 3e-3;
 
-/// The words that the tokenizer's mark tells, and how many of them a text has.
+/// Returns the words in the tokenizer's mark, and the number of words of a text.
 fn released(tokenizer: &Tokenizer) -> Option<(ReleasedWords, usize)> {
     let mark = tokenizer.mark()?;
     let mut words = ReleasedWords::new(mark.words()?, mark.pairs()?);
@@ -26,7 +26,10 @@ fn released(tokenizer: &Tokenizer) -> Option<(ReleasedWords, usize)> {
     Some((words, mark.words_a_text()?))
 }
 
-/// Takes the plan's steps. `go_on` is asked before each.
+/// Takes the plan's steps. Calls `go_on` before each of them.
+///
+/// # Errors
+/// [`RunError::Refused`] if the tokenizer's mark has no words; the errors of `go_on`.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the tokenizer's mark does not have the words; what `go_on` returns.
@@ -44,7 +47,7 @@ pub(crate) fn carry_out<B: Kernels>(
         ));
     };
     if !words.are_many() {
-        // A model that has seen a few words alone is surprised by all others, more than a new one.
+        // A model that has seen only a few words predicts all other words worse than a new model does.
         note("too few words were released to start from: training.warm_start is left out");
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! How a unit's tokens are cut into windows.
+//! The way in which a unit's tokens are cut into windows.
 
 /// The way in which a unit's tokens are cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,8 @@ impl WindowSpec {
         (begins_record || self.marks_pieces) && (begins_unit || self.bos != self.eos) && self.overlaps
     }
 
-    /// Number of windows of a unit with so many tokens. If windows overlap, the first token of a unit is not a target.
+    /// Returns the number of windows of a unit with so many tokens. If windows overlap, the first token of a unit is
+    /// not a target.
     pub fn windows(self, tokens: usize) -> usize {
         tokens.saturating_sub(usize::from(self.overlaps)).div_ceil(self.length)
     }

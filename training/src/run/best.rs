@@ -43,7 +43,7 @@ impl BestSoFar {
         improves
     }
 
-    /// Whether training stops here.
+    /// Returns whether training stops after this evaluation.
     pub fn stops(&self) -> bool {
         self.patience.is_some_and(|patience| self.since >= patience)
     }

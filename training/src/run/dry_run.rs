@@ -19,7 +19,7 @@ use network::nn::Kernels;
 pub struct DryRun {
     /// The run folder.
     folder: PathBuf,
-    /// Whether it holds a run.
+    /// Whether the folder holds a run.
     folder_holds_run: bool,
     /// Upper bound on ε; absent without noise.
     epsilon: Option<f64>,

@@ -185,7 +185,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// The trial's run, resumed if its folder holds it already.
+    /// Returns the job of the trial's run, which is resumed if its folder holds it already.
     pub(super) fn into_job(self) -> Result<Job, RunError> {
         let CertifiedText { plan, lineage, bytes: plan_file } = self.text;
         let randomness = Randomness::of(self.test_key);
@@ -214,7 +214,7 @@ impl Trial {
 }
 
 impl Job {
-    /// The stages before this run that called their text public.
+    /// Returns the stages before this run that called their text public.
     pub(crate) fn public_stages(&self) -> Vec<(&str, &Sketch)> {
         self.lineage.public_stages().iter().map(|stage| (stage.name.as_str(), &stage.text)).collect()
     }
@@ -279,7 +279,7 @@ impl Job {
         Ok(())
     }
 
-    /// The command that resumes this run.
+    /// Returns the command that resumes this run.
     fn resume_command(&self) -> String {
         let audit = self.canaries.as_ref().map(Planting::to_string).unwrap_or_default();
         // An exposure curve needs a run with privacy and one without, in the same folder.
@@ -315,7 +315,7 @@ impl Job {
     }
 }
 
-/// A path, quoted for a shell if necessary.
+/// Returns a path, quoted for a shell if necessary.
 pub fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);

@@ -1,4 +1,4 @@
-//! Files of a finished run that its ledger names with their digests.
+//! Reads files of a finished run that its ledger names with their digests.
 //!
 //! A folder may hold other files too. No command takes a file for the run's unless its digest is in
 //! the ledger.

@@ -1,5 +1,15 @@
 //! Records of a ledger that this computer keeps outside the run folder.
 //!
+//! A ledger cannot tell whether an older state of its own file was put back: `cp` over a file keeps its number and the
+//! time of its creation. Therefore the number of its lines and the digest of the last line are also kept in the user's
+//! state folder. They are durable before the computation that the line announces begins. A ledger that does not
+//! continue the recorded one is refused. For a sweep, the trials that began are recorded, so that no trial begins
+//! twice.
+//!
+//! The file has a random name, which the run folder knows while the run lasts, and its contents are released values. It
+//! stays when the run ends, so that an older state is not finished a second time. Without a writable state folder, or
+//! on another computer, an older state goes unnoticed; the certificate says so.
+//!
 //! A ledger cannot tell that an older state of its own file was put back: `cp` over a file keeps
 //! its number and the time of its creation. The number of its lines and the digest of the last line
 //! are therefore also kept in the user's state folder. They are durable before the computation that
@@ -82,7 +92,7 @@ impl Journal {
         let written =
             self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            // A line that is not in the ledger must not be here.
+            // A line must not stay here if the ledger does not get it.
             let _ = self.file.set_len(before).and_then(|()| self.file.sync_all());
             RunError::storage("write", &self.path, &error)
         })

@@ -50,12 +50,12 @@ pub struct Pattern {
 const LONGEST: usize = 16;
 
 impl Pattern {
-    /// The place of the secret in a sequence.
+    /// Returns the place of the secret in a sequence.
     pub fn place(self) -> usize {
         self.before
     }
 
-    /// Tokens of a sequence.
+    /// Returns the number of tokens in a sequence.
     pub fn length(self) -> usize {
         self.before + 1 + self.after
     }
@@ -114,7 +114,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// The secret token.
+    /// Returns the secret token.
     pub fn secret(&self) -> u32 {
         self.tokens[self.place]
     }
@@ -154,7 +154,7 @@ impl Secrets {
         std::iter::once(0.0).chain(planted).collect()
     }
 
-    /// Number of units that are added.
+    /// Returns the number of units that are added.
     pub(crate) fn units(&self) -> u64 {
         let copies = match &self.occurrences {
             Occurrences::Copies(copies) => copies.iter().copied().map(u64::from).sum(),
@@ -163,7 +163,7 @@ impl Secrets {
         copies * self.patterns.len() as u64 * u64::from(self.each)
     }
 
-    /// The secrets, by level, then by pattern. Hints and secrets are drawn uniformly from `tokens`.
+    /// Draws the secrets, by level, then by pattern. Hints and secrets are drawn uniformly from `tokens`.
     pub(super) fn draw(&self, seed: u64, tokens: &[u32]) -> Vec<Secret> {
         let rng = TestRng::from_seed(seed);
         let mut secrets = Vec::new();
