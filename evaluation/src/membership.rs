@@ -28,7 +28,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The rates of these scores; [`None`] without members or without others.
+    /// Computes the rates of these scores; [`None`] without members or without others.
     pub fn of(members: &[f64], mut others: Vec<f64>) -> Option<Self> {
         if members.is_empty() || others.is_empty() {
             return None;
@@ -40,7 +40,7 @@ impl Membership {
             let not_more = others.partition_point(|other| other <= score);
             (less + not_more) as f64 / (2 * count) as f64
         };
-        // The largest of the others that must stay below.
+        // The largest of the other scores that a member must exceed.
         let threshold = others[count - 1 - (FALSE_POSITIVE_RATE * count as f64) as usize];
         let share = |hits: f64| hits / members.len() as f64;
         let above = |threshold: f64| share(members.iter().filter(|&&score| score > threshold).count() as f64);

@@ -21,7 +21,7 @@ pub(crate) enum KeyStep {
     Fine,
     /// 10 %.
     Coarse,
-    /// Times or divided by ten.
+    /// A factor of ten.
     Decade,
 }
 

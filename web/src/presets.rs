@@ -72,14 +72,14 @@ pub fn papers() -> impl Iterator<Item = &'static Preset> {
     PRESETS.iter().filter(|preset| preset.published.is_some())
 }
 
-/// The published ε of exactly this plan.
+/// Returns the published ε of exactly this plan.
 #[must_use]
 pub fn published(plan: &PlanFile) -> Option<&'static str> {
     papers().filter(|preset| preset.plan().as_ref() == Some(plan)).find_map(|preset| preset.published)
 }
 
 impl Preset {
-    /// The parsed plan. Never `None`: a test parses every preset.
+    /// Parses the plan. Never returns `None`: a test parses every preset.
     #[must_use]
     pub fn plan(&self) -> Option<PlanFile> {
         PlanFile::unchecked(self.text)

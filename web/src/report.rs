@@ -1,4 +1,4 @@
-//! The report: the plan, its figures and its charts as one self-contained HTML file. The page can open it again.
+//! Writes the report: the plan, its figures and its charts as one self-contained HTML file. The page can open it again.
 
 use chart::{Chart, Scene};
 use plan::PlanFile;
@@ -7,7 +7,7 @@ use crate::numbers::{fine_percent, percent, rounded_up};
 use crate::protocol::{AttackerFigures, Certified};
 use crate::statement::{figures, sections};
 
-/// Markup around the plan in a report.
+/// Markup before the plan in a report.
 const PLAN_BEGINS: &str = "<script type=\"application/json\" id=\"plan\">";
 const PLAN_ENDS: &str = "</script>";
 
@@ -61,7 +61,7 @@ pub(crate) fn html(
     )
 }
 
-/// Runs a saved plan, then recomputes its figures.
+/// Commands that run a saved plan and then recompute its figures.
 pub(crate) const COMMANDS: &str = "cargo run --release -p trainer-native -- --plan plan.json\n\
                             cargo run --release -p trainer-native -- verify plan.json";
 

@@ -1,4 +1,4 @@
-//! The privacy statement of a plan, and the table of its figures.
+//! Writes the privacy statement of a plan, and the table of its figures.
 
 use accountant::NeighboringRelation;
 use plan::{Clipping, PlanFile, PrivacyUnit, Sampling, Visibility};
@@ -98,7 +98,7 @@ pub(crate) fn is_public(plan: &PlanFile) -> bool {
     plan.data.visibility == Visibility::Public
 }
 
-/// Describes the change that nobody can detect, as it follows “whether”.
+/// Describes the change that nobody can detect, in words that can follow “whether”.
 fn hidden_change(unit: PrivacyUnit, relation: NeighboringRelation) -> String {
     let (subject, verb) = match unit {
         PrivacyUnit::Record => ("any one record".to_owned(), "was"),

@@ -1,5 +1,5 @@
-//! Numbers as a person types them. A separator counts only where it can mean one thing; anything else is refused with the
-//! possible readings, because a number that is read wrongly gives a wrong guarantee.
+//! Reads numbers as a person types them. A separator counts only if it has one possible meaning. Otherwise the text is
+//! refused and its possible readings are shown, because a number that is read wrongly gives a wrong guarantee.
 
 /// Largest integer up to which JSON holds every integer exactly.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -53,7 +53,8 @@ pub(crate) fn typed(text: &str, kind: NumberKind) -> Result<f64, String> {
     Ok(value)
 }
 
-/// The text before a suffix such as `k`, and the suffix's factor. `None` for `m`, which can mean million or milli.
+/// Returns the text before a suffix such as `k`, and the suffix's factor. `None` for `m`, which can mean million or
+/// milli.
 fn with_factor(text: &str) -> Option<(&str, f64)> {
     let last = text.chars().last()?;
     let factor = match last {
@@ -83,7 +84,8 @@ fn read(text: &str) -> Reading {
     let points = (text.matches(',').count(), text.matches('.').count());
     let (whole, fraction, mark) = match (points, text.rfind([',', '.'])) {
         ((0, 0), _) | (_, None) => (text, "", None),
-        // Several of one kind: thousands, and the other kind, if it is there, comes last and separates decimals.
+        // If one kind of separator occurs several times, it separates thousands. The other kind, if there is one, comes
+        // last and separates decimals.
         ((2.., 0) | (0, 2..), _) => (text, "", None),
         (_, Some(at)) => (&text[..at], &text[at + 1..], Some(&text[at..=at])),
     };

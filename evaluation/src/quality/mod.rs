@@ -48,7 +48,8 @@ pub struct QualityOptions<'a> {
     pub bert: Option<&'a Path>,
     /// The private training text.
     pub train: Option<&'a Path>,
-    /// Whether the reference may have phrases of it ([`EqualPhrases`](dp_tokenizer::identity::EqualPhrases)).
+    /// Whether the reference may have phrases of the training text
+    /// ([`EqualPhrases`](dp_tokenizer::identity::EqualPhrases)).
     pub accept_equal_phrases: bool,
 }
 
@@ -64,10 +65,10 @@ struct Record {
 /// A distance between two sets of texts, each a list of words.
 type Distance<'a> = &'a dyn Fn(&[Vec<String>], &[Vec<String>]) -> f64;
 
-/// The comparison.
+/// The result of a comparison.
 #[derive(Debug, Serialize)]
 pub struct Quality {
-    /// Records of each kind that were compared.
+    /// Number of records of each kind that were compared.
     pub records: usize,
     /// The distances, each with what it would be between two halves of the reference.
     pub figures: Vec<Figure>,
@@ -75,7 +76,7 @@ pub struct Quality {
     pub(crate) not_private: Option<NearTraining>,
 }
 
-/// A figure.
+/// A figure of the comparison.
 #[derive(Debug, Serialize)]
 pub struct Figure {
     /// What is compared.
@@ -86,13 +87,13 @@ pub struct Figure {
     pub real: f64,
 }
 
-/// Near-duplicates of training records.
+/// Shares of records that have a near-duplicate in the training text.
 #[derive(Debug, Serialize)]
 pub(crate) struct NearTraining {
     warning: &'static str,
-    /// Share of the synthetic records that have one.
+    /// Share of the synthetic records.
     pub synthetic: f64,
-    /// Share of the real ones.
+    /// Share of the real records.
     pub real: f64,
 }
 

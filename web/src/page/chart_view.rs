@@ -36,11 +36,11 @@ pub(crate) struct ChartView {
     /// Description of the chart.
     pub(crate) caption: &'static str,
     pub(crate) rounding: Rounding,
-    /// Effect of a click or Enter on a point, given its x value.
+    /// What a click or Enter on a point does, given the point's x value.
     pub(crate) choose: Option<fn(PlannerState, f64)>,
 }
 
-/// Position on the first curve, and the chart it belongs to.
+/// A position on the first curve of a chart, and that chart.
 #[derive(Clone, Copy)]
 struct Cursor {
     state: PlannerState,
@@ -103,7 +103,7 @@ impl Cursor {
         self.move_to(Some(moved));
     }
 
-    /// The values at a point, in words.
+    /// Describes the values at a point in words.
     fn reading(&self, mark: Mark, chart: &Chart) -> String {
         let (x, y) = mark.values;
         format!("{} {} at {} {}", chart.y_label, self.view.rounding.format(y), chart.x_label, tick_label(x))

@@ -1,4 +1,4 @@
-//! Parts that several panels share.
+//! Makes parts that several panels share.
 
 use leptos::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Native builds.
+//! Runs cargo for native builds and tests.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub fn tests(root: &Path) -> Job {
     job(root, "test")
 }
 
-/// `cargo build` of the same crates with the same features, so that little is left to compile after [`tests`].
+/// Runs `cargo build` on the same crates with the same features, so that little is left to compile after [`tests`].
 pub fn build(root: &Path) -> Job {
     job(root, "build")
 }

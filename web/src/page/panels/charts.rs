@@ -138,7 +138,7 @@ fn at_batch(plan: &PlanFile, batch: f64) -> PlanFile {
     plan
 }
 
-/// Gives the plan the batch size whose steps take so many operations, which are proportional to it.
+/// Sets the batch size whose steps take so many operations. Operations are proportional to the batch size.
 fn set_compute(state: PlannerState, operations: f64) {
     let plan = state.plan.get_untracked();
     let one = at_batch(&plan, 1.0).cost().flops;
@@ -162,7 +162,7 @@ fn attack_errors(state: PlannerState) -> Vec<Series> {
     STAGES.iter().enumerate().map(series).filter(|series| !series.points.is_empty()).collect()
 }
 
-/// A figure of the plan that the charts belong to.
+/// Returns a figure of the plan to which the charts belong.
 fn of_plan(state: PlannerState, read: fn(&Certified) -> Option<f64>) -> Option<f64> {
     state.secondary_results.plan.with(|it| it.as_ref().and_then(|(_, certified)| read(certified)))
 }
@@ -171,7 +171,7 @@ fn noise(state: PlannerState) -> Option<f64> {
     of_plan(state, |certified| certified.phases.first().map(|phase| phase.noise_multiplier))
 }
 
-/// The plan's batch size. A schedule has several.
+/// Returns the plan's batch size. A schedule has several, so it has none.
 fn batch_size(state: PlannerState) -> Option<f64> {
     of_plan(state, |certified| match certified.phases.as_slice() {
         [only] => Some(only.expected_batch_size as f64),
