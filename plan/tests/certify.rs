@@ -1,4 +1,4 @@
-//! What certification promises.
+//! Tests of the figures and refusals of certification.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -188,7 +188,7 @@ fn a_schedule_charges_each_phase_at_its_size_and_spare_steps_at_the_dearest() {
     assert_eq!(steps_charged(certified.event()), 20);
 }
 
-/// Changes to a plan in which training steps with σ = 4 are the only cost.
+/// Returns changes to a plan after which training steps with σ = 4 are its only cost.
 fn steps_alone(expected_batch_size: u64, steps: u64) -> Vec<(&'static str, Value)> {
     vec![
         ("/tokenizer", json!("bytes")),

@@ -1,4 +1,4 @@
-//! What a plan may not say, and what the user is told: the place, what was given, what is allowed, and a fix.
+//! Tests of refused plans: the message names the place, what was given, what is allowed, and a fix.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -7,7 +7,7 @@ use common::{QUICKSTART, altered, certify, read, refusal};
 use plan::PlanError;
 use serde_json::{Value, json};
 
-/// Holds that the message is one line and has each part.
+/// Checks that the message is one line and has each part.
 fn assert_says(message: &str, parts: &[&str]) {
     assert!(!message.contains('\n'), "more than one line: {message}");
     for part in parts {
@@ -65,7 +65,7 @@ fn a_warm_start_needs_released_words_a_new_model_and_running_text() {
         altered(&fields)
     };
     let accepted = certify(&with(&[("/tokenizer/train/words", json!("pairs"))])).unwrap();
-    // Texts of released words cost nothing.
+    // The texts of released words cost nothing.
     assert_eq!(accepted.event(), certify(&altered(&[])).unwrap().event());
     let says = |fields: &[(&str, Value)], parts: &[&str]| assert_says(&refusal(&with(fields)), parts);
     let checkpoint = json!({ "public": { "path": "t.json", "made_from": "public_text" } });
@@ -122,7 +122,7 @@ fn words_as_written_are_refused_with_a_model_that_cuts_them_at_punctuation() {
     for model in ["unigram", "char"] {
         let certified = certify(&words(model)).unwrap();
         assert_eq!(certified.tokenizer_release().unwrap().words, plan::Words::AsWritten);
-        // The budget is the same.
+        // The budget does not change.
         assert_eq!(certified.event(), certify(&altered(&[])).unwrap().event());
     }
     // A plan that names the default is the plan without the field, to the byte.

@@ -2,9 +2,6 @@
 //!
 //! The counts of the words give the tokens of text. Ends of texts, sentinels and the like depend on the objective, so
 //! they are counted in its examples of random texts. All of this is post-processing of released counts.
-//!
-//! The counts of the words give the tokens of text. Ends of texts, sentinels and the like follow from the objective: it is given
-//! texts of independent words. All of this is post-processing of released counts.
 
 use std::collections::HashMap;
 

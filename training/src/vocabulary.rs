@@ -31,9 +31,6 @@ const BLANK: &str = "\u{2581}";
 ///
 /// A private release is charged on the ledger before any noise is drawn. A trial of a sweep uses the vocabulary that
 /// the sweep released for all trials, if there is one.
-///
-/// A private release is charged on the ledger before any noise is drawn. A trial of a sweep uses
-/// the vocabulary that the sweep released for all trials, if there is one.
 pub(crate) fn obtain(
     plan: &CertifiedPlan,
     base: &Path,

@@ -30,9 +30,6 @@ fn released(tokenizer: &Tokenizer) -> Option<(ReleasedWords, usize)> {
 ///
 /// # Errors
 /// [`RunError::Refused`] if the tokenizer's mark has no words; the errors of `go_on`.
-///
-/// # Errors
-/// [`RunError::Refused`] if the tokenizer's mark does not have the words; what `go_on` returns.
 pub(crate) fn carry_out<B: Kernels>(
     plan: &CertifiedPlan,
     tokenizer: &Tokenizer,

@@ -20,10 +20,6 @@ const BAND_ROWS: usize = 4;
 /// # Guarantee
 /// A text that is found is similar, because its Jaccard similarity is computed from 64-bit hashes of the runs
 /// themselves. A similar text is missed with the probability given at `BANDS`.
-///
-/// # Guarantee
-/// A text that is found is similar, because its Jaccard similarity is computed from 64-bit hashes
-/// of the runs themselves. A similar text is missed with the probability given at `BANDS`.
 #[derive(Debug)]
 pub(crate) struct NearDuplicates {
     /// Jaccard similarity from which two texts are near-duplicates.

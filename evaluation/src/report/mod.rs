@@ -2,8 +2,6 @@
 //! training, and the findings of other commands about the model.
 //!
 //! The run is verified first. Its own figures follow from the plan, the ledger and public text.
-//!
-//! The run is verified first. Its own figures follow from the plan, the ledger and public text.
 
 mod charts;
 mod finding_charts;

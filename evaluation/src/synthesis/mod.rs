@@ -2,9 +2,6 @@
 //! data card.
 //!
 //! Drawing from a private model is post-processing, which costs no ε (Dwork, Roth 2014, Proposition 2.1).
-//!
-//! Drawing from a private model is post-processing, which costs no ε (Dwork, Roth 2014, Proposition
-//! 2.1).
 
 mod card;
 mod prompts;

@@ -13,9 +13,6 @@ use super::{CONFIG_FILE_NAME, INDEX_FILE_NAME, MODEL_FILE_NAME};
 ///
 /// `transformers` 5 writes for every T5 that its head is the token table. When it reads a T5, it takes the file's own
 /// head if there is one. The returned configuration states which of the two applies.
-///
-/// `transformers` 5 writes of each T5 that its head is the token table. On reading, the head is one of its own if the file has one.
-/// The result says what is the case.
 pub(super) fn config_of(folder: &Path, bytes: &[u8]) -> Result<Value, String> {
     let mut config: Value =
         serde_json::from_slice(bytes).map_err(|error| format!("{CONFIG_FILE_NAME}: {error}"))?;

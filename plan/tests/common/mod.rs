@@ -17,7 +17,7 @@ pub fn quickstart() -> Value {
     plan
 }
 
-/// The same with values put at JSON pointers; null removes the field.
+/// Returns the quickstart with values put at JSON pointers; null removes the field.
 pub fn altered(changes: &[(&str, Value)]) -> Value {
     let mut plan = quickstart();
     for (pointer, value) in changes {
@@ -42,7 +42,7 @@ pub fn certify(plan: &Value) -> Result<CertifiedPlan, PlanError> {
     read(&plan.to_string())?.certify()
 }
 
-/// The message with which a plan is refused.
+/// Returns the message with which a plan is refused.
 pub fn refusal(plan: &Value) -> String {
     match certify(plan) {
         Ok(certified) => panic!("accepted: {}", certified.to_json()),

@@ -4,9 +4,6 @@
 //!
 //! Every trial draws the same batches and the same noise, from a known key: trials differ only by their settings, and
 //! no certificate of a trial claims a guarantee.
-//!
-//! Every trial draws the same batches and the same noise, from a known key: trials differ only by
-//! their settings, and no certificate of a trial claims a guarantee.
 
 mod batches;
 

@@ -116,9 +116,6 @@ pub trait ModelTask {
     ///
     /// # Errors
     /// Those of the task.
-    ///
-    /// # Errors
-    /// Those of the work.
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError>;
 }
 

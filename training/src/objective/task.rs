@@ -2,9 +2,6 @@
 //!
 //! A text longer than the model's context is cut. If there are two texts, the longer one is cut, token by token, until
 //! both fit.
-//!
-//! A text longer than the model's context is cut. If there are two texts, the longer one is cut,
-//! token by token, until both fit.
 
 use std::sync::Arc;
 

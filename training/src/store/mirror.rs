@@ -9,17 +9,6 @@
 //! The file has a random name, which the run folder knows while the run lasts, and its contents are released values. It
 //! stays when the run ends, so that an older state is not finished a second time. Without a writable state folder, or
 //! on another computer, an older state goes unnoticed; the certificate says so.
-//!
-//! A ledger cannot tell that an older state of its own file was put back: `cp` over a file keeps
-//! its number and the time of its creation. The number of its lines and the digest of the last line
-//! are therefore also kept in the user's state folder. They are durable before the computation that
-//! the line announces begins. A ledger that does not continue the recorded one is refused. A sweep
-//! records the trials that began, so that no trial begins twice.
-//!
-//! The file has a random name, which the run folder knows while the run lasts, and its contents are
-//! released values. It stays when the run ends, so that an older state is not finished a second
-//! time. Without a writable state folder, or on another computer, an older state goes unnoticed;
-//! the certificate says so.
 
 use std::fs::File;
 use std::io::Write;

@@ -2,9 +2,6 @@
 //!
 //! The file depends only on the scalars. TensorBoard's wall time is the step number in seconds, so that the file does
 //! not depend on a clock and a run with a test key writes the same bytes again.
-//!
-//! The file depends only on the scalars. TensorBoard's wall time is the step number in seconds, so
-//! that the file does not depend on a clock and a run with a test key writes the same bytes again.
 
 use crc::{CRC_32_ISCSI, Crc};
 

@@ -3,10 +3,6 @@
 //! The contents are on the disk under a temporary name before the ledger names their digest, and are renamed after it.
 //! Therefore only the file that the ledger names is ever taken for the tokenizer. Before a release is charged, the
 //! temporary file reserves the space for its result.
-//!
-//! The contents are on the disk under a temporary name before the ledger names their digest, and
-//! are renamed after it. Therefore only the file that the ledger names is ever taken for the
-//! tokenizer. Before a release is charged, the temporary file reserves the space for its result.
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};

@@ -6,13 +6,6 @@
 //!
 //! The order of trials is total and depends only on what they release: perplexity on public text, then the model's
 //! digest.
-//!
-//! The number of trials is drawn before the text is read. It stays in the private folder, and so do
-//! all trials until the last one is done. Losing trials are removed at once, and the draw at the
-//! end. No name, message or progress shows how many trials there were.
-//!
-//! The order of trials is total and depends on what they release alone: perplexity on public text,
-//! then the model's digest.
 
 use std::cmp::Ordering;
 use std::fs;

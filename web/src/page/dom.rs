@@ -2,9 +2,6 @@
 //!
 //! Leptos encodes the markup of a view in its type, so each view of the page would have its own machine code. That code
 //! was most of the download. Here a few functions build every element.
-//!
-//! The type of a Leptos view is its markup, so that every place of the page has its own machine
-//! code. That code was most of the download. Here a few functions build every element.
 
 use std::borrow::Cow;
 

@@ -3,10 +3,6 @@
 //! A file uses each file of its crate that defines a name in its shipped code. Names are followed through `use` and
 //! re-exports, so that a re-export alone makes no dependency. A name that a folder's own file defines belongs to all
 //! files of the folder, so using it makes no dependency either. Methods and macros are not followed.
-//!
-//! A file uses each file of its crate that defines a name in its shipped code. Names are followed through `use` and
-//! re-exports, so that a re-export alone makes no dependency. What a folder's own file defines belongs to all files of the
-//! folder, and using it makes none either. Methods and macros are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The training text, its units and the evaluation text.
+//! Checks the training text, its units and the evaluation text.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Fields that are valid by themselves but do not fit one another.
+//! Checks fields that are valid by themselves but may not fit one another.
 
 mod data;
 mod model;

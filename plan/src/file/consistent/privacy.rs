@@ -1,4 +1,4 @@
-//! The privacy guarantee: sampling, δ and the budget.
+//! Checks the privacy guarantee: sampling, δ and the budget.
 
 use accountant::{Delta, NeighboringRelation};
 
