@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_area_is_the_share_of_pairs_in_the_right_order() {
         let found = Membership::of(&[3.0, 1.0], vec![2.0, 0.0, 1.0]).unwrap();
-        // Of six pairs four are in order and one is tied.
+        // Four of the six pairs are in order, and one is tied.
         assert!((found.area_under_curve - 4.5 / 6.0).abs() < 1e-12);
         assert_eq!(found.true_positive_rate, 0.5);
         // Above 2, 1 and 0 there are one, one and both of the members.

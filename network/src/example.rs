@@ -35,7 +35,7 @@ pub struct Example {
 }
 
 impl Example {
-    /// This example and the further views of its unit.
+    /// Returns this example and the further views of its unit.
     pub fn views(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.further)
     }

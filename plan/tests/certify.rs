@@ -345,8 +345,8 @@ fn no_knob_of_speed_reaches_an_event() {
     }
 }
 
-/// Of two sums clipped to C, one may be exchanged for its opposite: sensitivity 2C. Without sampling that doubles
-/// the noise; sampling hides part of it.
+/// One of two sums clipped to C may be exchanged for its opposite, so the sensitivity is 2C. Without sampling that
+/// doubles the noise; sampling hides part of it.
 #[test]
 fn exchanging_a_unit_needs_more_noise_than_removing_one() {
     let noise = |relation: &str, batch: u64| {

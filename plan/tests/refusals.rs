@@ -298,7 +298,7 @@ fn sources_that_cannot_be_meant_are_refused() {
     assert_says(&refusal(&altered(&text)), &["privacy.unit: \"user\"", "JSON lines"]);
 }
 
-/// What is not noised cannot promise anything.
+/// Text that gets no noise has no guarantee to promise.
 #[test]
 fn a_public_plan_that_promises_something_is_refused() {
     let noise = [
@@ -365,7 +365,6 @@ fn examples_that_the_units_cannot_have_are_refused_and_each_is_clipped_by_itself
     );
 }
 
-/// Its loss would be published without noise.
 #[test]
 fn a_smallest_change_needs_something_that_depends_on_the_lowest_loss() {
     let change = ("/evaluation/smallest_change", json!(0.01));
@@ -387,7 +386,8 @@ fn private_text_may_not_be_the_evaluation_text() {
     assert_says(&refusal(&twin), &["evaluation.source: the training text"]);
 }
 
-/// Under add-or-remove, a batch whose law depends on the number of units does not have its ε, let alone Poisson's.
+/// Under add-or-remove, a batch whose distribution depends on the number of units does not have the ε of this sampling,
+/// let alone Poisson's.
 #[test]
 fn sampling_by_a_private_number_of_units_is_refused_with_the_relations_allowed() {
     for sampling in
@@ -484,7 +484,7 @@ fn a_promise_below_what_the_noise_gives_is_refused_with_both_figures() {
     assert!(certify(&altered(&[noise, ("/privacy/epsilon", json!(upper))])).is_ok());
 }
 
-/// What an architecture cannot learn is refused with the ones that can, and what it can learn is accepted.
+/// An objective that an architecture cannot learn is refused, with those that it can learn.
 #[test]
 fn an_objective_that_does_not_fit_the_architecture_is_refused_with_one_that_does() {
     let with = |family: &str, objective: &str, context: u32| {

@@ -70,7 +70,7 @@ impl<T> Released<T> {
         Self(value)
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn get(&self) -> &T {
         &self.0
     }

@@ -113,7 +113,7 @@ impl<'a> LabelledTexts<'a> {
 struct Chain {
     /// The tokens of each word.
     words: Vec<Vec<u32>>,
-    /// For each word that begins a released pair, the words that follow it.
+    /// The words that follow each word which begins a released pair.
     next: HashMap<usize, Followers>,
     /// What follows a word if no pair says so: each word, with the part of its count that no pair explains.
     rest: Shares,
@@ -240,14 +240,15 @@ mod tests {
         assert!(shares.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.018), "{shares:?} {expected:?}");
     }
 
-    /// By hand: 100 texts begin with the first word, and end with the third or where no pair tells.
+    /// By hand: 100 texts begin with the first word. They end with the third, or after a word of which no pair tells.
     #[test]
     fn words_follow_their_pairs_and_else_what_no_pair_explains() {
         let pairs = [(3, 0, 100.0), (0, 1, 100.0), (1, 2, 150.0), (2, 3, 60.0)];
         let chain = chain(&[100.0, 200.0, 200.0], &pairs, 5);
         assert_near(&after(&chain, 3), &[1.0, 0.0, 0.0, 0.0]);
         assert_near(&after(&chain, 0), &[0.0, 1.0, 0.0, 0.0]);
-        // Of 100, 200 and 200 counts and 100 texts, pairs leave 5 (the least), 100, 50 and 40.
+        // The counts are 100, 200 and 200, in 100 texts. Pairs leave 5 of the first (the least), 100 and 50 of the
+        // others, and 40 ends.
         let rest = [5.0, 100.0, 50.0, 40.0].map(|count| count / 195.0);
         let second = [0, 1, 2, 3].map(|word| 0.25 * rest[word] + if word == 2 { 0.75 } else { 0.0 });
         assert_near(&after(&chain, 1), &second);

@@ -145,7 +145,8 @@ mod tests {
         assert_eq!(counts(&records, &histogram(1.0), &rng), [300, 0]);
         records.extend(heavy);
         assert_eq!(counts(&records, &histogram(1.0), &rng).iter().sum::<i64>(), 301);
-        // Which of its records counts is random: a quarter of them joy. Bounds: five standard deviations of a binomial.
+        // It is random which record of a unit counts: a quarter of them are joy. The bounds are five standard
+        // deviations of a binomial.
         let several: Vec<LabelledRecord> = (0..2000)
             .flat_map(|unit| ["joy", "anger", "anger", "anger"].map(|label| record(unit, label)))
             .collect();

@@ -201,7 +201,7 @@ fn log(text: &str) {
     }
 }
 
-/// Whether notes are not shown on the screen.
+/// Returns whether notes are not shown on the screen.
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::SeqCst)
 }

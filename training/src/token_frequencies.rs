@@ -224,7 +224,8 @@ mod tests {
     use super::*;
     use crate::objective::special_tokens;
 
-    /// A plan of this objective, and a vocabulary with its special tokens in which each of four words is a token.
+    /// Returns a plan of this objective, and a vocabulary with its special tokens in which each of four words is a
+    /// token.
     fn setting(objective: &str, family: &str) -> (Objective, Tokenizer, Vec<(String, f64)>) {
         let text = include_str!("../../plan/presets/quickstart.json");
         let mut plan: Value = serde_json::from_str(text).unwrap();
@@ -263,7 +264,7 @@ mod tests {
         }
         let end = shares[tokenizer.eos_id().unwrap() as usize];
         assert!((end - 1.0 / 11.0).abs() < 0.01, "{end}");
-        // What no word has is as rare as the rarest token.
+        // A token that is in no word is as rare as the rarest token.
         let rarest = shares.iter().copied().fold(1.0, f64::min);
         assert!(rarest > 0.05 && shares.iter().filter(|share| **share == rarest).count() > 200);
     }

@@ -111,7 +111,7 @@ mod tests {
         Ok(trainer.trained())
     }
 
-    /// The mark of so many words, whose counts fall as this power of the rank.
+    /// Returns the mark of so many words, whose counts fall as this power of the rank.
     fn mark(number: usize, power: f64) -> StageMark {
         let syllables = ["ta", "ri", "mon", "el"];
         let spelt =
@@ -126,7 +126,7 @@ mod tests {
         let first = start(Some(mark(64, 2.0))).unwrap();
         assert_eq!(first, start(Some(mark(64, 2.0))).unwrap());
         assert_ne!(first, start(Some(mark(64, 2.5))).unwrap());
-        // Too few words are nothing to start from.
+        // Too few words give no texts, so these weights stay as they were drawn.
         assert_eq!(start(Some(mark(2, 2.0))).unwrap(), start(Some(mark(3, 2.5))).unwrap());
         assert_ne!(first, start(Some(mark(2, 2.0))).unwrap());
     }

@@ -16,7 +16,8 @@ pub(crate) struct LabelWords {
 /// A small count that is added to both sides of each ratio of a found and an expected count.
 const PRIOR: f64 = 0.1;
 
-/// The share and word factors of each label. A count that was not released is estimated from what the found ones leave.
+/// Returns the share and word factors of each label. A count that was not released is estimated from what the found
+/// ones leave.
 pub(crate) fn label_words(words: &ReleasedWords, labels: &[String]) -> Vec<LabelWords> {
     let end = words.words.len();
     let mut found = vec![vec![None; end + 1]; labels.len()];

@@ -62,7 +62,7 @@ mod tests {
     use crate::handler::certify;
     use crate::presets::PRESETS;
 
-    /// A plan with these fields in place of its own.
+    /// Returns a plan with these fields in place of its own.
     fn with(text: &str, fields: &[(&str, Value)]) -> String {
         let mut plan: Value = serde_json::from_str(text).unwrap();
         for (name, value) in fields {

@@ -67,7 +67,7 @@ const fn without_paper(name: &'static str, text: &'static str, title: &'static s
     Preset { name, text, title, published: None, remark: "" }
 }
 
-/// The presets with a published ε.
+/// Returns the presets with a published ε.
 pub fn papers() -> impl Iterator<Item = &'static Preset> {
     PRESETS.iter().filter(|preset| preset.published.is_some())
 }

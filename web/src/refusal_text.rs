@@ -24,7 +24,7 @@ pub(crate) fn refusal_text(name: &str, given: &str, allowed: &str, fix: &str) ->
     }
 }
 
-/// A range of the plan's schema in words.
+/// Describes a range of the plan's schema in words.
 fn range(allowed: &str) -> String {
     let (kind, rest) = match allowed.strip_prefix("a whole number") {
         Some(rest) => ("a whole number ", rest),

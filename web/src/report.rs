@@ -11,7 +11,7 @@ use crate::statement::{figures, sections};
 const PLAN_BEGINS: &str = "<script type=\"application/json\" id=\"plan\">";
 const PLAN_ENDS: &str = "</script>";
 
-/// The report of a certified plan.
+/// Writes the report of a certified plan.
 pub(crate) fn html(
     plan: &PlanFile,
     certified: &Certified,
@@ -65,7 +65,7 @@ pub(crate) fn html(
 pub(crate) const COMMANDS: &str = "cargo run --release -p trainer-native -- --plan plan.json\n\
                             cargo run --release -p trainer-native -- verify plan.json";
 
-/// The plan in the text of a report, or the whole text if it is not a report.
+/// Returns the plan in the text of a report, or the whole text if it is not a report.
 pub(crate) fn plan_in(file: &str) -> &str {
     let inside = file.split_once(PLAN_BEGINS).and_then(|(_, rest)| rest.split_once(PLAN_ENDS));
     inside.map_or(file, |(plan, _)| plan)

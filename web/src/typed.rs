@@ -113,7 +113,7 @@ fn read(text: &str) -> Reading {
     }
 }
 
-/// Whether `text` is groups of three digits after a first group of one to three that does not start with 0.
+/// Returns whether `text` is groups of three digits after a first group of one to three that does not start with 0.
 fn are_groups(text: &str, separator: char) -> bool {
     let mut groups = text.split(separator);
     let first = groups.next().unwrap_or_default();
@@ -145,7 +145,7 @@ mod tests {
         ("4,5k", Some(4500.0), Some(4500.0)),
         ("1,1", Some(1.1), None),
         ("2,0000", Some(2.0), Some(2.0)),
-        // One separator before three digits.
+        // There is one separator before three digits.
         ("6,000", None, Some(6000.0)),
         ("6.000", Some(6.0), None),
         ("1.250", Some(1.25), None),
@@ -163,7 +163,7 @@ mod tests {
         ("1_000", Some(1e3), Some(1e3)),
         ("12 000,5", Some(12_000.5), None),
         ("1 234.500", Some(1234.5), None),
-        // No number, or more than one.
+        // These are no number, or more than one.
         ("1,23,456", None, None),
         ("12 34", None, None),
         ("1 2", None, None),
@@ -187,7 +187,7 @@ mod tests {
         ("٣", None, None),
         ("", None, None),
         (",", None, None),
-        // Beyond what a number can hold.
+        // These are beyond what a number can hold.
         ("1e999", None, None),
         ("1e-999", None, None),
         ("0e-999", Some(0.0), Some(0.0)),

@@ -108,7 +108,7 @@ fn hash<T: Hash>(values: &[T]) -> u64 {
     hasher.finish()
 }
 
-/// The finalizer of MurmurHash3: a permutation of 64-bit numbers.
+/// Permutes 64-bit numbers: the finalizer of MurmurHash3.
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -86,7 +86,7 @@ pub struct Memorization {
 pub struct Row {
     /// The text: training, validation, test, or canaries.
     pub split: Cow<'static, str>,
-    /// How tokens are chosen.
+    /// The way in which tokens are chosen.
     pub decoding: Cow<'static, str>,
     /// The figures; [`None`] if no record of the split is long enough.
     pub(crate) figures: Option<Figures>,

@@ -79,7 +79,7 @@ pub struct Quality {
 /// A figure of the comparison.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// What is compared.
+    /// Name of what is compared.
     pub name: &'static str,
     /// Value of the synthetic records.
     pub synthetic: f64,
@@ -271,7 +271,7 @@ impl fmt::Display for Quality {
 mod tests {
     use super::*;
 
-    /// A file of labelled records.
+    /// Writes a file of labelled records.
     fn file(folder: &Path, name: &str, records: &[(&str, String)]) -> std::path::PathBuf {
         let path = folder.join(name);
         let line = |(label, text): &(&str, String)| {
@@ -281,7 +281,7 @@ mod tests {
         path
     }
 
-    /// Records of two labels, each with words of its own.
+    /// Makes records of two labels, each with words of its own.
     fn records(from: usize, count: usize) -> Vec<(&'static str, String)> {
         let words = [["fine", "good", "glad"], ["sad", "bad", "grim"]];
         // Neighbours have the same label, so that both halves of a file have both labels.

@@ -43,7 +43,7 @@ pub struct Synthesis {
     pub out: PathBuf,
     /// The prompts of the model.
     pub prompts: Mixture,
-    /// How tokens are chosen.
+    /// Options of how tokens are chosen.
     pub options: GenerationOptions,
 }
 

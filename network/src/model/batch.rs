@@ -25,7 +25,7 @@ pub enum Predictions {
     EachPosition,
     /// Up to this many places, which the example names.
     AtPlaces(usize),
-    /// This many predictions for the whole text.
+    /// A fixed number of predictions for the whole text.
     OfText(usize),
 }
 

@@ -56,7 +56,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("bert", "Bert")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes, next_sentence: bool) -> Value {
     let architecture = if next_sentence { "BertForPreTraining" } else { "BertForMaskedLM" };
     json!({

@@ -56,7 +56,7 @@ impl ConfigField {
 }
 
 impl FieldType {
-    /// Whether a field accepts this value.
+    /// Returns whether a field accepts this value.
     pub fn accepts(self, value: &Value) -> bool {
         let is_positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
         let is_count =
@@ -96,7 +96,7 @@ impl FieldType {
     }
 }
 
-/// Whether the value is a scaling of [`crate::nn::RotaryScaling`], with all of its numbers and
+/// Returns whether the value is a scaling of [`crate::nn::RotaryScaling`], with all of its numbers and
 /// nothing else.
 fn is_rope_scaling(value: &Value) -> bool {
     let (needed, optional): (&[&str], &[&str]) = match value["rope_type"].as_str() {
@@ -179,7 +179,7 @@ impl ConfigValues {
         self.value(field).as_u64().and_then(|count| usize::try_from(count).ok())
     }
 
-    /// Whether a field is on; false if the family does not have it.
+    /// Returns whether a field is on; false if the family does not have it.
     pub fn flag(&self, field: &ConfigField) -> bool {
         self.value(field) == &Value::Bool(true)
     }

@@ -26,7 +26,7 @@ pub(super) struct Style {
     pub segments: usize,
     /// Row of the first position in its table.
     pub first_position: usize,
-    /// Added to the variance in norms.
+    /// A small number that is added to the variance in norms.
     pub norm_epsilon: f64,
 }
 
@@ -240,7 +240,7 @@ impl FirstPosition {
     }
 }
 
-/// A linear map with bias.
+/// Returns a linear map with bias.
 fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize) -> Linear {
     list.linear(name, LinearSpec::normal(d_in, d_out, INITIAL_STD).biased())
 }

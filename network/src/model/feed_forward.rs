@@ -40,7 +40,7 @@ pub struct FeedForwardConfig {
 }
 
 impl FeedForwardConfig {
-    /// `config.json`: `transformers` has no such model, so the fields are this project's.
+    /// Returns `config.json`. `transformers` has no such model, so the fields are this project's.
     fn hugging_face(&self) -> serde_json::Value {
         json!({
             "model_type": "feed_forward_lm",

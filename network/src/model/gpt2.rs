@@ -49,7 +49,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("gpt2", "GPT2")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes) -> serde_json::Value {
     json!({
         "model_type": "gpt2",

@@ -83,7 +83,7 @@ fn attention_layers(config: &Value) -> Value {
     layers.take(MAX_REPEATS + 1).collect()
 }
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes) -> Value {
     let kinds: Vec<&str> =
         (0..sizes.layers).map(|at| if is_local(at) { "local" } else { "global" }).collect();

@@ -111,7 +111,7 @@ fn layer_types(layers: usize, every: usize) -> Value {
     (0..layers).map(kind).collect()
 }
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes, every: usize) -> Value {
     json!({
         "model_type": "modernbert",
@@ -214,7 +214,7 @@ fn epsilon(config: &ConfigValues) -> f64 {
     config.positive(&NORM_EPSILON)
 }
 
-/// Standard deviation of the initial weights of layers whose output is added to the residual
+/// Returns the standard deviation of the initial weights of layers whose output is added to the residual
 /// stream, and of the layer before a head.
 fn residual_std(sizes: Sizes) -> f64 {
     INITIAL_STD / ((2 * sizes.layers) as f64).sqrt()

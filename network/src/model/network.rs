@@ -229,7 +229,7 @@ impl Network {
         Selection::new(&model.trainable, self.layout(), model.layers as usize)
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
         self.backbone.model().description().vocab_size
@@ -268,13 +268,13 @@ impl Network {
         Ok(())
     }
 
-    /// `config.json` as `transformers` reads it.
+    /// Returns `config.json` as `transformers` reads it.
     #[must_use]
     pub fn hf_config(&self) -> serde_json::Value {
         self.hf_config.clone()
     }
 
-    /// Number of logits of a prediction: tokens or labels.
+    /// Returns the number of logits of a prediction: tokens or labels.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs

@@ -47,7 +47,7 @@ pub(super) struct PreNormBlock {
     pub inner: FeedForward,
 }
 
-/// What the feed-forward part of a block reads.
+/// The input of the feed-forward part of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InnerInput {
     /// The stream after attention, normalised.

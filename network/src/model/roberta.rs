@@ -55,7 +55,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("roberta", "Roberta")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes) -> Value {
     json!({
         "model_type": "roberta",

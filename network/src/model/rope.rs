@@ -14,7 +14,7 @@ pub(super) const BASE: &str = "rope_theta";
 /// The field of the share of each head that is rotated, in files of `transformers` 5.
 const SHARE: &str = "partial_rotary_factor";
 
-/// The field of the base, with the family's usual value.
+/// Returns the field of the base, with the family's usual value.
 pub(super) const fn rope_theta(usual: &'static str) -> ConfigField {
     ConfigField::new(BASE, usual, FieldType::Positive)
 }

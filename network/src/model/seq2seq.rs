@@ -12,7 +12,7 @@ use crate::nn::{
 use crate::tensor::Tensor;
 
 const NORM_EPSILON: f64 = 1e-5;
-/// Whether embeddings are multiplied by √d, with the family's usual value.
+/// Returns the field that says whether embeddings are multiplied by √d, with the family's usual value.
 pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
     ConfigField::new("scale_embedding", usual, FieldType::Flag)
 }
@@ -341,7 +341,7 @@ fn attention(list: &mut ParamList, name: &str, d: usize, heads: usize) -> MultiH
     MultiHeadAttention::new(list, name, parts, map(d, d), DotProductAttention::new(heads, d / heads))
 }
 
-/// A linear map with bias.
+/// Describes a linear map with bias.
 fn map(d_in: usize, d_out: usize) -> LinearSpec {
     LinearSpec::normal(d_in, d_out, INITIAL_STD).biased()
 }

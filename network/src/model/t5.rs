@@ -226,7 +226,7 @@ impl T5 {
         let head = if config.tied {
             table
         } else {
-            // As the original code draws it: logits of order 1 whatever the width.
+            // The original code draws the head in the same way: logits are of order 1 whatever the width is.
             list.add("lm_head.weight", &[vocabulary, d], Initializer::Normal { std: scale })
         };
         let scale = config.scaled.unwrap_or(config.tied).then_some(scale);
@@ -408,7 +408,7 @@ impl Block {
     }
 }
 
-/// The four projections of an attention, under the names of T5.
+/// Adds the four projections of an attention to `list`, under the names of T5.
 fn attention(list: &mut ParamList, name: &str, config: &T5Config) -> MultiHeadAttention {
     let (d, inner) = (config.sizes.d_model, config.sizes.heads * config.d_head);
     // Queries start small in place of a scale of the scores.

@@ -95,7 +95,7 @@ fn fitted(family: Family, config: &Value, states_all: bool) -> Result<plan::Mode
     check(theirs, &network.hf_config(), config).map(|()| model)
 }
 
-/// The plan's sizes, by their names in a plan.
+/// Returns the plan's sizes, by their names in a plan.
 fn sizes(family: &HuggingFace, config: &Value) -> Result<Map<String, Value>, String> {
     let mut sizes = Map::new();
     for (name, of_plan) in family.plan_fields {

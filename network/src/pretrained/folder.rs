@@ -34,7 +34,7 @@ pub(super) fn config_of(folder: &Path, bytes: &[u8]) -> Result<Value, String> {
     Ok(config)
 }
 
-/// Whether the folder's tensors include one of this name; `None` if they cannot be read.
+/// Returns whether the folder's tensors include one of this name; `None` if they cannot be read.
 fn has_tensor(folder: &Path, name: &str) -> Option<bool> {
     if let Ok(mut file) = durable::open(&folder.join(MODEL_FILE_NAME)) {
         let start = start_of(&mut file).ok()?;

@@ -142,7 +142,7 @@ fn wrapper(name: &str) -> Option<String> {
     ))
 }
 
-/// Whether a name begins with one of these.
+/// Returns whether a name begins with one of these.
 fn begins(name: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| name.starts_with(start))
 }

@@ -69,7 +69,7 @@ impl PretrainedCheckpoint {
         Ok(Self { field, folder: folder.to_owned(), config, tensors, sha256: sha256_hex(digests.as_bytes()) })
     }
 
-    /// Digest of the digests of `config.json` and of each file of tensors, in the order of their names.
+    /// Returns the digest of the digests of `config.json` and of each file of tensors, in the order of their names.
     #[must_use]
     pub fn sha256(&self) -> &str {
         &self.sha256
@@ -193,7 +193,7 @@ impl PretrainedCheckpoint {
     }
 }
 
-/// Names of the files that hold tensors.
+/// Returns the names of the files that hold tensors.
 fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, FileError> {
     let index = folder.join(INDEX_FILE_NAME);
     if folder.join(MODEL_FILE_NAME).exists() {

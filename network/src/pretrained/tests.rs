@@ -278,7 +278,8 @@ fn scaled_rotary_positions_are_refused_whichever_way_a_file_states_them() {
     }
 }
 
-/// A recorded checkpoint of `transformers` with another configuration and other tensors, read for its own model.
+/// Returns a recorded checkpoint of `transformers` with another configuration and other tensors, read for its own
+/// model.
 fn altered(
     name: &str,
     config: impl Fn(&mut Value),

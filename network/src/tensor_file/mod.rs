@@ -53,13 +53,13 @@ impl StoredValues {
         Some(Self { format, bytes: Arc::new(bytes) })
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() / self.format.size()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -89,7 +89,7 @@ impl StoredValues {
         }
     }
 
-    /// Whether no value is infinite or not a number: no exponent has all bits set.
+    /// Returns whether no value is infinite or not a number: no exponent has all bits set.
     pub fn is_finite(&self) -> bool {
         let word = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
         let (size, exponent) = match self.format {
@@ -118,7 +118,7 @@ impl From<Vec<f32>> for StoredValues {
     }
 }
 
-/// The parameters of a model on the host.
+/// Returns the parameters of a model on the host.
 pub fn named_tensors<B: Kernels>(specs: &[ParamSpec], values: &[Tensor<B, 1>]) -> Vec<NamedTensor> {
     let named = |(spec, value): (&ParamSpec, &Tensor<B, 1>)| NamedTensor {
         name: spec.name.clone(),
@@ -142,7 +142,7 @@ pub struct TensorError {
 pub struct TensorMap(BTreeMap<String, NamedTensor>);
 
 impl TensorMap {
-    /// The tensors of `list` by name.
+    /// Collects the tensors of `list` by name.
     ///
     /// # Errors
     /// [`TensorError`] for a name that occurs twice.
@@ -236,7 +236,7 @@ impl NumberFormat {
         config["dtype"] = self.of_transformers().into();
     }
 
-    /// Whether a value is finite in this format.
+    /// Returns whether a value is finite in this format.
     pub fn holds(self, value: f32) -> bool {
         match self {
             Self::F32 => value.is_finite(),
@@ -245,7 +245,7 @@ impl NumberFormat {
         }
     }
 
-    /// Values as little-endian bytes in this format, rounded to nearest.
+    /// Returns the values as little-endian bytes in this format, rounded to nearest.
     #[must_use]
     pub fn bytes(self, values: &[f32]) -> Vec<u8> {
         match self {
@@ -312,7 +312,7 @@ pub fn read_tensors(path: &Path) -> Result<Vec<NamedTensor>, FileError> {
     })
 }
 
-/// A safetensors file of these tensors in memory.
+/// Lays these tensors out as a safetensors file in memory.
 ///
 /// # Errors
 /// If the tensors cannot be laid out, such as two of one name.
@@ -332,10 +332,10 @@ pub fn to_safetensors(
     safetensors::serialize(views, Some(metadata))
 }
 
-/// The tensors of a safetensors file in memory, by name, in 32 bits.
+/// Reads the tensors of a safetensors file in memory, by name, in 32 bits.
 ///
 /// # Errors
-/// What is wrong with the file, such as a tensor that holds no floats.
+/// A description of what is wrong with the file, such as a tensor that holds no floats.
 pub fn from_safetensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::with_capacity(file.len());

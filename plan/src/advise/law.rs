@@ -67,7 +67,7 @@ fn fit(parameters: f64, steps: f64, noise_batch_ratio: f64) -> &'static Fit {
     if parameters < PAPER.parameters[0] && small < paper { &SMALL } else { &PAPER }
 }
 
-/// The law for the paper's table.
+/// Computes the law for the paper's table.
 ///
 /// L = A·M^−α + B·(T / (1 + (r / r₀)²·M^κ))^−β for M parameters, T steps and r = σ/B. Noise of ratio r₀ halves what a step is worth;
 /// where it is the larger part, L depends on T·(B/σ)² alone, the signal-to-noise ratio of all steps. A, B, r₀ and exponents are
@@ -81,8 +81,9 @@ fn paper_relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f
     (capacity + 1.2817 * libm::pow(steps / worth / 1e4, -0.1258)) / PAPER_UNIGRAM
 }
 
-/// The law for our runs: the first steps of small models, whose gradients agree so well that noise matters far less than in the paper's
-/// law. A product of powers, fitted by least squares to logarithms. What more steps than in these runs gain is not counted.
+/// Computes the law for our runs: the first steps of small models, whose gradients agree so well that noise matters far
+/// less than in the paper's law. It is a product of powers, fitted by least squares to logarithms. Steps beyond the
+/// longest of these runs count as no gain.
 fn small_relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f64 {
     0.9887
         * libm::pow(steps.min(SMALL.steps[1]) / 100.0, -0.067)
@@ -97,19 +98,20 @@ pub struct Prediction {
     pub loss: f64,
     /// Entropy of the frequencies of tokens in such text, nats a token: the loss of a model that knows nothing else.
     pub unigram: f64,
-    /// The text whose frequencies these are.
+    /// Description of the kind of text, with the vocabulary.
     pub text: String,
     /// Largest relative error of the law on what it was fitted to.
     pub error: f64,
-    /// What the law was fitted to.
+    /// Description of what the law was fitted to.
     pub fitted_to: String,
-    /// What the law was not fitted to, with the range that it was fitted to. If empty, the prediction interpolates.
+    /// The properties in which the plan lies outside of the fit, with the range of the fit. If empty, the prediction
+    /// interpolates.
     pub extrapolated: Vec<String>,
 }
 
 impl Prediction {
-    /// The prediction for the steps and the batch of `file` with this σ/B. `None` for a model that starts from a checkpoint or predicts no text: the
-    /// law is of neither.
+    /// Predicts the loss for the steps and the batch of `file` with this σ/B. Returns `None` for a model that starts
+    /// from a checkpoint or predicts no text, to which the law does not apply.
     pub(super) fn of(file: &PlanFile, noise_batch_ratio: f64) -> Option<Self> {
         if file.training.objective.reads_fields() || file.model.initial != Initial::Random {
             return None;

@@ -35,8 +35,8 @@ impl Remedy {
 const FIX: &str = "give them, or solve for another quantity";
 
 impl PlanFile {
-    /// The same plan with the largest number of steps, or the largest expected batch size, with which its noise stays within
-    /// its ε.
+    /// Returns the same plan with the largest number of steps, or the largest expected batch size, with which its noise
+    /// stays within its ε.
     ///
     /// The current value of the unknown is ignored. A warm-up that is longer than the steps found is shortened to them.
     ///

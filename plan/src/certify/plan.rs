@@ -44,8 +44,9 @@ impl Plan {
         Ok(CertifiedPlan { plan: self, phases, tokenizer_release, event, epsilon })
     }
 
-    /// The noisy count of adaptive clipping shares each step's event with the gradient. Its noise, in units of what one unit
-    /// changes (a half), must be large enough to leave a part of the event to the gradient.
+    /// Checks the noise of the count behind adaptive clipping. The count shares each step's event with the gradient, so
+    /// its noise, in units of what one unit changes (a half), must be large enough to leave a part of the event to the
+    /// gradient.
     fn check_count_noise(&self, phases: &[Phase]) -> Result<(), PlanError> {
         let Clipping::Adaptive(adaptive) = self.training().clipping else { return Ok(()) };
         let smallest = phases.iter().min_by_key(|phase| phase.expected_batch_size);

@@ -8,7 +8,8 @@ use serde_json::Value;
 /// A preset that every test may alter.
 pub const QUICKSTART: &str = include_str!("../../presets/quickstart.json");
 
-/// The quickstart as a JSON value, without its start from released words, which some tokenizers and objectives do not have.
+/// Returns the quickstart as a JSON value, without its start from released words, which some tokenizers and objectives
+/// do not have.
 pub fn quickstart() -> Value {
     let mut plan: Value = serde_json::from_str(QUICKSTART).unwrap();
     for (parent, field) in [("/training", "warm_start"), ("/tokenizer/train", "words")] {

@@ -44,7 +44,7 @@ use training::ranks::Ranks;
 use training::sweep::{self, SweepRequest};
 use training::{RunError, history, stop, verify};
 
-/// How long a rank waits for the first rank to end it.
+/// Time that a rank waits for the first rank to end it.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Trains a language model under differential privacy from a plan, and certifies the ε it spent.

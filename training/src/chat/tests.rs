@@ -16,7 +16,7 @@ fn template(name: &str, expected: &Value) -> ChatTemplate {
     ChatTemplate::new(&source, special, expected["date"].as_str()).unwrap()
 }
 
-/// The bytes of characters `span` of `text`.
+/// Returns the bytes of characters `span` of `text`.
 fn bytes(text: &str, span: &Value) -> Range<usize> {
     let at = |place: &Value| text.chars().take(place.as_u64().unwrap() as usize).map(char::len_utf8).sum();
     at(&span[0])..at(&span[1])
@@ -25,7 +25,7 @@ fn bytes(text: &str, span: &Value) -> Range<usize> {
 #[test]
 fn templates_are_rendered_as_transformers_renders_them() {
     let expected = expected();
-    // As written: the order of fields counts.
+    // The struct keeps the order of fields, which counts.
     #[derive(serde::Deserialize)]
     struct Written {
         conversations: Vec<Box<serde_json::value::RawValue>>,
@@ -140,7 +140,7 @@ fn each_part_of_jinja_is_as_in_python_or_refused() {
         messages: Box<serde_json::value::RawValue>,
         cases: Vec<(String, Option<String>)>,
     }
-    // What Python writes of its own objects, and numbers in lists, which no template needs.
+    // Templates do not need what Python writes of its own objects, or numbers in lists.
     let other = [
         "{{ {'a': 1}.items() }}",
         "{{ [1e16, 1.5] }}",
@@ -169,7 +169,7 @@ fn each_part_of_jinja_is_as_in_python_or_refused() {
     assert!(equal >= 408 && refused.len() <= 40, "{equal} {refused:#?}");
 }
 
-/// What a template calls and does not exist is said by its line, also of a private text, and other faults are not.
+/// A line of the template that calls something unknown is named, even for private text. Other faults are not.
 #[test]
 fn a_fault_of_the_template_is_told_from_one_of_the_messages() {
     let private = |source: &str| {

@@ -294,7 +294,7 @@ impl LabelledFiles {
         self.fields.each(records, self.unit, FIELD, take)
     }
 
-    /// A record of a unit.
+    /// Reads a record of a unit.
     fn read(&self, place: &Place, unit: u64) -> Result<LabelledRecord, RunError> {
         let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("{FIELD}: {error}"));
         let Record { text, further, .. } = self.files.read(place.record).map_err(|error| failed(&error))?;

@@ -39,13 +39,14 @@ pub struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
-    /// A text that an option of the command line names. `accepts` says whether `--accept-equal-phrases` is given.
+    /// Returns a text that an option of the command line names. `accepts` says whether `--accept-equal-phrases` is
+    /// given.
     #[must_use]
     pub fn option(field: &'a str, accepts: bool) -> Self {
         Self { field, phrases: phrases(accepts), accepts: "--accept-equal-phrases" }
     }
 
-    /// The plan's evaluation text.
+    /// Returns the plan's evaluation text.
     pub(crate) fn evaluation(plan: &plan::Plan) -> Self {
         let accepts = plan.evaluation().is_some_and(|evaluation| evaluation.accept_equal_phrases);
         Self {

@@ -119,7 +119,7 @@ mod tests {
         TestRng::from_seed(5).stream(Purpose::Window, 0, 0)
     }
 
-    /// What is drawn of units with these numbers of windows.
+    /// Draws from units with these numbers of windows.
     fn drawn(numbers: &[(u64, usize)], views: usize) -> Vec<DrawnUnit> {
         let units = Private::new(numbers.iter().map(|(unit, _)| *unit).collect());
         let number_of = |unit| numbers.iter().find(|(known, _)| *known == unit).unwrap().1;

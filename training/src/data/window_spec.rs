@@ -17,8 +17,8 @@ pub struct WindowSpec {
 }
 
 impl WindowSpec {
-    /// Whether [`Self::bos`] precedes a stretch of text. If it is the end-of-text token, the second record of a user
-    /// follows that of the first record.
+    /// Returns whether [`Self::bos`] precedes a stretch of text. If it is the end-of-text token, the second record of a
+    /// user follows that of the first record.
     pub(super) fn starts_with_bos(self, begins_record: bool, begins_unit: bool) -> bool {
         (begins_record || self.marks_pieces) && (begins_unit || self.bos != self.eos) && self.overlaps
     }
@@ -37,7 +37,7 @@ impl WindowSpec {
         (window as u128 * room / last) as usize
     }
 
-    /// Whether the end-of-text token follows a stretch of text.
+    /// Returns whether the end-of-text token follows a stretch of text.
     pub(super) fn ends_with_eos(self, ends_record: bool) -> bool {
         ends_record || self.marks_pieces
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever the objective: windows are full, differ, and leave out no target.
+        /// For every objective, windows are full, differ, and leave out no target.
         #[test]
         fn windows_of_training_are_full_and_cover_a_unit(
             tokens in 0_usize..200, length in 1_usize..20, overlaps in any::<bool>()

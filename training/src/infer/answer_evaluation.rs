@@ -11,7 +11,7 @@ use crate::disclosure::Released;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerEvaluation {
-    /// Each text has a label.
+    /// Figures of texts that have a label each.
     Labels {
         /// Number of texts.
         texts: u64,
@@ -22,7 +22,7 @@ pub enum AnswerEvaluation {
         /// Scores of the labels with the largest likelihood.
         likeliest: ClassScores,
     },
-    /// Each text has a number.
+    /// Figures of texts that have a number each.
     Numbers {
         /// Number of texts.
         texts: u64,

@@ -203,7 +203,7 @@ mod tests {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"))
     }
 
-    /// A folder with a BERT of two layers and a tokenizer for it.
+    /// Returns a folder with a BERT of two layers and a tokenizer for it.
     fn bert() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let model = path("bert_tiny");
@@ -236,7 +236,7 @@ mod tests {
                 assert!((one.score - 100.0 * want).abs() < 1e-4, "{hypothesis:?}: {one} for {want}");
             }
             let mean = 100.0 * want.iter().sum::<f64>() / want.len() as f64;
-            // More than are held at a time.
+            // These are more pairs than are held at a time.
             let many = |side| vec![texts(side); PAIRS_AT_ONCE / 4].concat();
             let all = bert.score(&many(0), &many(1)).unwrap();
             assert!((all.score - mean).abs() < 1e-4, "{all} for {mean}");

@@ -22,7 +22,7 @@ pub enum Evaluation {
 }
 
 impl Evaluation {
-    /// Mean negative log-likelihood of a prediction, in nats.
+    /// Returns the mean negative log-likelihood of a prediction, in nats.
     #[must_use]
     pub fn nll(&self) -> f64 {
         match self {

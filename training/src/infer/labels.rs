@@ -22,7 +22,7 @@ pub(crate) struct HeldOutLabels {
     examples: Vec<Example>,
     /// The true labels of each text, or the tags of its words.
     actual: Vec<Vec<u32>>,
-    /// For each word, the index of its prediction. Empty if texts have labels.
+    /// The index of each word's prediction. Empty if texts have labels.
     words: Vec<Vec<Option<usize>>>,
 }
 

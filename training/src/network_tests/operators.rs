@@ -212,7 +212,7 @@ fn attention(heads: DotProductAttention) -> MultiHeadAttention {
 
 #[test]
 fn grouped_attention() {
-    // As many key heads as query heads, fewer, and one for all; heads wider than d/heads.
+    // The cases have as many key heads as query heads, fewer, and one for all, and heads wider than d/heads.
     for (heads, kv_heads, d_head) in [(2, 2, 2), (4, 2, 2), (3, 1, 4)] {
         let d = 5;
         let rotary = Some(Rotary { base: 100.0, d_head, scaling: RotaryScaling::Linear(2.0) });

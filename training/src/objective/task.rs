@@ -35,7 +35,8 @@ pub struct Task {
 enum InputLayout {
     /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`. RoBERTa has two such tokens between the texts.
     Bert { classify: u32, separate: u32, between: usize },
-    /// Two texts with the end-of-text token between them, after the token that the tokenizer's file puts before a text.
+    /// Two texts with the end-of-text token between them. The token that the tokenizer's file puts before a text comes
+    /// first.
     Decoder { first: Option<u32>, eos: u32 },
     /// A text with the end-of-text token after it; the decoder begins with `start`. In BART each text has a first token. For classes,
     /// the decoder reads what the encoder reads, shifted by one (`T5ForSequenceClassification`).

@@ -156,7 +156,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Number of steps taken.
+    /// Returns the number of steps taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
         match self {

@@ -38,10 +38,10 @@ use crate::RunError;
 
 /// Messages among ranks. Each call waits for the same call on all ranks.
 pub(crate) trait Messages: Send + Sync {
-    /// Number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     fn count(&self) -> usize;
 
     /// Replaces `bytes` by those of the first rank. They have the same length everywhere.
@@ -165,12 +165,12 @@ impl Ranks {
         Self { messages: Arc::new(messages), hosts }
     }
 
-    /// Number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     pub fn rank(&self) -> usize {
         self.messages.rank()
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn count(&self) -> usize {
         self.messages.count()
     }
@@ -208,7 +208,7 @@ impl Ranks {
         self.rank() == 0
     }
 
-    /// Number of ranks on this rank's machine.
+    /// Returns the number of ranks on this rank's machine.
     pub(crate) fn on_this_host(&self) -> usize {
         self.hosts.iter().filter(|host| **host == self.hosts[self.rank()]).count()
     }

@@ -84,17 +84,17 @@ impl Shards {
         &self.ranks
     }
 
-    /// The parameters, in their order.
+    /// Returns the parameters, in their order.
     pub fn params(&self) -> &[ParamSpec] {
         &self.params
     }
 
-    /// This rank's pieces, in the parameters' order.
+    /// Returns this rank's pieces, in the parameters' order.
     pub fn pieces(&self) -> &Arc<[Piece]> {
         &self.pieces
     }
 
-    /// The pieces of each rank, in the parameters' order.
+    /// Returns the pieces of each rank, in the parameters' order.
     pub(crate) fn pieces_by_rank(&self) -> &[Vec<Piece>] {
         &self.pieces_by_rank
     }

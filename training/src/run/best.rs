@@ -8,7 +8,7 @@ use crate::store::RunStore;
 pub(super) struct BestSoFar {
     /// Number of consecutive evaluations without improvement after which training stops.
     patience: Option<u64>,
-    /// How much lower a loss must be to be an improvement.
+    /// The amount by which a loss must be lower to be an improvement.
     smallest_change: f64,
     nll: f64,
     /// Evaluations since the best one.

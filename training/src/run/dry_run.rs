@@ -27,7 +27,7 @@ pub struct DryRun {
     /// Noise multiplier of the vocabulary's release, if there is one.
     vocabulary_noise: Option<f64>,
     phases: Vec<Steps>,
-    /// What a step samples: units or examples.
+    /// Name of what a step samples: units or examples.
     sampled: &'static str,
     device: plan::Device,
     parameters: u64,

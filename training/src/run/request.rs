@@ -219,12 +219,12 @@ impl Job {
         self.lineage.public_stages().iter().map(|stage| (stage.name.as_str(), &stage.text)).collect()
     }
 
-    /// Whether the plan requests a checkpoint after this number of steps.
+    /// Returns whether the plan requests a checkpoint after this number of steps.
     pub(crate) fn checkpoints_at(&self, steps_done: u64) -> bool {
         steps_done.is_multiple_of(self.plan.plan().performance().checkpoint_every)
     }
 
-    /// Whether the plan requests a snapshot after this number of steps.
+    /// Returns whether the plan requests a snapshot after this number of steps.
     pub(crate) fn snapshots_at(&self, steps_done: u64) -> bool {
         let every = self.plan.plan().performance().snapshot_every;
         every.is_some_and(|every| steps_done.is_multiple_of(every))

@@ -214,7 +214,7 @@ mod tests {
             |lines: u64| Mirror::open(Some(&state), "key", &position(lines), |noted| noted.lines <= lines);
         let mut mirror = open(1).unwrap().unwrap();
         (2..=5).for_each(|lines| mirror.note(&position(lines)).unwrap());
-        // What a crash leaves of a line counts as nothing.
+        // The rest of a line that a crash left counts as nothing.
         mirror.0.file.write_all(b"6 00").unwrap();
         let refused = open(4).unwrap_err().to_string();
         assert!(refused.contains("had 5 lines") && refused.contains("has 4 now"), "{refused}");

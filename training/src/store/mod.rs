@@ -84,7 +84,7 @@ pub(crate) struct ModelFile<'a> {
 }
 
 impl ModelFile<'_> {
-    /// A file of text.
+    /// Creates a file of text.
     pub fn text(name: &'static str, text: String) -> Self {
         Self { name, write: Box::new(move |path| Ok(durable::write_atomic(path, text.as_bytes())?)) }
     }

@@ -19,7 +19,7 @@ use crate::progress::note;
 use crate::{RunError, stop};
 use durable::sha256_hex;
 
-/// How long the result of a charged release waits for a disk that cannot be written.
+/// Time for which the result of a charged release waits for a disk that cannot be written.
 const WAIT_FOR_DISK: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(500);
 

@@ -22,7 +22,7 @@ pub(super) fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Res
 
 /// A computation that an unfinished line may have announced.
 enum TornLine {
-    /// Nothing that costs privacy beyond the charges so far.
+    /// No announcement that costs privacy beyond the charges so far.
     Nothing,
     /// The release of the vocabulary.
     Release(DpEvent),

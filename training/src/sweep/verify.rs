@@ -67,7 +67,7 @@ pub fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
     Ok((charge.randomness == Randomness::OperatingSystem, certified.epsilon.upper, charge.delta))
 }
 
-/// What a sweep spent, and what it published so far.
+/// The charges of a sweep, and the runs that it published so far.
 pub(crate) struct Spent {
     pub stage: Parent,
     pub finished: bool,

@@ -398,7 +398,7 @@ impl<B: Kernels> Trainer<B> {
         InferenceModel::of_weights(network, weights, self.physical_batch, self.device.clone())
     }
 
-    /// `config.json` as `transformers` reads it.
+    /// Returns `config.json` as `transformers` reads it.
     #[must_use]
     pub fn hf_config(&self) -> serde_json::Value {
         self.model.hf_config()
@@ -474,7 +474,7 @@ impl<B: Kernels> View for DeviceTensor<'_, B> {
     }
 }
 
-/// A flat tensor.
+/// Creates a flat tensor.
 fn flat<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
     let length = values.len();
     from_host(values, [length], FloatDType::F32, device)

@@ -36,7 +36,7 @@ pub(crate) struct ChartView {
     /// Description of the chart.
     pub(crate) caption: &'static str,
     pub(crate) rounding: Rounding,
-    /// What a click or Enter on a point does, given the point's x value.
+    /// Action of a click or Enter on a point, given the point's x value.
     pub(crate) choose: Option<fn(PlannerState, f64)>,
 }
 
@@ -110,7 +110,7 @@ impl Cursor {
     }
 }
 
-/// A chart with its caption, its table and its downloads. It is grey while `dimmed` holds.
+/// Builds a chart with its caption, its table and its downloads. It is grey while `dimmed` holds.
 pub(crate) fn chart_figure(
     state: PlannerState,
     view: ChartView,
@@ -242,7 +242,7 @@ fn circle(class: &str, mark: Mark, radius: f64) -> El {
     svg("circle").class(class).attr_f64("cx", mark.x).attr_f64("cy", mark.y).attr_f64("r", radius)
 }
 
-/// Names of the curves, each with a sample of its stroke, if there are several.
+/// Builds the names of the curves, each with a sample of its stroke, if there are several.
 fn legend(scene: &Scene) -> Option<El> {
     let item = |(index, line): (usize, &chart::Line)| {
         let sample = svg("svg").attr("viewBox", "0 0 36 8").attr("aria-hidden", "true");

@@ -25,7 +25,7 @@ const DEADLINE: f64 = 30_000.0;
 /// Interval at which the page looks for late answers.
 const DEADLINE_CHECK: Duration = Duration::from_millis(500);
 
-/// Called with each answer to a follow-up task.
+/// The function that is called with each answer to a follow-up task.
 pub(crate) type OnFollowup = fn(PlannerState, &Task, Answer);
 
 thread_local! {
@@ -55,7 +55,7 @@ struct Connection {
     followups: VecDeque<Task>,
 }
 
-/// What the response to the pending request is used for.
+/// The use of the response to the pending request.
 enum Pending {
     Plan,
     Parse,

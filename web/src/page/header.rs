@@ -10,7 +10,7 @@ use crate::numbers::{rounded_down, rounded_up};
 use crate::protocol::Refusal;
 use crate::statement::is_public;
 
-/// The header of the page, with more actions at their start.
+/// Builds the header of the page, with more actions at their start.
 pub(crate) fn header(state: PlannerState, title: &'static str, more: El) -> El {
     let title = el("h1").child(title);
     let title = title

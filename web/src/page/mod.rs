@@ -44,7 +44,7 @@ use crate::protocol::Task;
 /// Time for which a certified plan must stay unchanged before follow-ups are requested. While a
 /// slider moves, only ε is recomputed.
 const FOLLOWUP_DELAY: Duration = Duration::from_millis(150);
-/// How long no announcement may come before screen readers get the last one.
+/// Time without another announcement after which screen readers get the last one.
 const ANNOUNCEMENT_DELAY: Duration = Duration::from_millis(500);
 
 /// The module of the expert view.

@@ -17,7 +17,7 @@ use crate::presets::PRESETS;
 use crate::protocol::{AdviceRequest, Task};
 use crate::typed::{NumberKind, typed};
 
-/// What the user wishes besides the plan's own settings.
+/// The user's wishes besides the plan's own settings.
 #[derive(Clone, Copy)]
 pub(super) struct Wish {
     /// Hours that training may take, as typed.
@@ -47,7 +47,7 @@ impl Wish {
     }
 }
 
-/// The view below the header.
+/// Builds the view below the header.
 pub(super) fn view(state: PlannerState, wish: Wish) -> El {
     let form =
         el("form").class("start").attr("aria-label", "Plan").on("submit", |event| event.prevent_default());
@@ -213,7 +213,7 @@ fn text_wish(
         .dynamic(move || invalid().map(|error| el("p").class("input-error").child(error)))
 }
 
-/// The figures of the proposed plan, once it is certified.
+/// Builds the figures of the proposed plan, once it is certified.
 fn figures(state: PlannerState) -> Option<El> {
     let advice = state.advice.get();
     if state.refusal.with(Option::is_some) {
@@ -241,7 +241,7 @@ fn figures(state: PlannerState) -> Option<El> {
     })
 }
 
-/// The proposed plan, or why there is none.
+/// Builds the proposed plan, or the reason why there is none.
 fn proposal(state: PlannerState) -> El {
     let refused = move || {
         let refusal = state.refusal.get()?;

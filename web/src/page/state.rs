@@ -176,7 +176,7 @@ impl PlannerState {
         self.unread.with(|all| all.get(field).map(|unread| unread.refusal.given.clone()))
     }
 
-    /// Whether all fields can be read.
+    /// Returns whether all fields can be read.
     pub(crate) fn is_read(&self) -> bool {
         self.unread.with(BTreeMap::is_empty)
     }
@@ -242,7 +242,7 @@ impl PlannerState {
         }
     }
 
-    /// Whether somebody has changed the plan since the view was opened.
+    /// Returns whether somebody has changed the plan since the view was opened.
     pub(crate) fn is_edited(&self) -> bool {
         self.edits.get_untracked() > 0
     }
@@ -308,7 +308,7 @@ impl PlannerState {
         self.accept(certified);
     }
 
-    /// The request for the figures of the current plan.
+    /// Returns the request for the figures of the current plan.
     pub(crate) fn task(&self) -> Task {
         let plan = self.plan.with_untracked(PlanFile::text);
         let solve = |plan, unknown| Task::Solve(SolveRequest { plan, unknown });
@@ -354,7 +354,7 @@ impl PlannerState {
         self.replace(plan);
     }
 
-    /// The refusal of the setting at `path`.
+    /// Returns the refusal of the setting at `path`.
     pub(crate) fn refusal_at(&self, path: &str) -> Option<Refusal> {
         self.refusal.get().filter(|refusal| refusal.path == path)
     }

@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 4 << 20;
 /// A request for a preview. The text or the file is posted beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PreviewRequest {
-    /// Copied into every message about this preview.
+    /// A number that is copied into every message about this preview.
     pub(crate) id: u64,
     /// Settings for splitting the text into units and releasing its words.
     pub(crate) settings: Settings,
@@ -75,7 +75,7 @@ pub(crate) fn settings(
     })
 }
 
-/// An error, and what to do about it.
+/// Returns an error, and what to do about it.
 fn error_text(error: &PreviewError) -> String {
     let advice = match error {
         PreviewError::Train(_) => {

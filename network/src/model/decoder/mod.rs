@@ -196,7 +196,7 @@ impl Model for Decoder {
     }
 }
 
-/// `config.json` as `transformers` reads it, without the fields that a plan gives.
+/// Returns `config.json` as `transformers` reads it, without the fields that a plan gives.
 fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &[bool]) -> Value {
     let family = style.hugging_face;
     let mut config = json!({

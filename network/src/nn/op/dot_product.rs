@@ -157,7 +157,7 @@ impl DotProductAttention {
         }
     }
 
-    /// The inverse of [`Self::apart_from`], as tensors whose heads follow one another.
+    /// Inverts [`Self::apart_from`]. Returns tensors whose heads follow one another.
     fn together<B: Kernels>(self, parts: [Tensor<B, 4>; 3], order: FusedOrder) -> Vec<Tensor<B, 4>> {
         match order {
             FusedOrder::ByPart if self.heads == self.kv_heads => parts.into(),
@@ -344,7 +344,7 @@ impl DotProductAttention {
         values.reshape([batch, self.kv_heads, heads / self.kv_heads * seq, n])
     }
 
-    /// The inverse of [`Self::by_key_head`].
+    /// Inverts [`Self::by_key_head`].
     fn by_query_head<B: Kernels>(self, values: Tensor<B, 4>) -> Tensor<B, 4> {
         if self.heads == self.kv_heads {
             return values;
@@ -354,7 +354,7 @@ impl DotProductAttention {
     }
 }
 
-/// Values after dropout, if there is one.
+/// Returns the values after dropout, if there is one.
 fn dropped<B: Kernels>(values: Tensor<B, 4>, dropout: &Option<Tensor<B, 4>>) -> Tensor<B, 4> {
     match dropout {
         Some(factors) => values * factors.clone(),

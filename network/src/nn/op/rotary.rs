@@ -102,7 +102,7 @@ pub(super) struct Angles<B: Kernels> {
 }
 
 impl Rotary {
-    /// The angles of these positions, in the number format and on the device of `like`.
+    /// Returns the angles of these positions, in the number format and on the device of `like`.
     pub(super) fn angles<B: Kernels, const D: usize>(
         &self,
         positions: &[usize],

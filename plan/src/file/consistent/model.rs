@@ -114,7 +114,8 @@ fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> 
     )
 }
 
-/// RoBERTa counts positions from the id of its padding token, so `transformers` reads a model with another one in another way.
+/// Refuses a new tokenizer for RoBERTa. RoBERTa counts positions from the id of its padding token, so `transformers`
+/// would read a model with another id differently.
 fn check_padding(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> {
     match (model.family, tokenizer) {
         (Family::Roberta, Tokenizer::Train(_) | Tokenizer::Bytes) => refuse(
@@ -165,7 +166,7 @@ pub(super) fn check_made_from(file: &PlanFile) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses settings of a head for labels in a plan without such a head.
+/// Refuses a pooling, and the training of the head alone, in a plan without such a head.
 pub(super) fn check_head(file: &PlanFile) -> Result<(), PlanError> {
     use Objective::{MultiLabelClassification, SequenceClassification};
     let objective = file.training.objective;

@@ -97,8 +97,8 @@ fn check_steps(training: &Training) -> Result<(), PlanError> {
     refuse("training.learning_rate.warmup_steps", given, "at most the number of steps", "shorten the warm-up")
 }
 
-/// Checks that texts drawn from released words are of use: the model has learnt nothing yet and predicts the tokens of
-/// running text.
+/// Checks the start from texts of released words: the text is private, words are released, the model has no checkpoint,
+/// and the objective reads running text or labelled texts.
 pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
     if file.training.warm_start.is_none() {
         return Ok(());
@@ -120,8 +120,7 @@ pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
     refuse("training.warm_start", given, allowed, "remove it")
 }
 
-/// Returns whether the release counts words by label. If it does, the data and the objective were checked to have
-/// labels.
+/// Returns whether words are released by label, so that texts for `text_to_text` can be drawn.
 fn draws_labelled_texts(file: &PlanFile) -> bool {
     matches!(&file.tokenizer, Tokenizer::Train(trained) if trained.words == Words::PairsByLabel)
 }

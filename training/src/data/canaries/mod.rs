@@ -30,7 +30,7 @@ pub enum Planting {
 }
 
 impl Planting {
-    /// Whether sequences are inserted into units, instead of being units of their own.
+    /// Returns whether sequences are inserted into units, instead of being units of their own.
     pub(crate) fn is_inserted(&self) -> bool {
         match self {
             Self::Secrets(secrets) => matches!(secrets.occurrences, Occurrences::Probabilities(_)),
@@ -38,7 +38,7 @@ impl Planting {
         }
     }
 
-    /// Number of tokens that the model's vocabulary grows by.
+    /// Returns the number of tokens by which the model's vocabulary grows.
     pub fn added_tokens(&self) -> usize {
         match self {
             Self::NewTokens { new_tokens } => *new_tokens as usize,

@@ -137,7 +137,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether the unit holds a secret that is planted with this probability.
+    /// Returns whether the unit holds a secret that is planted with this probability.
     pub fn holds(&self, probability: f64) -> bool {
         self.chance < probability
     }

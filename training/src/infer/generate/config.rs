@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// As Llama 3's file has it.
+    /// The settings are those of Llama 3's file.
     #[test]
     fn settings_of_a_checkpoint_are_kept_beside_the_run_s_own_tokens() {
         let mut own = json!({ "eos_token_id": 9, "pad_token_id": 0, "bos_token_id": 1 });

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(kept(None, Some(0.69)), [false, true, false, true]);
         assert_eq!(kept(None, Some(0.71)), [true, true, false, true]);
         assert_eq!(kept(None, Some(1e-9)), [false, true, false, false]);
-        // Of the two likeliest, the first has 4/7.
+        // The first of the two likeliest tokens has 4/7 of their probability.
         assert_eq!(kept(Some(2), Some(0.57)), [false, true, false, false]);
         assert_eq!(kept(Some(9), Some(1.0)), [true; 4]);
         let top = TokenSampling { temperature: 0.5, top_k: Some(1), top_p: None };

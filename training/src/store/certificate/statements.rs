@@ -320,7 +320,7 @@ fn search_in_words(wording: &Wording, search: &Search) -> String {
     }
 }
 
-/// The distribution of the number of trials in words.
+/// Describes the distribution of the number of trials.
 pub(crate) fn distribution(trials: Trials) -> String {
     match trials {
         Trials::Poisson { mean } => format!("a Poisson distribution of mean {mean}"),

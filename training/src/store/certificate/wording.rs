@@ -62,7 +62,7 @@ pub struct Wording {
     pub stage_on_same_units: &'static str,
     pub stage_on_disjoint_units: &'static str,
     pub stage_on_public_text: &'static str,
-    /// How the gradient noise is drawn, and how clipped gradients are summed.
+    /// The way in which gradient noise is drawn, and the way in which clipped gradients are summed.
     pub exact_noise: &'static str,
     pub sums_of_floats: &'static str,
     pub sums_of_integers: &'static str,

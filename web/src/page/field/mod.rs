@@ -21,7 +21,7 @@ use crate::quick_fix::quick_fixes;
 use crate::refusal_text::refusal_text;
 use crate::typed::{NumberKind, typed};
 
-/// A text input for a number, with a slider if the number has one.
+/// Builds a text input for a number, with a slider if the number has one.
 pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
     let PlanField { id, label, hint: text, path } = number.field;
     let value = Memo::new(move |_| state.plan.with(number.read));
@@ -115,7 +115,7 @@ impl Typed {
         self.note(None);
     }
 
-    /// An input that shows the plan's number with `shown`, and writes what is typed with `write`.
+    /// Builds an input that shows the plan's number with `shown`, and writes what is typed with `write`.
     pub(crate) fn input(
         self,
         shown: impl Fn() -> String + 'static,
@@ -232,12 +232,12 @@ impl PerFrame {
     }
 }
 
-/// The refusal of the setting at `path`, if there is one.
+/// Builds the refusal of the setting at `path`, if there is one.
 pub(crate) fn error_at(state: PlannerState, path: &str) -> Content {
     state.refusal_at(path).map(|refusal| error_box(state, refusal)).into()
 }
 
-/// A refusal: what is wrong, what is allowed, and quick fixes as buttons.
+/// Builds a refusal: what is wrong, what is allowed, and quick fixes as buttons.
 pub(crate) fn error_box(state: PlannerState, refusal: Refusal) -> El {
     let fixes = state.plan.with_untracked(|plan| quick_fixes(&refusal, plan));
     let advice = if fixes.is_empty() { refusal.fix.as_str() } else { "" };
@@ -276,7 +276,7 @@ pub(crate) fn name_of(path: &str) -> &str {
     }
 }
 
-/// A drop-down list of values with their labels.
+/// Builds a drop-down list of values with their labels.
 pub(crate) fn select(
     id: &str,
     options: impl Iterator<Item = (&'static str, &'static str)>,
@@ -289,7 +289,7 @@ pub(crate) fn select(
     })
 }
 
-/// A drop-down list for a [`Choice`].
+/// Builds a drop-down list for a [`Choice`].
 pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
     let Choice { field, options, read, write } = choice;
     let id = field.id;
@@ -302,7 +302,7 @@ pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
     labelled(state, field, list)
 }
 
-/// A text input for a [`Text`].
+/// Builds a text input for a [`Text`].
 pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
     let Text { field, read, write } = text;
     let id = field.id;
@@ -314,7 +314,7 @@ pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
     labelled(state, field, input)
 }
 
-/// The label, hint and errors around the input of a setting.
+/// Builds the label, hint and errors around the input of a setting.
 fn labelled(state: PlannerState, field: PlanField, input: El) -> El {
     let PlanField { id, label, path, .. } = field;
     el("div")
@@ -340,7 +340,7 @@ fn shown_number(path: &str, number: f64) -> String {
     if path == "data.units" && number == 0.0 { String::new() } else { json_number(number) }
 }
 
-/// A number as JSON would have it.
+/// Returns a number as JSON would have it.
 fn json_number(number: f64) -> String {
     let size = number.abs();
     if number != 0.0 && !(1e-3..1e15).contains(&size) { format!("{number:e}") } else { number.to_string() }

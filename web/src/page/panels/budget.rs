@@ -20,7 +20,7 @@ pub(crate) const EPSILON: Number = number!(
     privacy.epsilon as Option<f64>, Some(LogScale { min: 0.05, max: 50.0, integer: false })
 );
 
-/// A noise multiplier of the plan.
+/// Describes a noise multiplier of the plan.
 const fn noise(
     field: PlanField,
     read: fn(&PlanFile) -> Option<f64>,

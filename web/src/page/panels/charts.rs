@@ -35,7 +35,7 @@ const fn axes(title: &'static str, x_label: &'static str, y_label: &'static str,
 }
 
 impl Axes {
-    /// A chart with one curve.
+    /// Makes a chart with one curve.
     fn curve(self, points: Points, highlight: Option<(f64, f64)>) -> Chart {
         self.curves(vec![Series { name: self.y_label.to_owned(), points }], highlight)
     }
@@ -92,7 +92,7 @@ const fn view(id: &'static str, caption: &'static str, rounding: Rounding) -> Ch
     ChartView { id, caption, rounding, choose: None }
 }
 
-/// The charts with their current values, in the order of [`VIEWS`].
+/// Returns the charts with their current values, in the order of [`VIEWS`].
 pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 6] {
     let results = state.secondary_results;
     [
@@ -148,7 +148,7 @@ fn set_compute(state: PlannerState, operations: f64) {
     }
 }
 
-/// A curve for each stage that has points.
+/// Returns a curve for each stage that has points.
 fn attack_errors(state: PlannerState) -> Vec<Series> {
     let series = |(index, stage): (usize, &Stage)| {
         let name = match stage {
