@@ -31,7 +31,7 @@ pub struct History {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct StageCost {
     name: String,
-    /// The name that no other stage has.
+    /// The stage's unique name.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     /// SHA-256 of the stage's ledger as far as it was written, of its statement, or of the charge of a sweep.

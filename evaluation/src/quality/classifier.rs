@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The records of a label.
 #[derive(Default)]
 struct OfLabel {
     records: u64,

@@ -53,7 +53,6 @@ pub struct QualityOptions<'a> {
     pub accept_equal_phrases: bool,
 }
 
-/// A record.
 #[derive(Clone, Debug)]
 struct Record {
     text: String,

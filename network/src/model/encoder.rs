@@ -240,7 +240,7 @@ impl FirstPosition {
     }
 }
 
-/// Returns a linear map with bias.
+/// Adds a linear map with bias to `list`.
 fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize) -> Linear {
     list.linear(name, LinearSpec::normal(d_in, d_out, INITIAL_STD).biased())
 }

@@ -27,7 +27,6 @@ pub struct Network {
     layout: Layout,
     shape: Shape,
     hf_config: Value,
-    /// Rate of dropout in training.
     dropout: f64,
 }
 

@@ -111,7 +111,6 @@ fn best_bands(file: &PlanFile, target: &EpsilonTarget, chosen: Candidate) -> Opt
     Some((best.bands, best.equivalent_noise_multiplier / alone - 1.0))
 }
 
-/// Explains why the model has this size.
 fn model_reason(file: &PlanFile, trials: &[Trial]) -> String {
     let name = Size::of(file).map_or("the model", |size| size.name);
     let mut reason = format!("Model: {name} has {:.1e} parameters.", file.cost().parameters as f64);
@@ -130,7 +129,6 @@ fn model_reason(file: &PlanFile, trials: &[Trial]) -> String {
     reason
 }
 
-/// Explains why the batch has this size.
 fn batch_reason(trial: &Trial, chosen: Candidate) -> String {
     let ratio = chosen.noise_batch_ratio;
     let larger = trial.candidates.iter().find(|tried| tried.expected_batch_size > chosen.expected_batch_size);
@@ -185,7 +183,6 @@ fn noise_for(file: &PlanFile, target: &EpsilonTarget, units: u64) -> Result<f64,
     Ok(target.noise_multiplier(|noise| plan.pipeline_with(release.as_ref(), noise))?)
 }
 
-/// Returns points to reconsider before training.
 fn warnings(
     file: &PlanFile,
     compute: Compute,

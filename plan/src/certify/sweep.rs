@@ -199,7 +199,6 @@ impl SweepFile {
         Ok(NoiseMultipliers { tokenizer, training })
     }
 
-    /// Returns the event of the whole sweep.
     fn event(&self, base: &Plan, drafts: &[Draft], noise: NoiseMultipliers) -> DpEvent {
         let mut trials = drafts.iter().map(|draft| draft.plan.pipeline_with(None, noise.training));
         let events = match self.trials {

@@ -39,14 +39,14 @@ pub struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
-    /// Returns a text that an option of the command line names. `accepts` says whether `--accept-equal-phrases` is
+    /// Describes a text that an option of the command line names. `accepts` says whether `--accept-equal-phrases` is
     /// given.
     #[must_use]
     pub fn option(field: &'a str, accepts: bool) -> Self {
         Self { field, phrases: phrases(accepts), accepts: "--accept-equal-phrases" }
     }
 
-    /// Returns the plan's evaluation text.
+    /// Describes the plan's evaluation text.
     pub(crate) fn evaluation(plan: &plan::Plan) -> Self {
         let accepts = plan.evaluation().is_some_and(|evaluation| evaluation.accept_equal_phrases);
         Self {

@@ -96,7 +96,6 @@ fn records_of_one_user_are_one_unit_wherever_they_stand() {
     assert_eq!(dataset.window(0, 0).unwrap(), [vec![eos], of("a"), vec![eos], of("c"), vec![eos]].concat());
 }
 
-/// Returns the random choices of a step.
 fn choices(step: u64) -> mechanisms::Stream {
     TestRng::from_seed(3).stream(Purpose::Window, step, 0)
 }

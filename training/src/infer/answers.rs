@@ -21,14 +21,12 @@ const BATCH: usize = 16;
 pub(super) struct Answers {
     prompts: Vec<Prompt>,
     references: Vec<String>,
-    /// The inputs.
     sources: Vec<String>,
     kind: Kind,
     /// Number of beams of the search for an answer; without it, answers are decoded greedily.
     beams: Option<u32>,
 }
 
-/// The kind of the answers.
 enum Kind {
     Text,
     /// Labels, and for each record its example with each label in place of the answer.

@@ -57,7 +57,7 @@ where
         to_host_f64((self.value(weights, input.clone()) * probe.clone()).sum())[0]
     }
 
-    /// Input gradient and clipped sum.
+    /// Returns the gradient of the input, and the clipped sum.
     fn summed(
         &self,
         weights: &Weights<Flex>,

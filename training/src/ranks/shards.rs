@@ -46,7 +46,6 @@ pub(crate) struct Shards {
     /// Beginning of each parameter, and the end of the last one.
     starts: Arc<[usize]>,
     grain: Grain,
-    /// The pieces of each rank.
     pieces_by_rank: Arc<[Vec<Piece>]>,
     pieces: Arc<[Piece]>,
     specs: Arc<[ParamSpec]>,

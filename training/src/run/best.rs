@@ -11,7 +11,7 @@ pub(super) struct BestSoFar {
     /// The amount by which a loss must be lower to be an improvement.
     smallest_change: f64,
     nll: f64,
-    /// Evaluations since the best one.
+    /// Number of evaluations since the best one.
     since: u64,
 }
 

@@ -17,9 +17,7 @@ use network::nn::Kernels;
 /// The result of a dry run: what carrying out the plan would do.
 #[derive(Debug, Serialize)]
 pub struct DryRun {
-    /// The run folder.
     folder: PathBuf,
-    /// Whether the folder holds a run.
     folder_holds_run: bool,
     /// Upper bound on ε; absent without noise.
     epsilon: Option<f64>,

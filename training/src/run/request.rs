@@ -279,7 +279,6 @@ impl Job {
         Ok(())
     }
 
-    /// Returns the command that resumes this run.
     fn resume_command(&self) -> String {
         let audit = self.canaries.as_ref().map(Planting::to_string).unwrap_or_default();
         // An exposure curve needs a run with privacy and one without, in the same folder.

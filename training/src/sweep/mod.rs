@@ -98,7 +98,6 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
 }
 
 impl OpenSweep {
-    /// Runs one trial to its end.
     fn run_trial(&self, setting: usize, folder: &Path, index: u64) -> Result<(), RunError> {
         let key = self.test_key.map(|key| key_of_trial(key, index));
         let trial = self.trial(&self.certified.settings[setting], folder, key)?;

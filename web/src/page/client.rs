@@ -16,7 +16,7 @@ use super::state::PlannerState;
 use crate::protocol::{Answer, ConversionRequest, Refusal, Request, Response, Task, decode, encode};
 use crate::worker::READY;
 
-/// Starts the page's own module in a worker.
+/// The script that starts the page's own module in a worker.
 const SCRIPT: &str = "./worker.js";
 
 /// Time within which an answer must arrive, in milliseconds. After it, the page replaces the

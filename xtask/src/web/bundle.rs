@@ -125,7 +125,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the names the files of a module after their content, and starts it.
+    /// Names the files of a module after their content, and starts it.
     fn start(&self, module: &str) -> Result<String> {
         let files = [format!("{module}.js"), format!("{module}_bg.wasm")].map(|name| self.dist.join(name));
         let [script, code] = files.each_ref().map(fs::read);

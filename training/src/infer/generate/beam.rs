@@ -144,7 +144,6 @@ impl BeamSearch {
     }
 }
 
-/// Turns logits into log-probabilities.
 fn log_softmax(logits: &mut [f32]) {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|&logit| f64::from((logit - largest).exp())).sum();

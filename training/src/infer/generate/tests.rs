@@ -93,7 +93,6 @@ fn cached_logits_are_those_of_the_whole_text() {
     }
 }
 
-/// Returns a setting of `transformers`.
 fn setting(case: &Value, name: &str, default: f64) -> f64 {
     case["settings"][name].as_f64().unwrap_or(default)
 }

@@ -126,7 +126,6 @@ fn modes(state: PlannerState) -> El {
     })
 }
 
-/// Shows the cost of the reserve steps.
 fn reserve_cost(state: PlannerState) -> Option<El> {
     let without = state.secondary_results.without_reserve.get()?;
     let (plan, certified) = state.secondary_results.plan.get()?;

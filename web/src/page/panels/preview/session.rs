@@ -17,7 +17,7 @@ use crate::preview::{MAX_FILE_BYTES, PreviewMessage, PreviewRequest, PreviewStat
 use crate::protocol::{decode, encode};
 use crate::worker::READY;
 
-/// Starts the worker's WASM.
+/// The script that starts the worker's WASM.
 const SCRIPT: &str = "./vocabulary_loader.js";
 const LINES: [&str; 2] = [".txt", ".text"];
 const JSON_LINES: [&str; 2] = [".jsonl", ".ndjson"];
