@@ -23,7 +23,7 @@ pub struct CertifiedPlan {
 pub struct Phase {
     /// Number of steps.
     pub steps: u64,
-    /// Number of units that a step draws on average; the gradient sum is divided by it.
+    /// Number of units or examples that a step draws on average; the gradient sum is divided by it.
     pub expected_batch_size: u64,
     /// Expected batch size divided by the declared number of units or examples.
     pub sampling_probability: f64,
@@ -203,8 +203,8 @@ impl CertifiedPlan {
     /// Returns whether charges are among those of [`Self::event`]: the planned ones, and no more beyond them than there
     /// are spare ones.
     ///
-    /// ε of a run alone does not say so where batches grow, because many small steps may cost less than one large step. A
-    /// sweep needs it: its ε is that of the events of its trials.
+    /// The ε of a single run does not show this if batches grow, because many small steps may cost less than one large
+    /// step. A sweep needs this check, because its ε is that of the events of its trials.
     pub fn covers<'a>(&self, charges: impl IntoIterator<Item = (&'a DpEvent, u64)>) -> bool {
         let mut left: Vec<(DpEvent, u64)> =
             self.phases.iter().map(|phase| (phase.mechanism.event(), phase.passes(phase.steps))).collect();

@@ -14,13 +14,13 @@ const UNUSED_NOISE: f64 = 1.0;
 impl Plan {
     /// Computes the cost of the whole pipeline and checks it against the plan's ε.
     ///
-    /// Where the plan gives no noise multipliers, the tokenizer gets its share of the budget, and training the smallest noise
-    /// with which all parts together stay within ε.
+    /// If the plan gives no noise multipliers, the tokenizer gets its share of the budget, and training the smallest
+    /// noise with which all parts together stay within ε.
     ///
     /// # Guarantee
-    /// [`CertifiedPlan::epsilon`] bounds the composed event of what the plan comes [after](Plan::after), the release, all steps and all spare steps. Its upper end does
-    /// not exceed the plan's `privacy.epsilon`. A plan on public text has an empty event and spends 0; it protects nobody, see
-    /// [`Plan::is_public`].
+    /// [`CertifiedPlan::epsilon`] bounds the composed event of the [earlier events](Plan::after) on the plan's units,
+    /// the release, all steps and all spare steps. Its upper end does not exceed the plan's `privacy.epsilon`. A plan
+    /// on public text has an empty event and spends 0; it protects nobody, see [`Plan::is_public`].
     ///
     /// # Errors
     /// [`PlanError::Overstated`] if the plan's noise gives a larger ε than the plan states;

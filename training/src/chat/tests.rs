@@ -80,8 +80,8 @@ fn answers_without_marks_are_what_a_message_adds_to_the_prompt_before_it() {
     }
 }
 
-/// Templates that write an answer otherwise when others follow it: Qwen 3 leaves out earlier thoughts, Mistral moves the system prompt to
-/// the last turn. By hand: what the model is to write after the prompt.
+/// Some templates write an answer differently when messages follow it: Qwen 3 leaves out earlier thoughts, and Mistral
+/// moves the system prompt to the last turn. Oracle, by hand: the text that the model is to write after the prompt.
 #[test]
 fn answers_are_told_apart_where_later_messages_change_the_text() {
     let expected = expected();
@@ -327,7 +327,7 @@ fn the_deepest_template_that_is_read_has_room_on_the_stack() {
         format!("{{{{ messages{} }}}}", ".a".repeat(30_000)),
         format!("{{{{ messages{} }}}}", "|e".repeat(30_000)),
     ] {
-        // Whether it has a value or not, it ends.
+        // Rendering ends, with a text or with a refusal.
         let _ = ChatTemplate::new(&source, Vec::new(), None).map(|template| template.text(messages));
     }
 }

@@ -174,7 +174,7 @@ impl Dataset {
             .collect()
     }
 
-    /// Reads the windows of what was drawn.
+    /// Reads the windows of the drawn units.
     ///
     /// # Errors
     /// As [`Self::window`].

@@ -395,7 +395,7 @@ impl LabelledSet {
         self.starts[unit + 1] - self.starts[unit]
     }
 
-    /// Returns the examples of what was drawn.
+    /// Returns the examples of the drawn units.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read or was changed.

@@ -336,7 +336,7 @@ proptest! {
         }
         prop_assert_eq!(of_text.units(), of_file.units());
         prop_assert_eq!(of_text.all_windows().unwrap(), of_file.all_windows().unwrap());
-        // The two that were added and one more give way.
+        // These replace the two units that were added and one unit before them.
         let before = of_text.units();
         for dataset in [&mut of_text, &mut of_file] {
             dataset.replace_units(&[vec![], vec![4; 3], vec![5, 6]]);

@@ -29,8 +29,9 @@ impl WindowSpec {
         tokens.saturating_sub(usize::from(self.overlaps)).div_ceil(self.length)
     }
 
-    /// Returns where a window that training reads begins: at even distances, so that all windows of a unit that has more than one are full. If
-    /// the last one held what the others leave, it would be drawn as often as they for a few tokens.
+    /// Returns where a window that training reads begins. Windows begin at even distances, so that all windows of a
+    /// unit that has more than one are full. A last window that held only the rest of the unit would be drawn as often
+    /// as the others, for a few tokens.
     pub fn training_begin(self, tokens: usize, window: usize) -> usize {
         let room = tokens.saturating_sub(usize::from(self.overlaps) + self.length) as u128;
         let last = self.windows(tokens).saturating_sub(1).max(1) as u128;

@@ -69,7 +69,8 @@ pub struct TokenEvaluation {
     pub perplexity: Released<f64>,
     /// Perplexity of the best unigram model fitted on this very text. No unigram model has a lower one.
     pub best_unigram_perplexity: f64,
-    /// Share of tokens that the model ranks first, each after the true tokens before it. It is no accuracy of whole answers.
+    /// Share of tokens that the model ranks first, each after the true tokens before it. It does not say whether whole
+    /// answers are right.
     #[serde(default, alias = "accuracy", skip_serializing_if = "Option::is_none")]
     pub token_accuracy: Option<Released<f64>>,
     /// Figures per word, if the model predicts every token. They compare models with different vocabularies.

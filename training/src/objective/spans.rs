@@ -116,12 +116,12 @@ impl Split {
         }
     }
 
-    /// Returns the number of tokens that are read out of `length`, at least 2.
+    /// Returns how many of `length` tokens, at least 2, are read.
     fn at(self, length: usize, stream: &mut Stream) -> usize {
         self.fixed(length).unwrap_or_else(|| 1 + stream.below(length as u64 - 1) as usize)
     }
 
-    /// Returns the number of tokens that are read out of `length`, at least 2, if it is always the same.
+    /// Returns how many of `length` tokens, at least 2, are read, if it is always the same number.
     pub fn fixed(self, length: usize) -> Option<usize> {
         match self {
             Self::Random => None,

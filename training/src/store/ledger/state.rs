@@ -349,13 +349,13 @@ impl LedgerState {
         }
     }
 
-    /// Returns the files that the finished run wrote. Empty before.
+    /// Returns the files that the finished run wrote; none for an unfinished run.
     #[must_use]
     pub fn files(&self) -> &[FileDigest] {
         self.completed().map_or(&[], |(_, files)| files)
     }
 
-    /// Returns the finished model in formats of 16 bits. Empty before.
+    /// Returns the finished model in formats of 16 bits; none for an unfinished run.
     #[must_use]
     pub fn rounded(&self) -> &[RoundedModel] {
         match self.entries.last() {
