@@ -125,8 +125,8 @@ impl Plan {
     }
 
     /// Returns the number of units in a micro-batch, for a vocabulary of this size and for each of `workers` on a
-    /// machine with `free` bytes of memory: the `given` value, the plan's, or as many as fit, in powers of two up to
-    /// 32. It never exceeds the largest expected batch. It affects speed only.
+    /// machine with `free` bytes of memory: the `given` value, the plan's, or the largest power of two up to 32 that
+    /// fits. It never exceeds the largest expected batch, and affects speed only.
     #[must_use]
     pub fn windows_at_once(&self, vocabulary: u32, given: Option<u32>, free: u64, workers: u32) -> u32 {
         let found =

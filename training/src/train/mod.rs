@@ -54,7 +54,7 @@ pub struct Trainer<B: Kernels> {
     adapted_clip_norm: Option<f64>,
     /// The noise of the current block of steps, if it is correlated.
     block: Option<BandedNoise>,
-    /// The estimate of the last private step; see [`Self::gradient_to_noise`].
+    /// The estimate of the last private step; see [`Self::gradient_to_noise()`].
     gradient_to_noise: Option<f64>,
     physical_batch: usize,
     recompute: bool,
