@@ -16,11 +16,11 @@ const ROC_STEPS: usize = 100;
 /// Rates of the test that claims "member" above a score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Membership {
-    /// Probability that a member's score is above another's: the area under the ROC curve. ½ by chance.
+    /// Probability that a member's score is above a non-member's: the area under the ROC curve. ½ by chance.
     pub area_under_curve: f64,
-    /// Share of members with a score above those of all but `false_positive_rate` of the others.
+    /// Share of members whose score is above the scores of all but `false_positive_rate` of the non-members.
     pub true_positive_rate: f64,
-    /// Share of others that may be taken for members.
+    /// Share of non-members that may be taken for members.
     pub false_positive_rate: f64,
     /// False and true positive rates of at most 101 thresholds, from (0, …) to (1, 1).
     #[serde(default)]

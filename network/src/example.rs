@@ -25,7 +25,7 @@ pub struct Example {
     pub targets: Vec<u32>,
     /// The class of the sentence pair, if it is predicted.
     pub sentence: Option<u32>,
-    /// Seed of its dropout, if it has any.
+    /// Seed of the example's dropout, if it has any.
     pub dropout_seed: u64,
     /// Precomputed input of the head for labels, of the model's width. If it is given, the layers below the head do not
     /// run.

@@ -525,7 +525,7 @@ fn a_token_file_goes_with_the_public_tokenizer_that_made_it_and_with_nothing_bes
     assert_says(&refusal(&altered(&[evaluation])), &["evaluation.source", "text"]);
     let plan = altered(&[tokens, public, ("/privacy/unit", json!("user"))]);
     assert_eq!(certify(&plan).unwrap().plan().data().token_file(), Some("a.tokens"));
-    // A file of lines that is called so.
+    // The name says `.tokens`, but the format says that it is a file of lines.
     let text = altered(&[("/data/source", json!({ "path": "a.tokens" })), ("/data/format", json!("text"))]);
     assert_eq!(certify(&text).unwrap().plan().data().token_file(), None);
 }

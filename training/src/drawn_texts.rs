@@ -226,7 +226,7 @@ mod tests {
         Chain::new(words_of_chain, &WordCounts { words: &words, words_a_text }, factors)
     }
 
-    /// Words drawn after another, with their shares.
+    /// Returns the share of each word among those drawn after another.
     fn after(chain: &Chain, word: usize) -> Vec<f64> {
         const DRAWS: usize = 20_000;
         let mut stream = stream_of(0);

@@ -4,7 +4,7 @@ use plan::PlanFile;
 
 /// A plan that the page can load.
 pub struct Preset {
-    /// Name of its file, without `.json`.
+    /// Name of the preset's file, without `.json`.
     pub name: &'static str,
     /// Text of the file.
     pub text: &'static str,

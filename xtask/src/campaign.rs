@@ -48,7 +48,7 @@ fn tests(root: &Path, tests: &[&str], minutes: u32) -> Result<bool> {
         .args(["test"])
         .args(selection)
         .args(tests)
-        // All tests run at once, so that each has these minutes and the campaign takes no longer.
+        // All tests run at once: each has the given minutes, and the campaign takes no longer.
         .args(["--", "--nocapture", "--test-threads=16"])
         .env("CAMPAIGN_MINUTES", minutes.to_string())
         .run()

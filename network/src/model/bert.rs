@@ -14,7 +14,7 @@ const STYLE: Style = Style {
     embeddings: "bert.embeddings",
     blocks: "bert.encoder.layer",
     parts: Parts::BERT,
-    // First and second sentence.
+    // The first and the second sentence.
     segments: 2,
     first_position: 0,
     norm_epsilon: 1e-12,

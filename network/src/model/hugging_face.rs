@@ -24,7 +24,7 @@ pub struct HuggingFace {
     /// The field with the number of positions, if the model has a limit. A file may have more
     /// positions than the plan.
     pub positions: Option<&'static str>,
-    /// Number of these positions that no token has.
+    /// Number of the positions in that field that no token has.
     pub first_position: u64,
     /// Fields that do not affect the model's computation.
     pub irrelevant: &'static [&'static str],

@@ -20,7 +20,7 @@ pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
 /// Standard deviation of the matrices and tables at the start.
 pub(super) const INITIAL_STD: f64 = 0.02;
 
-/// The differences between families with these parts.
+/// The differences between BART, mBART and Marian.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Row of the first position in a learned table; `None` if positions are sinusoids.

@@ -133,7 +133,6 @@ mod tests {
         assert_eq!(places, [(3, 1), (7, 2), (1, 2), (4, 2)]);
     }
 
-    /// Plans without views draw as they always did.
     #[test]
     fn one_view_is_drawn_by_one_uniform_number_below_the_number_of_windows() {
         let units = [(0, 3), (5, 1), (2, 8)];

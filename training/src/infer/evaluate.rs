@@ -191,7 +191,7 @@ impl HeldOutTokens {
     }
 }
 
-/// Sums over predictions.
+/// Sums over predicted tokens.
 #[derive(Default)]
 struct Total {
     nats: f64,

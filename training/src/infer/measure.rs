@@ -13,7 +13,7 @@ use network::tensor::{Int, Tensor, to_host, to_host_f64};
 pub struct Prediction {
     /// Negative log-likelihood of the target, in nats.
     pub nll: f64,
-    /// Whether no other token is likelier.
+    /// Whether no token is likelier than the target.
     pub is_likeliest: bool,
 }
 

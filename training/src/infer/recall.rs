@@ -30,7 +30,7 @@ pub struct TrainedRecord {
 pub struct Recall {
     /// The question.
     pub asked: Asked,
-    /// The tokens that answer it: at least one.
+    /// The tokens that answer the question: at least one.
     pub target: Vec<u32>,
 }
 

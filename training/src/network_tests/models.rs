@@ -316,7 +316,7 @@ fn gradients_of_every_family_equal_central_differences_of_the_loss() {
     }
 }
 
-/// tests/vectors/make_encoders.py wrote them with `transformers` and torch.
+/// Oracle: `transformers` and torch (tests/vectors/make_encoders.py).
 #[test]
 fn norms_equal_those_of_autodiff_in_torch() {
     for name in ["t5_tiny", "t5_v1_1_tiny", "bert_tiny", "bert_masked_tiny"] {

@@ -187,7 +187,7 @@ fn root_mean_square_norm_of_a_row_worked_by_hand() {
 
 #[test]
 fn linear() {
-    // Widths that make either form of the norm the cheaper one.
+    // With the first widths one form of the norm is cheaper, with the second the other.
     for (seq, d_in, d_out) in [(4, 3, 2), (2, 7, 5)] {
         for (stored, shape) in [(Stored::OutIn, vec![d_out, d_in]), (Stored::InOut, vec![d_in, d_out])] {
             for bias in [None, Some(ParamId(1))] {

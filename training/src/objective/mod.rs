@@ -261,7 +261,7 @@ impl Objective {
 /// The way in which a model generates text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// The model continues its input.
+    /// The model continues a text.
     Continuation,
     /// The model answers a text after the end-of-text token.
     Answer {

@@ -71,7 +71,7 @@ pub(crate) trait Messages: Send + Sync {
 pub struct Placement {
     /// Number of ranks.
     pub ranks: u64,
-    /// Number of machines they ran on.
+    /// Number of machines on which the ranks ran.
     pub hosts: u64,
 }
 

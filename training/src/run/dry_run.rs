@@ -34,7 +34,7 @@ pub struct DryRun {
     seconds: f64,
     /// Lower bound on memory: weights, gradients, moments and one micro-batch, in bytes.
     memory: u64,
-    /// A step on several such processors: on the ranks of the program, or on 8 if it has a single
+    /// The cost of a step on several processors of 8 cores: as many as the program has ranks, or 8 if it has a single
     /// rank.
     on_ranks: RankCost,
 }

@@ -33,7 +33,7 @@ pub struct Request {
     pub physical_batch: Option<u32>,
     /// A known key for tests. The run is then not private.
     pub test_key: Option<u64>,
-    /// A baseline without clipping and noise.
+    /// Whether to train a baseline without clipping and noise.
     pub non_private: bool,
     /// Canaries to be planted in the training text, if this run is an audit.
     pub canaries: Option<Planting>,

@@ -97,7 +97,7 @@ pub(super) struct RunFindings {
     pub folder: String,
     /// Perplexity per token on the public evaluation text, if it has a finite one.
     pub perplexity: Option<f64>,
-    /// Digest of the last line of its ledger.
+    /// Digest of the last line of the run's ledger.
     pub ledger_sha256: String,
 }
 

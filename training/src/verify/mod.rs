@@ -52,7 +52,7 @@ use durable::sha256_hex;
 pub struct CertifiedText {
     /// The plan.
     pub plan: CertifiedPlan,
-    /// The stages that it builds on.
+    /// The stages that the plan builds on.
     pub lineage: Lineage,
     /// The file, byte for byte.
     pub bytes: Vec<u8>,

@@ -42,7 +42,7 @@ impl FusedAttention {
 pub enum SelfAttention {
     /// One projection for queries, keys and values.
     Fused(FusedAttention),
-    /// A projection for each of them.
+    /// A projection each for queries, keys and values.
     Separate(MultiHeadAttention),
 }
 

@@ -40,9 +40,9 @@ pub enum Occurrences {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
-    /// Hints before the secret.
+    /// Number of hints before the secret.
     before: usize,
-    /// Hints after it.
+    /// Number of hints after the secret.
     after: usize,
 }
 
@@ -103,13 +103,13 @@ impl fmt::Display for Pattern {
 /// A secret among its hints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Secret {
-    /// Index of its pattern.
+    /// Index of the pattern.
     pub pattern: usize,
     /// Index among [`Secrets::levels`].
     pub level: usize,
     /// Hints and secret.
     pub tokens: Vec<u32>,
-    /// Place of the secret among them.
+    /// Place of the secret in `tokens`.
     pub place: usize,
 }
 

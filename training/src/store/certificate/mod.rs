@@ -141,12 +141,12 @@ pub struct PhaseSummary {
 /// A stage that the run builds on, in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EarlierStage {
-    /// Name of its plan.
+    /// Name of the stage's plan.
     pub name: String,
     /// The stage's unique name; absent if the stage used public text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// SHA-256 of its ledger or statement.
+    /// SHA-256 of the stage's ledger or statement.
     pub sha256: String,
     /// Relation of the stage's text to that of this run, as the plan declares it.
     pub made_from: plan::MadeFrom,
@@ -353,7 +353,7 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
 
 /// Returns the diagonals of the matrix of a phase with correlated noise; none for independent noise.
 fn correlation(phase: &Phase) -> Vec<f64> {
-    // A certified phase has its matrix.
+    // The matrix of a certified phase can always be computed.
     let matrix = phase.mechanism.bands().ok().flatten().filter(|matrix| matrix.count() > 1);
     matrix.map(|matrix| matrix.coefficients()).unwrap_or_default()
 }

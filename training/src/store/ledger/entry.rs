@@ -215,7 +215,7 @@ pub enum Entry {
     },
     /// The weights are those of a public checkpoint before the first step.
     InitialWeights {
-        /// SHA-256 of the digests of its files.
+        /// SHA-256 of the digests of the checkpoint's files.
         sha256: String,
     },
     /// A training step is about to run.

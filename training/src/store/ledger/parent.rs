@@ -17,7 +17,7 @@ pub struct Parent {
     pub id: Option<String>,
     /// SHA-256 of the last line of the stage's ledger, or of its `privacy.json`.
     pub sha256: String,
-    /// Relation of the stage's text to that of this run.
+    /// Relation of the stage's text to the text of this run.
     pub made_from: MadeFrom,
     /// Privacy unit of the stage.
     pub unit: PrivacyUnit,

@@ -21,7 +21,7 @@ pub(crate) struct PlanField {
 pub(crate) struct Number {
     pub(crate) field: PlanField,
     pub(crate) integer: bool,
-    /// Range of its slider, if it has one.
+    /// Range of the slider, if the field has one.
     pub(crate) slider: Option<LogScale>,
     /// Reads the number. `None` if the plan does not have it.
     pub(crate) read: fn(&PlanFile) -> Option<f64>,
