@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    /// 2 MB of lines with common and rare words.
+    /// Writes 2 MB of lines with common and rare words.
     fn corpus(folder: &Path) -> Source {
         let path = folder.join("corpus.txt");
         let mut draws = TestRng::from_seed(5).stream(Purpose::Data, 0, 0);

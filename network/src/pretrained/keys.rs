@@ -13,7 +13,7 @@ use crate::nn::Weights;
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, to_host_f64};
 use crate::vectors;
 
-/// Logits of order 3, rounded to six decimals, of models in single precision.
+/// The logits are of order 3, computed in single precision and rounded to six decimals.
 const TOLERANCE: f64 = 5e-5;
 
 /// A checkpoint whose configuration is changed.

@@ -58,7 +58,7 @@ pub(super) fn assign(
     if let Some(what) = left.iter().find_map(|(name, _)| wrapper(name)) {
         return Err(what);
     }
-    // A file may have a tied table under the name of its copy alone.
+    // A file may hold a tied table only under the name of its copy.
     for (_, tensor) in left.iter().filter(|(name, _)| family.copies.contains(&name.as_str())) {
         let lacks = |spec: &&ParamSpec| !found.contains_key(spec.name.as_str()) && spec.shape == tensor.shape;
         let mut lacking = specs.iter().filter(lacks);

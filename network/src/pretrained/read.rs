@@ -116,7 +116,7 @@ impl PretrainedCheckpoint {
                 .collect()
         };
         let mut ids = [stated(&self.config), stated(&self.generation_config()?)].concat();
-        // transformers writes the ids of another vocabulary where a model was made without any.
+        // If a model was made without a vocabulary, transformers writes the ids of another one.
         ids.retain(|id| Some(*id) < self.config["vocab_size"].as_u64());
         let is_known = |id: &u64| u32::try_from(*id).is_ok_and(|id| id == own || is_special(id));
         if ids.is_empty() || ids.iter().any(is_known) {

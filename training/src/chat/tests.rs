@@ -121,7 +121,7 @@ fn answers_are_told_apart_where_later_messages_change_the_text() {
     let Conversation { text, answers } = template.conversation(&format!("[{talk}]")).unwrap();
     let answers: Vec<&str> = answers.into_iter().map(|answer| &text[answer]).collect();
     assert_eq!((text.as_str(), answers), ("U:x;y!U:<a>z;v!U:w;", vec!["y!", "v!"]));
-    // Contents in parts.
+    // These contents are lists of parts.
     let source = "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content|trim }}{% else %}{% for p in m.content %}\
                   {{ p.text|trim }}{% endfor %}{% endif %}{{ '!' if loop.last else ';' }}{% endfor %}";
     let template = ChatTemplate::new(source, Vec::new(), None).unwrap();
