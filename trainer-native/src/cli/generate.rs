@@ -45,7 +45,7 @@ pub(super) struct GenerateArgs {
     device: DeviceName,
 }
 
-/// The options of how tokens are chosen.
+/// How tokens are chosen.
 #[derive(Debug, Args)]
 pub(super) struct DecodingArgs {
     /// Maximum number of tokens to generate

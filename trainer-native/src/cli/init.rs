@@ -206,7 +206,7 @@ impl InitArgs {
         Ok(chosen.unwrap_or(proposed))
     }
 
-    /// Returns the public number of units. The true one is shown to the owner of the text alone.
+    /// The public number of units. The true one is shown to the owner of the text alone.
     fn units(&self, counts: &Counts, unit: PrivacyUnit) -> Result<u64, RunError> {
         if let Some(units) = self.units {
             return Ok(units);
@@ -278,7 +278,7 @@ fn answer<T>(
     }
 }
 
-/// Returns the names of the first file and of the checkpoint, without what follows the first dot.
+/// The names of the first file and of the checkpoint, without what follows the first dot.
 fn name_of(data: &[PathBuf], checkpoint: Option<&Path>) -> String {
     let named = data.first().map(PathBuf::as_path).into_iter().chain(checkpoint);
     let stems =

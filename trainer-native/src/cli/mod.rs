@@ -64,7 +64,7 @@ struct Cli {
     command: Option<Command>,
 }
 
-/// Options of what is shown during the work.
+/// What is shown of the work.
 #[derive(Debug, Args)]
 struct ScreenArgs {
     /// Show no progress and no notes, only the result and errors
