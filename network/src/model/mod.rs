@@ -187,14 +187,14 @@ macro_rules! families {
                 })
             }
 
-            /// The checkpoints of a family.
+            /// Returns the description of a family's checkpoints.
             pub fn hugging_face(family: plan::Family) -> &'static HuggingFace {
                 match family {
                     $($(plan::Family::$plan)|+ => &$file::HUGGING_FACE,)+
                 }
             }
 
-            /// The families of checkpoints that can be read.
+            /// Returns the families whose checkpoints can be read.
             pub fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
                 [$(&$file::HUGGING_FACE),+].into_iter()
             }
