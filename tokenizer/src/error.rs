@@ -11,27 +11,27 @@ pub enum FormatError {
     /// Not JSON, or not of the shape of a `tokenizer.json`.
     #[error("tokenizer.json, line {line}, column {column}: {reason}")]
     Json {
-        /// Where.
+        /// The line of the error.
         line: usize,
-        /// Where.
+        /// The column of the error.
         column: usize,
-        /// What is wrong.
+        /// What the parser says.
         reason: String,
     },
     /// A part of the file that asks for what is not implemented; it is refused rather than read wrongly.
     #[error("tokenizer.json: {part} = {found} is not supported; allowed: {allowed}")]
     Unsupported {
-        /// Which part.
+        /// The part of the file.
         part: &'static str,
-        /// What the file says.
+        /// The content of the file there.
         found: String,
-        /// What can be read.
+        /// The content that is supported.
         allowed: Cow<'static, str>,
     },
     /// The parts of the file contradict each other.
     #[error("tokenizer.json: {reason}")]
     Inconsistent {
-        /// How.
+        /// How they contradict each other.
         reason: String,
     },
     /// A file that does not follow its format.
@@ -64,7 +64,7 @@ impl FormatError {
     }
 }
 
-/// What fits a message.
+/// Returns `text`, shortened to 200 characters for a message.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &text[..end]),

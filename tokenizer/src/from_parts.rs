@@ -14,7 +14,7 @@ use crate::vocabulary::Vocabulary;
 /// How the pieces of a unigram vocabulary encode text: blanks become `▁` and open words.
 #[derive(Clone, Debug)]
 pub struct UnigramPipeline {
-    /// What happens to a text first.
+    /// The normalizer that changes a text first; `None` leaves it as it is.
     pub normalizer: Option<Normalizer>,
     /// Whether no piece goes across a blank.
     pub split_by_whitespace: bool,
@@ -25,7 +25,7 @@ pub struct UnigramPipeline {
 }
 
 impl Default for UnigramPipeline {
-    /// No normalizer, no piece across a blank, no byte fallback, and the special tokens of T5.
+    /// Returns the default: no normalizer, no piece across a blank, no byte fallback, and the special tokens of T5.
     fn default() -> Self {
         Self { normalizer: None, split_by_whitespace: true, byte_fallback: false, roles: RoleTokens::of_t5() }
     }

@@ -79,7 +79,7 @@ impl Tokenizer {
         let controls = |id: u32, text: &str| [PAD, EOS].contains(&text) || control_roles.contains(&Some(id));
         let kind = |id: u32, text: &String| match () {
             () if model.unk_id() == Some(id) => PieceKind::Unknown,
-            // A special token in text is that token to us, which is what a symbol of the user is there.
+            // A special token is found in text here. In a `.model`, only a user-defined symbol is.
             () if self.special.name(id).is_some() && !controls(id, text) => PieceKind::UserDefined,
             () if self.special.name(id).is_some() => PieceKind::Control,
             () if bytes.contains(text) => PieceKind::Byte,

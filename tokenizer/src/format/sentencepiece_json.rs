@@ -6,8 +6,8 @@ use crate::normalize::precompiled_json;
 use crate::pretokenize::{METASPACE, PreTokenizer};
 use crate::sentencepiece::{ModelType, NormalizerSpec, PieceKind, SentencePieceModel};
 
-/// Normalizer, pre-tokenizer and decoder. What has no counterpart is left out; whoever writes the file checks that it reads the
-/// same.
+/// The normalizer, pre-tokenizer and decoder. Rules without a counterpart are left out. The writer of a file checks
+/// that it reads the same.
 pub(super) struct Stages {
     pub(super) normalizer: Value,
     pub(super) pre_tokenizer: Value,
