@@ -19,7 +19,7 @@ use dp_tokenizer::train::{UnigramConfig, unigram};
 use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{ReleaseMethod, TestRng};
 
-/// Most words of a unit.
+/// The most words of a unit.
 const MAX_WORDS: u32 = 64;
 const DELTA: f64 = 1e-6;
 

@@ -32,13 +32,13 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
 pub struct Failure {
     /// One line: what was given, what is allowed, how to fix it.
     pub message: String,
-    /// Whether it is the user's to mend, as opposed to the machine's failure.
+    /// Whether the user can mend it, as opposed to a failure of the machine.
     pub refused: bool,
 }
 
 impl Failure {
     pub(super) fn of(error: &anyhow::Error) -> Self {
-        // A file that cannot be read or written is the user's to mend, as refused input is.
+        // The user can mend a file that cannot be read or written, as refused input.
         let is_storage = error.chain().any(|cause| cause.is::<io::Error>());
         let message = without_codes(&format!("{error:#}").replace('\n', " "));
         Self { message, refused: error.is::<Refused>() || is_storage }
