@@ -13,9 +13,9 @@ pub enum ReleaseError {
     OutOfRange {
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// The noise cannot be drawn.
@@ -29,7 +29,7 @@ pub enum ReleaseError {
         "the text has more than {most} units; methods policy and mad2r are proven for at most that many; use pooled or sips"
     )]
     TooManyUnits {
-        /// How many are allowed.
+        /// The largest number of units that is allowed.
         most: u64,
     },
     /// Two units share a place in the order, because the names of two users have the same hash.

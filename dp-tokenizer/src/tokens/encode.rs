@@ -8,7 +8,7 @@ use crate::unit::{PrivacyUnit, UnitAssigner, UnitError, cut_words};
 use tokenizer::Tokenizer;
 use tokenizer::batch;
 
-/// Blocks encoded before the tokens are written: about 16 MB of text.
+/// The number of blocks encoded before the tokens are written: about 16 MB of text.
 const BLOCKS_AT_ONCE: usize = 64;
 
 /// Why a corpus cannot be encoded.
