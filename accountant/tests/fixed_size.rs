@@ -74,7 +74,7 @@ fn row(sample: u64, units: u64, noise: f64, steps: u64, figures: [f64; 3]) -> Ro
     Row { sample, units, noise, steps, figures }
 }
 
-/// Calls `holds` with our bounds and each figure.
+/// Calls `holds` with this accountant's bounds and each figure.
 fn beside_figures(rows: &[Row], relation: NeighboringRelation, holds: impl Fn(Bounds, f64) -> bool) {
     for Row { sample, units, noise, steps, figures } in rows {
         for (at, &figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {

@@ -122,7 +122,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `selection` has the proof.
+    /// Adds `count` uses of a selection. The module `selection` has the proof.
     fn selection(&mut self, event: &DpEvent, trials: Trials, count: u64, depth: usize) -> Result<()> {
         if contains_selection(event, depth)? {
             return Err(AccountantError::Unsupported {
@@ -143,7 +143,7 @@ impl Builder<'_> {
                 self.pair.push(Law::Selection(selection), count);
                 Ok(())
             }
-            // Without a trial nothing is released.
+            // Without a trial, nothing is released.
             Trials::Poisson { .. } => Ok(()),
             _ => self.add(event, count, depth + 1),
         }

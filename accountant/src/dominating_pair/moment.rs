@@ -127,7 +127,7 @@ pub(crate) fn log_moment(pair: &MixturePair, s: f64) -> f64 {
     log_moment_within(pair, s, MAX_NODES)
 }
 
-/// [`log_moment`], or +∞ where it needs more than `most` nodes.
+/// Returns [`log_moment`], or +∞ where it needs more than `most` nodes.
 fn log_moment_within(pair: &MixturePair, s: f64, most: f64) -> f64 {
     let sigma = pair.sigma();
     let mut scale = 0.0;
@@ -212,7 +212,7 @@ pub(crate) fn cumulant(pair: &DominatingPair, t: f64) -> f64 {
     cumulant_within(pair, t, MAX_NODES)
 }
 
-/// [`cumulant`] where it is cheap, +∞ elsewhere: for a search that rarely ends at such an order.
+/// Returns [`cumulant`] where it is cheap, +∞ elsewhere: for a search that rarely ends at such an order.
 pub(crate) fn cheap_cumulant(pair: &DominatingPair, t: f64) -> f64 {
     cumulant_within(pair, t, CHEAP_NODES)
 }
@@ -236,7 +236,7 @@ fn truncated_moment(mixture: &TruncationMixture, s: f64, most: f64) -> f64 {
     let whole = log_moment_within(&mixture.whole, s, most);
     let truncated = log_moment_within(&mixture.truncated, s, most);
     let p = mixture.probability;
-    // The error of p, on either part.
+    // The slack is the error of p, on either part.
     let slack = binomial::RELATIVE * p;
     let most = whole.max(truncated);
     if most > 1.0 {
@@ -260,7 +260,7 @@ mod tests {
             let pair = MixturePair::new(sigma, part(weight, 1.0), part(0.5 * weight, 1.0)).cut_at_tail(tail);
             let (left, right, count) = (-1.0 - 9.8 * sigma, pair.cut(), 2_000_000);
             let width = (right - left) / f64::from(count);
-            // Taken out, so that no power overflows.
+            // This factor is taken out, so that no power overflows.
             let scale = power * pair.loss(right);
             let sum: f64 = (0..count)
                 .map(|index| {
