@@ -104,9 +104,9 @@ impl Guesses {
         epsilon_lower_bound(self.canaries, self.guesses, self.correct, delta, confidence)
     }
 
-    /// Whether the guesses refute a mechanism with this δ(ε): such a mechanism allows so many right
-    /// guesses only with a probability of less than 1 − `confidence`. `curve` has pairs of ε and δ,
-    /// each of which the mechanism is said to have; more of them refute more.
+    /// Whether the guesses refute a mechanism with this δ(ε): such a mechanism allows the observed number of right
+    /// guesses only with a probability of less than 1 − `confidence`. `curve` has pairs of ε and δ, each of which the
+    /// mechanism is said to have; more of them refute more.
     ///
     /// ```
     /// use accountant::audit::Guesses;

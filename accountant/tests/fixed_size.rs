@@ -147,8 +147,8 @@ fn exchange_costs_the_mirrored_pair_from_above_and_removal_from_below() {
 
 #[test]
 fn exchange_stays_below_the_published_renyi_bound_of_the_reference_table() {
-    // Oracle: f_truncated_wor.json, Wang, Balle & Kasiviswanathan 2019 by dp_accounting 0.6.0, an upper bound whose σ is
-    // relative to the exchange: half of our noise multiplier, which is relative to one unit's norm.
+    // Oracle: f_truncated_wor.json, Wang, Balle & Kasiviswanathan 2019 by dp_accounting 0.6.0, an upper bound whose σ
+    // is relative to the exchange: half of the noise multiplier here, which is relative to one unit's norm.
     let rows = [
         row(
             100,

@@ -79,7 +79,8 @@ fn selection(trials: Trials) -> DpEvent {
 #[test]
 fn searching_hyperparameters_is_charged_the_published_bound() {
     // Oracle: dp_accounting 0.6.0, RepeatAndSelectDpEvent over 1,400 orders, of a Gaussian with noise multiplier 2;
-    // stop solved for the mean by brentq. Ours searches orders continuously, so that it may be a little lower.
+    // stop solved for the mean by brentq. This accountant searches orders continuously, so that its ε may be a little
+    // lower.
     let negative = |shape, stop| Trials::TruncatedNegativeBinomial { shape, stop };
     for (trials, figure) in [
         (negative(1.0, 0.1), 4.544_945_757_622_989),

@@ -147,7 +147,8 @@ fn exact_figures_of_schedules_and_papers_lie_inside_narrow_bounds() {
 
 #[test]
 fn calibrated_noise_is_the_exact_one_from_above() {
-    // Oracle: bisection on contour inversion, 1e-6 relative; ours may be above by the bounds' gap, never below.
+    // Oracle: bisection on contour inversion, 1e-6 relative; the result here may be above by the bounds' gap, never
+    // below.
     let verdict = Verdict::of("d_calibration.json", |row, verdict| {
         let Some(exact) = row["sigma_exact_poisson"].as_f64() else { return };
         let (q, steps) = (number(row, "q"), number(row, "T") as u64);

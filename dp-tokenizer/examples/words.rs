@@ -1,4 +1,4 @@
-//! What is counted as a word: the words that a release finds, the share of the text that they are, and the tokens of the
+//! Compares definitions of a word: the words that a release finds, their share of the text, and the tokens of the
 //! vocabulary made of them.
 //!
 //! `cargo run --release -p dp-tokenizer --example words -- TEXT EPSILON`; `TEXT` has a record a line. δ is 1e-6, and the noise is

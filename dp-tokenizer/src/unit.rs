@@ -16,7 +16,7 @@ pub struct Piece {
     pub text: String,
 }
 
-/// Why records cannot be divided into units.
+/// The reason why records cannot be divided into units.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {

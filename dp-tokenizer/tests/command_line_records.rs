@@ -317,7 +317,7 @@ fn users_are_needed_for_user_level_privacy() {
     assert!(text(&refused.stderr).contains("record 1 has no user"), "{}", text(&refused.stderr));
     arguments.extend(["--user-field", "who"]);
     let done = run(&arguments, "");
-    // There is only one user: nothing may be released, so nothing can be learned.
+    // There is only one user: nothing may be released, so nothing can be learnt.
     assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
     assert!(text(&done.stderr).contains("no words to train on"), "{}", text(&done.stderr));
 }

@@ -1,4 +1,5 @@
-//! What users of other tokenizers expect of the command line: tokens as text, lengths, listings, streams, folders.
+//! Tests of what users of other tokenizers expect of the command line: tokens as text, lengths, listings, streams,
+//! folders.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 

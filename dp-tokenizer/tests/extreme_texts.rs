@@ -42,7 +42,7 @@ fn an_endless_line_is_refused_by_each_reader_without_being_held() {
     let gzip = folder.path().join("long.txt.gz");
     let mut encoder =
         flate2::write::GzEncoder::new(std::fs::File::create(&gzip).unwrap(), flate2::Compression::fast());
-    // More than the cap is enough to be refused; a whole gigabyte takes a while to pack.
+    // A line longer than the cap is enough for a refusal. A whole gigabyte takes a while to pack.
     let length = if is_large() { 1 << 30 } else { 65 << 20 };
     std::io::copy(&mut zeros().take(length), &mut encoder).unwrap();
     encoder.finish().unwrap();

@@ -79,7 +79,7 @@ fn special_tokens_have_the_names_ids_and_roles_that_were_given() {
     assert_eq!((read.pad_id(), read.eos_id(), read.unk_id()), (Some(3), Some(2), Some(0)));
 }
 
-/// A learned token never has the name of a special one: it would be found out after the release is paid for.
+/// A learnt token never has the name of a special one: it would be found out after the release is paid for.
 #[test]
 fn no_learnt_token_has_the_name_of_a_special_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,21 +1,21 @@
-//! Why a tokenizer file is refused.
+//! The reasons why a tokenizer file is refused.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Why a tokenizer file is refused.
+/// The reason why a tokenizer file is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// Not JSON, or not of the shape of a `tokenizer.json`.
+    /// The text is not JSON, or not of the shape of a `tokenizer.json`.
     #[error("tokenizer.json, line {line}, column {column}: {reason}")]
     Json {
         /// The line of the error.
         line: usize,
         /// The column of the error.
         column: usize,
-        /// What the parser says.
+        /// The message of the parser.
         reason: String,
     },
     /// A part of the file that asks for what is not implemented; it is refused rather than read wrongly.
@@ -41,7 +41,7 @@ pub enum FormatError {
         format: &'static str,
         /// Line from 1 (text formats), or entry or byte from 0 (binary formats).
         at: u64,
-        /// What is wrong there, and what is allowed.
+        /// The fault there, and what is allowed.
         reason: Cow<'static, str>,
     },
 }

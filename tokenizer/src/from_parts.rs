@@ -11,7 +11,7 @@ use crate::special_tokens::SpecialTokens;
 use crate::tokenizer::{Role, RoleTokens, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
-/// How the pieces of a unigram vocabulary encode text: blanks become `▁` and open words.
+/// The settings with which the pieces of a unigram vocabulary encode text. Blanks become `▁` and open words.
 #[derive(Clone, Debug)]
 pub struct UnigramPipeline {
     /// The normalizer that changes a text first; `None` leaves it as it is.

@@ -3,7 +3,7 @@
 /// Length of the longest string that fits: fifteen bytes, with their number in the sixteenth.
 pub const SHORT_BYTES: usize = 15;
 
-/// First byte of U+2581 and of other characters.
+/// The first byte of U+2581 and of other characters.
 pub(crate) const MARK: u8 = 0xE2;
 
 /// Returns the `length` bytes at `from`, low bytes first, with `length` in the highest byte. The key is 0 only if

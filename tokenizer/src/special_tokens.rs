@@ -114,7 +114,7 @@ impl SpecialTokens {
 pub(crate) struct Finder {
     trie: DoubleArray,
     ids: Vec<u32>,
-    /// First bytes of the tokens. Most of a text is skipped by these alone.
+    /// The first bytes of the tokens, by which most of a text is skipped.
     opens: Vec<u8>,
     /// The options of the tokens, if some have any.
     extent: Option<(Extent, Vec<TokenOptions>)>,

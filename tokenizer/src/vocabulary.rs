@@ -15,9 +15,9 @@ pub struct Vocabulary {
 pub struct DuplicateToken {
     /// The token.
     pub token: String,
-    /// Its first id.
+    /// The first id of the token.
     pub first: u32,
-    /// Its second id.
+    /// The second id of the token.
     pub second: u32,
 }
 

@@ -179,7 +179,7 @@ fn times(count: u64, more: u64) -> Result<u64> {
 mod tests {
     use super::*;
 
-    /// With one pair for both bounds, the lower bound of such an event would not be one.
+    /// If one pair served both bounds, the lower bound of such an event would not be one.
     #[test]
     fn events_whose_pair_from_below_is_another_one_are_known() {
         let (noise_multiplier, batches) = (1.5, 4);

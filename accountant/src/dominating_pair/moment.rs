@@ -36,12 +36,12 @@ fn step(pair: &MixturePair, power: f64, frequency: f64) -> f64 {
     if far == 0.0 {
         return 0.25 * sigma;
     }
-    // Powers that divide: of P when s < 0, of Q when s > 1.
+    // The powers that divide: of P when s < 0, of Q when s > 1.
     let negative =
         if p > 0.0 { (-power).max(0.0) } else { 0.0 } + if q > 0.0 { (power - 1.0).max(0.0) } else { 0.0 };
     let normal = sigma * sigma / (2.0 * far * far);
     let doubled = if p > 0.0 && q > 0.0 { 2.0 } else { 1.0 };
-    // For a strip given by θ, in which the integrand grows by e^{constant + turning·θ + widening·θ²}.
+    // The step for a strip given by θ, in which the integrand grows by e^{constant + turning·θ + widening·θ²}.
     let step = |constant: f64, turning: f64, widening: f64, widest: f64| {
         let theta = libm::sqrt((38.0 + constant) / widening).min(widest);
         let grown = 38.0 + constant + turning * theta + widening * theta * theta;

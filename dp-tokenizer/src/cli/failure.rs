@@ -1,4 +1,4 @@
-//! How a failed command reports: one line on stderr and an exit code.
+//! The report of a failed command: one line on stderr and an exit code.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,10 +27,10 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if refused { 2 } else { 1 })
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// One line: what was given, what is allowed, how to fix it.
+    /// One line that says what was given, what is allowed, and how to fix it.
     pub message: String,
     /// Whether the user can mend it, as opposed to a failure of the machine.
     pub refused: bool,

@@ -174,7 +174,7 @@ fn stated_case(vocabulary: &Path) -> anyhow::Result<Option<bool>> {
     }
 }
 
-/// Returns the tokenizer of a vocab.txt, which does not state its case. A vocabulary with capitals was not learned from
+/// Returns the tokenizer of a vocab.txt, which does not state its case. A vocabulary with capitals was not learnt from
 /// lower-cased text. Only capitals from A to Z tell: Unicode calls some characters upper case that lower-casing leaves
 /// as they are, and BERT's own lower-cased vocabulary has some.
 fn bert(vocabulary: tokenizer::Vocabulary, cased: Option<bool>) -> Result<Tokenizer, FormatError> {

@@ -1,4 +1,4 @@
-//! Why a corpus is refused. No message quotes the corpus.
+//! The reasons why a corpus is refused. No message quotes the corpus.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ const READ: &str = if cfg!(feature = "parquet") {
     ".txt, .jsonl, .json, .csv, .tsv and .iob, plain or as .gz or .zst"
 };
 
-/// Why a corpus cannot be read. Messages name file and line, never a line's content.
+/// The reason why a corpus cannot be read. Messages name file and line, never a line's content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorpusError {
@@ -31,7 +31,7 @@ pub enum CorpusError {
         path: PathBuf,
         /// The last line that was read.
         line: u64,
-        /// What went wrong.
+        /// The failure.
         reason: String,
     },
     /// A file format that this program does not read.
@@ -110,7 +110,7 @@ pub enum CorpusError {
         path: PathBuf,
         /// The line.
         line: u64,
-        /// What is wrong and how to fix it.
+        /// The fault, and how to fix it.
         reason: String,
     },
     /// An element of a JSON array that is not as announced.
@@ -120,7 +120,7 @@ pub enum CorpusError {
         path: PathBuf,
         /// The element, from 1.
         element: u64,
-        /// What is wrong and how to fix it.
+        /// The fault, and how to fix it.
         reason: String,
     },
     /// A line of a file of counts that is no count.
@@ -131,7 +131,7 @@ pub enum CorpusError {
         /// The line.
         line: u64,
     },
-    /// One text under two names.
+    /// One text has two names.
     #[error(
         "{} and {} are the same text; give each text once: its records would count as two units",
         first.display(),

@@ -1,4 +1,4 @@
-//! One line of a JSON Lines file. Only the named fields are stored.
+//! Reads one line of a JSON Lines file. Only the named fields are stored.
 
 use std::borrow::Cow;
 use std::fmt;

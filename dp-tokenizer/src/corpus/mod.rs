@@ -63,7 +63,7 @@ impl Record {
     }
 }
 
-/// How to treat bytes that are not UTF-8.
+/// The treatment of bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BadUtf8 {
     /// Replace each invalid sequence by U+FFFD and count the line.
@@ -95,7 +95,7 @@ pub struct Files {
     pub columns: Option<Vec<String>>,
     /// Whether the blank lines of text files are records too, so that records and lines correspond.
     pub blank_lines: bool,
-    /// How to treat bytes that are not UTF-8.
+    /// The treatment of bytes that are not UTF-8.
     pub bad_utf8: BadUtf8,
     /// Updated while the files are read.
     pub progress: ReadProgress,

@@ -15,7 +15,7 @@ use super::spill::SpillFile;
 use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
 use crate::unit::{PrivacyUnit, UnitError, cut_words};
 
-/// What the threads collected.
+/// The data that the threads collected.
 pub(super) struct Collected {
     /// The runs of each thread.
     pub(super) runs: Vec<Vec<Run>>,

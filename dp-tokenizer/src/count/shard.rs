@@ -90,7 +90,7 @@ impl fmt::Display for Shard {
 pub struct ShardOptions {
     /// The unit of the release.
     pub unit: PrivacyUnit,
-    /// What is counted as a word.
+    /// The definition of a word.
     pub words: Words,
     /// A name of the corpus, which tells its parts from those of another one.
     pub corpus: Option<String>,

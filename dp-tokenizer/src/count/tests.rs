@@ -43,7 +43,7 @@ fn corpus(folder: &Path) -> Source {
     Source::Files(Files { user_field: Some("who".to_owned()), ..Files::of(paths.to_vec()) })
 }
 
-/// Everything that can be learned from counted items: names by number, and the units' items in the order of the units.
+/// Everything that can be learnt from counted items: names by number, and the units' items in the order of the units.
 type Everything = (Vec<String>, Vec<(u64, Vec<(u64, u32)>)>);
 
 fn everything(items: &UnitItems) -> Everything {

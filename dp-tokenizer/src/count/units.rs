@@ -24,7 +24,7 @@ pub struct UnitItems {
     pub(super) spill: SpillFile,
 }
 
-/// How the units are stored.
+/// The form in which the units are stored.
 enum Units {
     /// Units in blocks, in the order of the corpus.
     InBlocks {

@@ -17,7 +17,7 @@ const MAX_RUNS: f64 = 0.25;
 /// The largest share of records, short ones included, that both texts may have.
 const MAX_EQUAL: f64 = 0.5;
 
-/// What two texts share.
+/// The figures of two texts, which say how much they share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlap {
     /// The figures of the public text.

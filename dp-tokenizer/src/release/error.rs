@@ -1,10 +1,10 @@
-//! Why a release is refused.
+//! The reasons why a release is refused.
 
 use mechanisms::MechanismError;
 
 use crate::unit::UnitError;
 
-/// Why a release is refused.
+/// The reason why a release is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
@@ -24,7 +24,7 @@ pub enum ReleaseError {
     /// The units cannot be read.
     #[error(transparent)]
     Units(#[from] UnitError),
-    /// More units than the proof of a method covers.
+    /// There are more units than the proof of a method covers.
     #[error(
         "the text has more than {most} units; methods policy and mad2r are proven for at most that many; use pooled or sips"
     )]

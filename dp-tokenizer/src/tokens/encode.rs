@@ -11,7 +11,7 @@ use tokenizer::batch;
 /// The number of blocks encoded before the tokens are written: about 16 MB of text.
 const BLOCKS_AT_ONCE: usize = 64;
 
-/// Why a corpus cannot be encoded.
+/// The reason why a corpus cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {

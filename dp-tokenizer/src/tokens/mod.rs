@@ -62,7 +62,7 @@ const VERSION: u32 = 3;
 const HEADER_BYTES: u64 = 88;
 const DIGEST_BYTES: u64 = 32;
 
-/// Why a token file cannot be written or read. No message quotes tokens.
+/// The reason why a token file cannot be written or read. No message quotes tokens.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
@@ -71,7 +71,7 @@ pub enum TokenFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
     /// The file does not have the form of a token file.

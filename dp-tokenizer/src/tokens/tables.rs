@@ -40,7 +40,7 @@ struct Units {
     parts: CompactVector,
 }
 
-/// Why tables cannot be read.
+/// The reason why tables cannot be read.
 pub(super) enum Fault {
     Unreadable(io::Error),
     Malformed(&'static str),

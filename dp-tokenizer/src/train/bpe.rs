@@ -13,7 +13,7 @@ use tokenizer::{BLANK, EOS, PAD, Tokenizer, UNK};
 pub struct BpeConfig {
     /// The number of tokens wanted, special tokens and bytes included.
     pub vocab_size: usize,
-    /// The most bytes of a learned token; `None` for no limit.
+    /// The most bytes of a learnt token; `None` for no limit.
     pub max_piece_length: Option<usize>,
     /// Tokens that are never cut, with the first ids.
     pub special_tokens: Vec<String>,

@@ -34,7 +34,7 @@ fn check_roles(roles: &RoleTokens) -> Result<(), TrainError> {
     }
 }
 
-/// Why training is refused.
+/// The reason why training is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {

@@ -12,7 +12,7 @@ type Map<V> = FxHashMap<(u32, u32), V>;
 pub(super) struct Merges {
     /// All symbols, each once, the given ones first.
     pub(super) symbols: Vec<String>,
-    /// Pairs of symbols, in the order in which they were learned.
+    /// Pairs of symbols, in the order in which they were learnt.
     pub(super) merges: Vec<(u32, u32)>,
 }
 

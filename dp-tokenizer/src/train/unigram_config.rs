@@ -34,7 +34,7 @@ pub struct UnigramConfig {
     /// The share of pieces that survive a round.
     pub shrinking_factor: f64,
     /// The kind of words if they are those of a release, which lacks the rare words of the text; `None` if the words
-    /// are all. Words invented after those of a release are learned from too, so that pieces of rare words fill the
+    /// are all. Words invented after those of a release are learnt from too, so that pieces of rare words fill the
     /// vocabulary, and words by class are joined.
     pub released: Option<Words>,
 }

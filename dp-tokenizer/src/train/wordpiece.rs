@@ -19,7 +19,7 @@ const PREFIX: &str = "##";
 pub struct WordPieceTraining {
     /// The number of tokens wanted, special tokens and characters included.
     pub vocab_size: usize,
-    /// The most characters of a learned token without its prefix; `None` for no limit.
+    /// The most characters of a learnt token without its prefix; `None` for no limit.
     pub max_piece_length: Option<usize>,
     /// Characters that are kept whatever the words hold.
     pub required_characters: String,
@@ -27,7 +27,7 @@ pub struct WordPieceTraining {
     pub roles: RoleTokens,
     /// The normalization of text, in training and in encoding.
     pub normalizer: BertNormalizer,
-    /// The most different characters that are kept, by frequency. Words with others are not learned from.
+    /// The most different characters that are kept, by frequency. Words with others are not learnt from.
     pub alphabet_limit: usize,
     /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
     /// learnt from too, so that pieces of rare words fill the vocabulary.

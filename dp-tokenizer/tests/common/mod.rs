@@ -1,4 +1,4 @@
-//! What tests of the command line and of files share.
+//! Functions that tests of the command line and of files share.
 
 #![allow(dead_code, reason = "each test uses a part")]
 

@@ -53,7 +53,7 @@ const KINDS: Kinds<dyn Decode> = Kinds {
     ],
 };
 
-/// How tokens are joined to a text.
+/// The way in which tokens are joined to a text.
 #[derive(Debug)]
 pub(crate) enum Decoder {
     /// The decoder of a `.model`, and of vocabularies trained here: marks become spaces, and byte tokens become

@@ -14,7 +14,7 @@ pub(crate) struct DoubleArray {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// Where the children of this node start.
+    /// The place where the children of this node start.
     base: u32,
     /// The parent, or `NONE` for a free slot.
     check: u32,

@@ -1,4 +1,4 @@
-//! All segmentations of a text into pieces with scores: the best ones, and random ones.
+//! The lattice of all segmentations of a text into pieces with scores, from which the best and random ones are taken.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -114,7 +114,7 @@ impl Lattice {
         paths
     }
 
-    /// For each position, the logarithm of the sum over all paths to it of e^(`alpha` · score).
+    /// Returns, for each position, the logarithm of the sum over all paths to it of e^(`alpha` · score).
     pub(crate) fn log_sums(&self, alpha: f64) -> Vec<f64> {
         self.forward(|edges, sums| log_sum(edges.iter().map(|edge| sums[edge.start] + alpha * edge.score)))
     }

@@ -83,7 +83,7 @@ pub(super) fn added_tokens_json(tokenizer: &Tokenizer) -> Vec<Value> {
         .map(|((id, name), options)| added_token(*id, name, *options))
         .collect();
     if let Model::SentencePiece(model) = &tokenizer.model {
-        // Hugging Face has no kinds of pieces. There, a piece that was not learned is an added token.
+        // Hugging Face has no kinds of pieces. There, a piece that was not learnt is an added token.
         let pieces = (0u32..).zip(&model.model().pieces);
         let kinds = [PieceKind::Unknown, PieceKind::Control, PieceKind::UserDefined];
         let some = pieces.filter(|(_, piece)| kinds.contains(&piece.kind));

@@ -44,7 +44,7 @@ pub(super) fn from_entries(
             }
         }
     }
-    // As many slots as entries, and no slot filled twice: all are filled.
+    // There are as many slots as entries, and no slot was filled twice: all are filled.
     Vocabulary::new(tokens.into_iter().flatten().collect())
         .map_err(|twice| FormatError::malformed(format, twice.second.into(), twice.to_string()))
 }

@@ -23,7 +23,7 @@ impl Stages {
             piece.kind == PieceKind::Normal && piece.text.chars().skip(1).any(|c| c == METASPACE)
         });
         let is_by_word = matches!(file.model_type, ModelType::Unigram | ModelType::Word) && !crosses_blanks;
-        // With a map, blanks are spaces by now; this is the form in which T5 and others are published.
+        // With a map, blanks are spaces by now. T5 and other models are published in this form.
         if let Some(normalizer) = precompiled.clone()
             && is_by_word
             && spec.add_dummy_prefix

@@ -154,7 +154,7 @@ impl Normalizer {
         stage::write(&self.0, LIST, Normalize::json)
     }
 
-    /// Whether it leaves every text as it is.
+    /// Whether every text stays as it is.
     pub(crate) fn is_identity(&self) -> bool {
         self.0.is_empty()
     }

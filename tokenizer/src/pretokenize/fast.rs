@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{METASPACE, MarkCuts, Metaspace, PreTokenizer, byte_level_words, next_blank, place};
 use crate::short_key::short_word;
 
-/// How the words of a text are found: by the pre-tokenizer of the file, or by a faster way that finds the same ones.
+/// The way in which the words of a text are found: by the pre-tokenizer of the file, or faster with the same result.
 #[derive(Clone, Copy)]
 pub(crate) enum WordFinder {
     /// The text is one word.
@@ -23,7 +23,7 @@ pub(crate) enum WordFinder {
     AtRuns(Marks, MarkCuts),
 }
 
-/// When a mark is put before a text whose blanks become marks.
+/// The condition for a mark before a text whose blanks become marks.
 #[derive(Clone, Copy)]
 pub(crate) enum Marks {
     Never,

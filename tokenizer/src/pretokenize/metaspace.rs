@@ -10,7 +10,7 @@ use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::stage::{character, flag, lacking};
 
-/// When a mark is added before a text that starts without one.
+/// The condition for a mark before a text that starts without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrependScheme {
     /// A mark goes before every text.
@@ -26,7 +26,7 @@ pub enum PrependScheme {
 pub struct Metaspace {
     /// The mark for a space.
     pub replacement: char,
-    /// When a text gets a mark before it.
+    /// The condition for a mark before a text.
     pub prepend_scheme: PrependScheme,
     /// Whether the text is cut before each mark; otherwise it stays one word.
     pub split: bool,

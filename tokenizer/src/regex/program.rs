@@ -40,7 +40,7 @@ pub(super) enum Op {
 pub(super) struct Program {
     pub(super) ops: Vec<Op>,
     pub(super) sets: Vec<Set>,
-    /// Where each of the alternatives of the whole expression begins.
+    /// The first step of each alternative of the whole expression.
     pub(super) entries: Vec<u32>,
     /// For each first byte, a bit for each alternative that it may begin.
     pub(super) begins: Box<[u32; 256]>,

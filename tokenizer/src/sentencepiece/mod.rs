@@ -64,7 +64,7 @@ pub enum ModelType {
 pub struct SentencePieceModel {
     /// The pieces, in order of id.
     pub pieces: Vec<Piece>,
-    /// How pieces are found.
+    /// The algorithm that finds pieces.
     pub model_type: ModelType,
     /// Whether unknown characters become byte pieces.
     pub byte_fallback: bool,

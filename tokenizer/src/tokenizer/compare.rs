@@ -166,7 +166,7 @@ impl Tokenizer {
             .collect()
     }
 
-    /// Whether the token was learned from text.
+    /// Whether the token was learnt from text.
     fn is_of_text(&self, id: u32) -> bool {
         let is_piece = match &self.model {
             Model::SentencePiece(model) => {

@@ -71,7 +71,7 @@ pub struct Tokenizer {
     /// Encodes with the places of words, where a `tokenizer.json` puts marks by place. Behind a pointer, so that a
     /// program that reads no such file does not contain it.
     pub(crate) by_place: Option<EncodeByPlace>,
-    /// How the words of a normalized text are found.
+    /// The way in which the words of a normalized text are found.
     pub(crate) words: WordFinder,
     /// The lengths that the file states for its outputs.
     pub(crate) shaping: Option<Box<Shaping>>,
@@ -81,7 +81,7 @@ pub struct Tokenizer {
     caches: IdleCaches,
 }
 
-/// Why a tokenizer gives no other segmentations than its own.
+/// The reason why a tokenizer gives no other segmentations than its own.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentationError {

@@ -1,5 +1,5 @@
-//! Our variant of MAD2R: units with few items move weight from items that have more than enough to their other items. The
-//! first round biases the weights of the second.
+//! A variant of MAD2R by this project: units with few items move weight from items that have more than enough to their
+//! other items. The first round biases the weights of the second.
 //!
 //! # Definition
 //! A unit of d items intends to give item i the weight aᵢ: 1/√d each, unless there is a bias. Let m be [`MAX_DEGREE`]. A unit

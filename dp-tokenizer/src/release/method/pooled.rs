@@ -1,4 +1,5 @@
-//! Our extension of DP-SIPS: the noisy weights of earlier rounds steer later ones and count towards the thresholds.
+//! An extension of DP-SIPS by this project: the noisy weights of earlier rounds steer later ones and count towards the
+//! thresholds.
 //!
 //! * A unit skips items that the evidence so far speaks against, and so has more weight for the others.
 //! * An item is released once the sum of its noisy weights over all rounds, with fixed factors, passes a threshold.

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::{Bpe, pair};
 
-/// Up to this many symbols, the best merge is found by linear search; above, by a queue.
+/// The most symbols among which the best merge is found by linear search. With more, a queue finds it.
 const SHORT: usize = 48;
 
 impl Bpe {

@@ -38,7 +38,7 @@ pub(crate) struct WordRules {
     pub(crate) word_suffix: String,
 }
 
-/// Why a vocabulary and merges are inconsistent.
+/// The reason why a vocabulary and merges are inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BpeError {
     /// A merge whose parts or result are not tokens.
