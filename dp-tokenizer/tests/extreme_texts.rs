@@ -21,7 +21,7 @@ fn millions_of_distinct_words_are_counted_within_a_small_memory() {
     let path = folder.path().join("words.txt");
     let mut out = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
     for n in 0..words {
-        // Items are letters alone, so that each is one item: short ones, and ones that do not fit sixteen bytes.
+        // Words are of letters alone, so that each is one item. Some are short, and some do not fit sixteen bytes.
         let spelt: String = format!("{n:08}").bytes().map(|b| char::from(b - b'0' + b'a')).collect();
         write!(out, " {spelt}{}", if n % 10 == 0 { "longerthanthat" } else { "" }).unwrap();
         if n % 16 == 15 {

@@ -40,8 +40,8 @@ impl Default for TokenOptions {
     }
 }
 
-/// Returns the part of the text that a token with options takes where it was found; `None` if it does not count there.
-/// The last argument is the end of the token before.
+/// A function that returns the part of the text that a token with options takes where it was found; `None` if it does
+/// not count there. The last argument is the end of the token before.
 type Extent = fn(TokenOptions, &str, Range<usize>, usize) -> Option<Range<usize>>;
 
 impl SpecialTokens {

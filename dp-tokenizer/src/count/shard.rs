@@ -1,4 +1,4 @@
-//! Counts a part of a corpus for another process: each part has a file, and these files together are the corpus.
+//! Counts parts of a corpus in separate processes. Each writes a file, and these files together are the corpus.
 //!
 //! All numbers are little endian:
 //!

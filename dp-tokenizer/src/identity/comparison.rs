@@ -103,8 +103,8 @@ impl fmt::Display for Sharing {
     }
 }
 
-/// Returns the numbers of every process, given those of this one. An error of any process is returned on all. All
-/// processes call it equally often.
+/// A function that returns the numbers of every process, given those of this one. An error of any process is returned
+/// on all. All processes call it equally often.
 pub type Exchange<'a, E> = &'a mut dyn FnMut(Result<Vec<u64>, E>) -> Result<Vec<Vec<u64>>, E>;
 
 /// Compares a public text with a private one. Either is read at least once; a public text of many millions of words, several times.

@@ -15,7 +15,7 @@ use crate::stage::Kinds;
 use template::Template;
 use trim::Trim;
 
-/// Returns the text of the token at a position with an id.
+/// A function that returns the text of a token, by its position and its id.
 pub(crate) type TokenText<'t> = dyn Fn(usize, u32) -> &'t str + 't;
 
 /// A step after encoding. A new one is registered in [`KINDS`].

@@ -21,7 +21,7 @@ pub(super) struct Round<'a> {
     pub(super) index: usize,
     /// The standard deviation of the noise, in the fixed-point unit.
     pub(super) sigma: u64,
-    /// Returns the random stream of a unit, by the number of the unit and that of the draw.
+    /// The function that returns the random stream of a unit, by the number of the unit and that of the draw.
     pub(super) choices: &'a dyn Fn(u64, u32) -> Stream,
 }
 
