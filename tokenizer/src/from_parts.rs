@@ -110,7 +110,7 @@ impl Tokenizer {
         Self::byte_level(vocabulary, Vec::new(), special, true)
     }
 
-    /// BERT's tokenizer over the tokens of a `vocab.txt`.
+    /// Makes BERT's tokenizer over the tokens of a `vocab.txt`.
     ///
     /// ```
     /// use tokenizer::{Tokenizer, format::vocab_txt, normalize::BertNormalizer};
@@ -128,7 +128,7 @@ impl Tokenizer {
         Self::bert_with_roles(vocabulary, normalizer, &RoleTokens::of_bert())
     }
 
-    /// BERT's tokenizer with special tokens of other names.
+    /// Makes BERT's tokenizer with special tokens of other names.
     ///
     /// # Errors
     /// If the vocabulary lacks the token for the unknown.
@@ -158,7 +158,7 @@ impl Tokenizer {
         Ok(tokenizer.with_roles(roles))
     }
 
-    /// GPT-2's tokenizer over the tokens of a `vocab.json` and the merges of a `merges.txt`.
+    /// Makes GPT-2's tokenizer over the tokens of a `vocab.json` and the merges of a `merges.txt`.
     ///
     /// ```
     /// use tokenizer::{Tokenizer, format::gpt2};

@@ -83,7 +83,7 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
     Ok(Record { text, user, further })
 }
 
-/// Escapes of surrogates without their other half, which JSON may hold and no text.
+/// A line with escapes of lone surrogates, which JSON may hold but no text can.
 pub(super) struct LoneSurrogates {
     /// The column of the first escape, in bytes from 1.
     pub column: usize,

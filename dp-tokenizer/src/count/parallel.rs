@@ -35,7 +35,7 @@ pub(super) fn collect(
         return Err(UnitError::NoWords);
     }
     let threads = options.threads.clamp(1, 256);
-    // Half of the memory: reading, merging and growing tables need the other half.
+    // The tables take half of the memory. Reading, merging and growing tables need the other half.
     let limit = options.memory.max(1 << 16) / 2 / threads;
     let worker = || Worker::of(unit, words, limit, spill);
     let blocks = Blocks::open(source)?;

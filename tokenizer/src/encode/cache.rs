@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 const SETS: usize = 1 << 16;
 /// The number of sets at the start. A single short text needs no large table.
 const FIRST_SETS: usize = 1 << 5;
-/// Ids per slot. A short word with more ids is stored with the longer words.
+/// The number of ids per slot. A short word with more ids is stored with the longer words.
 const SLOT_IDS: usize = 4;
 /// The most longer words. When the cache is full, all are dropped.
 const WORDS: usize = 1 << 15;

@@ -245,7 +245,7 @@ mod tests {
         assert!(encode(&model(&pieces, false), "").is_empty());
     }
 
-    /// Every segmentation of `word` into pieces, with its score; the oracle.
+    /// Returns the score of every segmentation of `word` into pieces, as an oracle.
     fn all_scores(pieces: &[(&str, f64)], word: &str) -> Vec<f64> {
         if word.is_empty() {
             return vec![0.0];

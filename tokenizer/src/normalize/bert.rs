@@ -25,13 +25,13 @@ use crate::stage::flag;
 /// Devlin et al. 2019, <https://arxiv.org/abs/1810.04805>, and its `BasicTokenizer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BertNormalizer {
-    /// Drop invisible characters and turn every blank into a space.
+    /// Whether to drop invisible characters and turn every blank into a space.
     pub clean_text: bool,
-    /// Put spaces around each Chinese character.
+    /// Whether to put spaces around each Chinese character.
     pub handle_chinese_chars: bool,
-    /// Drop accents; `None`: if and only if lower-casing.
+    /// Whether to drop accents. `None` drops them if and only if `lowercase` is set.
     pub strip_accents: Option<bool>,
-    /// Lower-case character by character (a final sigma is not treated apart).
+    /// Whether to lower-case character by character (a final sigma is not treated apart).
     pub lowercase: bool,
 }
 

@@ -25,11 +25,11 @@ pub(super) enum Op {
     Behind { is_negative: bool, width: u32, then: u32 },
     /// Takes the steps from the next one on up to `Match`, then goes on at `then`. It never goes back into these steps.
     Atomic { then: u32 },
-    /// Tries the next step; if that leads nowhere, `other`.
+    /// Tries the next step and, if that leads to no match, `other`.
     Fork { other: u32 },
-    /// Tries `other`; if that leads nowhere, the next step.
+    /// Tries `other` and, if that leads to no match, the next step.
     LazyFork { other: u32 },
-    /// Goes on elsewhere.
+    /// Goes on at the given step.
     Jump(u32),
     /// Ends the expression, or the body of a group.
     Match,

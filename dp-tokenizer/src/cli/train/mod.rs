@@ -182,8 +182,8 @@ fn train_to_fit(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Tr
     }
 }
 
-/// Drops the words that hold one of the `excess` rarest characters, by the noisy counts of the words. At least one word is
-/// dropped.
+/// Drops the words that hold one of the `excess` rarest characters, by the noisy counts of the words. At least one
+/// word is dropped.
 fn leave_out_rarest_characters(words: &mut Vec<(String, f64)>, excess: usize) {
     let mut counts: BTreeMap<char, f64> = BTreeMap::new();
     for (word, count) in &*words {

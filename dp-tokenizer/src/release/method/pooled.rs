@@ -23,8 +23,8 @@ use crate::release::fixed_point::{ONE, even_weight, noise};
 use crate::release::selection::Selection;
 use crate::release::threshold::quantile;
 
-/// The bar for an item after each round, in standard deviations of its evidence times the number of rounds so far. Units
-/// skip an item below it.
+/// The bar for an item after each round, in standard deviations of its evidence times the number of rounds so far.
+/// Units skip an item below it.
 const SKIP_SIGMAS: f64 = 0.375;
 
 /// The share of δ for the last round. The others divide the rest.
