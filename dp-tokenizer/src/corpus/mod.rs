@@ -32,7 +32,7 @@ pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
-pub use fields::{field_names, has_header_line};
+pub use fields::{Field, FieldKind, field_names, fields, has_header_line, has_tags};
 pub use files::Position;
 pub(crate) use lines::MAX_LINE_BYTES;
 pub use mechanisms::Format;

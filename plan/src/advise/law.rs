@@ -9,7 +9,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Initial, Objective, PlanFile, Source, Tokenizer};
+use crate::{CertifiedPlan, Initial, Objective, PlanFile, Source, Tokenizer};
 
 /// Entropy of the frequencies of tokens in the paper's setting, nats: of WikiText-2 (validation and test) with BERT's uncased vocabulary.
 const PAPER_UNIGRAM: f64 = 7.08;
@@ -105,6 +105,14 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    /// The prediction for a plan with one phase. `None` also for a start from released words, which the law does not know.
+    #[must_use]
+    pub fn of_plan(plan: &CertifiedPlan) -> Option<Self> {
+        let [phase] = plan.phases() else { return None };
+        let file = plan.plan().file();
+        file.training.warm_start.is_none().then(|| Self::of(file, phase.noise_batch_ratio()))?
+    }
+
     /// The prediction for the steps and the batch of `file` with this σ/B. `None` for a model that starts from a checkpoint or predicts no text: the
     /// law is of neither.
     pub(super) fn of(file: &PlanFile, noise_batch_ratio: f64) -> Option<Self> {

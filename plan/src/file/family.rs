@@ -216,6 +216,36 @@ impl Family {
         self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
+    /// The matrices beside which adapters usually lie, those of queries and values (Hu et al. 2021, section 4.2): the ends of their names in
+    /// a checkpoint, for `Lora::targets`.
+    #[must_use]
+    pub fn adapted_matrices(self) -> &'static [&'static str] {
+        match self {
+            Self::Gpt2 => &["c_attn"],
+            Self::GptNeoX => &["query_key_value"],
+            Self::Phi3 => &["qkv_proj"],
+            Self::Decoder
+            | Self::Gemma2
+            | Self::Gemma3
+            | Self::VaultGemma
+            | Self::Llama
+            | Self::Mistral
+            | Self::Qwen2
+            | Self::Qwen3
+            | Self::Phi
+            | Self::Opt
+            | Self::GptNeo
+            | Self::Bart
+            | Self::MBart
+            | Self::Marian => &["q_proj", "v_proj"],
+            Self::T5 | Self::T5V1_1 => &["q", "v"],
+            Self::Bert | Self::Roberta => &["query", "value"],
+            Self::DistilBert => &["q_lin", "v_lin"],
+            Self::ModernBert => &["Wqkv"],
+            Self::FeedForward => &[],
+        }
+    }
+
     /// Whether it reads `pooling`.
     #[must_use]
     pub fn can_pool(self) -> bool {
