@@ -289,7 +289,7 @@ impl Display for Digits {
 }
 
 /// Text with HTML's special characters escaped.
-struct Text<'a>(&'a str);
+pub(super) struct Text<'a>(pub &'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

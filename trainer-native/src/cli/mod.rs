@@ -35,10 +35,12 @@ use train::RunArgs;
 
 use crate::runs;
 use evaluation::audit::{self, AuditOptions};
-use evaluation::{export, report};
+use evaluation::export::{self, ExportOptions};
+use evaluation::report;
 use network::pretrained;
 use network::tensor_file::NumberFormat;
 use training::infer::{evaluate, predict};
+use training::model_card::NO_LICENCE;
 use training::progress::Silence;
 use training::ranks::Ranks;
 use training::sweep::{self, SweepRequest};
@@ -148,7 +150,16 @@ enum Command {
         /// Also show what memorization, audit, score, eval, predict or generate printed with --json
         #[arg(long, value_name = "FILE.json")]
         findings: Vec<PathBuf>,
-        /// The report's file, Markdown if its name ends in .md [default: report.html in the run folder]
+        /// Write the page that is printed and signed in place of the report
+        #[arg(long, conflicts_with = "findings")]
+        statement: bool,
+        /// Who trained the model, for --statement [default: a line to fill in]
+        #[arg(long, value_name = "TEXT", requires = "statement")]
+        author: Option<String>,
+        /// Whose text it was, for --statement [default: a line to fill in]
+        #[arg(long, value_name = "TEXT", requires = "statement")]
+        text: Option<String>,
+        /// The file, Markdown if the name of a report's ends in .md [default: report.html or statement.html in the run folder]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         /// Replace the report's file
@@ -168,15 +179,18 @@ enum Command {
         /// Also write model.gguf, which llama.cpp and the programs built on it load
         #[arg(long)]
         gguf: bool,
+        /// The licence that the model card states, such as apache-2.0
+        #[arg(long, alias = "license", value_name = "ID", default_value = NO_LICENCE)]
+        licence: String,
     },
     /// Add up all runs and vocabularies that were made from one text
     History {
         /// Folders of finished runs, exports and private vocabularies on the same units
         #[arg(required = true, value_name = "DIR")]
         folders: Vec<PathBuf>,
-        /// The δ at which ε is stated
+        /// The δ at which ε is stated [default: the largest of the folders' own]
         #[arg(long)]
-        delta: f64,
+        delta: Option<f64>,
         /// Longest time for an ε, in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 300)]
         timeout: u64,
@@ -348,11 +362,16 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&summary, &summary.to_string(), json)
         }
         Some(Command::Verify { path, json }) => verify(&path, json),
-        Some(Command::Report { run, findings, out, overwrite }) => {
-            print(&report::write(&run, &findings, out.as_deref(), overwrite)?.display().to_string())
+        Some(Command::Report { run, findings, statement, author, text, out, overwrite }) => {
+            let signed = report::Signed { author, text };
+            let written = match statement {
+                true => report::write_statement(&run, &signed, out.as_deref(), overwrite),
+                false => report::write(&run, &findings, out.as_deref(), overwrite),
+            };
+            print(&written?.display().to_string())
         }
-        Some(Command::Export { run, out, dtype, gguf }) => {
-            export::export(&run, &out, dtype.into(), gguf)?;
+        Some(Command::Export { run, out, dtype, gguf, licence }) => {
+            export::export(&run, &out, &ExportOptions { format: dtype.into(), gguf, licence })?;
             print(&out.display().to_string())
         }
         Some(Command::History { folders, delta, timeout, json }) => {

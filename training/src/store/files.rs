@@ -72,6 +72,9 @@ pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub const REPORT: &str = "report.html";
 
+/// The page about a finished run that is printed and signed.
+pub const STATEMENT: &str = "statement.html";
+
 /// Whether a file of this name is part of a snapshot. A snapshot may be removed; an export leaves it out.
 pub fn is_snapshot(name: &str) -> bool {
     name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
@@ -161,7 +164,7 @@ pub(super) fn unfinished(folder: &Path) -> RunError {
 /// [`RunError::Refused`], with what to give instead.
 pub fn check_new(path: &Path, overwrite: bool) -> Result<(), RunError> {
     let name = path.file_name().unwrap_or_default();
-    let beside_ledger = path.with_file_name(LEDGER).exists() && name != REPORT;
+    let beside_ledger = path.with_file_name(LEDGER).exists() && name != REPORT && name != STATEMENT;
     if beside_ledger || (path.symlink_metadata().is_ok() && !overwrite) {
         let fix = if beside_ledger {
             "a run folder is left as it is; name a file elsewhere"
