@@ -72,6 +72,9 @@ pub(super) struct InitArgs {
     /// The field or column with the label, or with the tags
     #[arg(long, value_name = "NAME")]
     label_field: Option<String>,
+    /// What separates the labels of a record that has several, such as ,: the first one counts, where the task is synthesis
+    #[arg(long, value_name = "CHARACTER")]
+    label_separator: Option<char>,
     /// The field or column with the text to be written, where the task is text-to-text
     #[arg(long, value_name = "NAME")]
     target_field: Option<String>,
@@ -114,6 +117,10 @@ impl InitArgs {
             label: None,
         };
         let labels = self.labels(task, &Reading { user: None, label: read.label.as_deref(), ..reading })?;
+        self.note_other_labels(
+            labels.as_deref(),
+            &Reading { user: None, label: read.label.as_deref(), ..reading },
+        )?;
         let unit = self.unit(user_field.as_deref())?;
         let counts = reading.count()?;
         let units = self.units(&counts, unit)?;
@@ -141,6 +148,7 @@ impl InitArgs {
             delta: self.delta,
             checkpoint: self.checkpoint,
             labels,
+            label_separator: self.label_separator,
             evaluation: self.evaluation,
             context,
             steps: self.steps,
@@ -328,6 +336,23 @@ impl InitArgs {
         chosen.map(Some).ok_or_else(refused)
     }
 
+    /// Tells the owner of the text of labels that the list lacks.
+    fn note_other_labels(&self, labels: Option<&[String]>, reading: &Reading<'_>) -> Result<(), RunError> {
+        let (Some(labels), Some(_)) = (labels, reading.label) else { return Ok(()) };
+        let first = |label: String| match self.label_separator {
+            Some(separator) => label.split(separator).next().unwrap_or_default().trim().to_owned(),
+            None => label,
+        };
+        let others = reading.labels()?.into_iter().map(first).filter(|label| !labels.contains(label)).count();
+        if others > 0 {
+            note_for_owner(&format!(
+                "the first records have {others} labels that --labels does not list, and such records are refused; list them or, where \
+                 records have several labels, give --task multi-label, or --label-separator with --task synthesis"
+            ));
+        }
+        Ok(())
+    }
+
     /// The longest text. Lengths are private, so the owner of the text sees them on a terminal and says what the plan publishes.
     fn context(&self, reading: &Reading<'_>) -> Result<Option<u64>, RunError> {
         let Some(folder) =
@@ -354,13 +379,7 @@ impl InitArgs {
     }
 
     fn check_files(&self) -> Result<(), RunError> {
-        if let Some(folder) = self.checkpoint.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(RunError::Refused(format!(
-                "--checkpoint: there is no folder {0}; nothing is downloaded here: fetch a model of the Hugging Face hub first, such as \
-                 with `hf download {0} --local-dir checkpoint`, and give --checkpoint checkpoint",
-                folder.display()
-            )));
-        }
+        self.checkpoint.as_deref().map_or(Ok(()), |folder| check_checkpoint(folder, "--checkpoint"))?;
         let is_empty =
             |path: &&PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
         self.data.iter().find(is_empty).map_or(Ok(()), |empty| {
@@ -465,6 +484,18 @@ impl InitArgs {
             )
         })
     }
+}
+
+/// Refuses what is no folder, such as a name on a model hub.
+pub(super) fn check_checkpoint(folder: &Path, option: &str) -> Result<(), RunError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(RunError::Refused(format!(
+        "{option}: there is no folder {0}; nothing is downloaded here: fetch a model of the Hugging Face hub first, such as \
+         with `hf download {0} --local-dir checkpoint`, and give the folder checkpoint",
+        folder.display()
+    )))
 }
 
 /// Asks the user on a terminal, and returns `None` without a terminal. An empty answer accepts the

@@ -379,6 +379,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&found, &found.to_string(), json)
         }
         Some(Command::Describe { folder }) => {
+            init::check_checkpoint(&folder, "describe")?;
             let model = pretrained::describe(&folder)?;
             print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
         }

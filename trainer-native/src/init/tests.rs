@@ -19,6 +19,7 @@ fn choices(units: u64) -> Choices {
         delta: None,
         checkpoint: None,
         labels: None,
+        label_separator: None,
         label_field: None,
         target_field: None,
         evaluation: None,

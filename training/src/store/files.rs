@@ -91,7 +91,7 @@ pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
     if folder.join(PRIVACY).exists() {
         return Err(RunError::Refused(format!(
             "{0} is the folder of a vocabulary; `trainer-native history {0} --delta D` verifies its statement and computes its ε, and \
-             `dp-tokenizer inspect {0}` shows it",
+             `dp-tokenizer inspect --tokenizer {0}` shows it",
             folder.display()
         )));
     }

@@ -101,6 +101,11 @@ pub struct PlanSummary {
 /// [`RunError::Refused`] if the plan is not valid.
 pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if let Some(folder) =
+        path.parent().filter(|_| path.is_file() && path.file_name() == Some(files::PRIVACY.as_ref()))
+    {
+        files::require_run(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
+    }
     let folder = path.parent().filter(|folder| folder.join(files::LEDGER).is_file());
     if let Some(folder) = folder.filter(|_| path.is_file() && path.file_name() != Some(files::PLAN.as_ref()))
     {

@@ -50,6 +50,12 @@ fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
             objective == TextToText,
             "\"text_to_text\" from a label to its text",
         ),
+        (
+            "data.label_separator",
+            data.label_separator.is_some(),
+            objective == TextToText && data.label_histogram.is_some(),
+            "\"text_to_text\" with data.label_histogram",
+        ),
         ("training.answers", file.training.answers.is_some(), objective == TextToText, "\"text_to_text\""),
         (
             "training.prefix_split",
