@@ -4,13 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 mod common;
+#[path = "../../tests/src/limited.rs"]
+mod limited;
 use common::{gzip, path, text, zstd};
 
 /// Memory that a process may map, in KiB, and the time that it may take.
@@ -240,25 +242,15 @@ fn fault(hostile: &Hostile, folder: &Path) -> Option<String> {
     let file = folder.join(hostile.file);
     std::fs::write(&file, &hostile.bytes).unwrap();
     std::fs::write(folder.join("input"), hostile.input).unwrap();
-    let limits = format!("ulimit -c 0; ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
-    let mut command = Command::new("sh");
-    command.args(["-c", &limits, env!("CARGO_BIN_EXE_dp-tokenizer")]);
+    let mut command = limited::command(env!("CARGO_BIN_EXE_dp-tokenizer"), MEMORY);
     command.args(hostile.command.split(' ').map(|word| word.replace("{}", path(&file))));
     let stream = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
     command.stdin(std::fs::File::open(folder.join("input")).unwrap());
     let mut child =
         command.stdout(Stdio::from(stream("stdout"))).stderr(Stdio::from(stream("stderr"))).spawn().unwrap();
     let started = Instant::now();
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None if started.elapsed() > TIME => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                return Some(format!("took more than {TIME:?}"));
-            }
-            None => std::thread::sleep(Duration::from_millis(2)),
-        }
+    let Some(status) = limited::end_within(&mut child, TIME) else {
+        return Some(format!("took more than {TIME:?}"));
     };
     let said = text(&std::fs::read(folder.join("stderr")).unwrap());
     let is_short = said.len() < 2000 && std::fs::metadata(folder.join("stdout")).unwrap().len() < (64 << 20);

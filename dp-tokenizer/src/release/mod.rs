@@ -103,15 +103,33 @@ pub fn check_units(items: &UnitItems, config: &ReleaseConfig) -> Result<(), Rele
     let Method::Planned(method) = config.method() else { return Ok(()) };
     match most_units(method) {
         Some(most) if items.count > most => Err(ReleaseError::TooManyUnits { most }),
-        _ if method == ReleaseMethod::Policy && items.shares_address => Err(ReleaseError::NotInOrder),
+        _ if needs_order(method) && items.shares_address => Err(ReleaseError::NotInOrder),
         _ => Ok(()),
+    }
+}
+
+/// Whether a method treats units one after the other, in an order that does not depend on which of them take part.
+fn needs_order(method: ReleaseMethod) -> bool {
+    match method {
+        ReleaseMethod::Policy => true,
+        ReleaseMethod::Sips
+        | ReleaseMethod::Pooled
+        | ReleaseMethod::Mad2r
+        | ReleaseMethod::Hoory2021
+        | ReleaseMethod::Ponomareva2022 => false,
     }
 }
 
 /// The number of units up to which the proof of a method holds, where it has one.
 #[must_use]
 pub fn most_units(method: ReleaseMethod) -> Option<u64> {
-    matches!(method, ReleaseMethod::Policy | ReleaseMethod::Mad2r).then_some(fixed_point::MAX_UNITS)
+    match method {
+        ReleaseMethod::Policy | ReleaseMethod::Mad2r => Some(fixed_point::MAX_UNITS),
+        ReleaseMethod::Sips
+        | ReleaseMethod::Pooled
+        | ReleaseMethod::Hoory2021
+        | ReleaseMethod::Ponomareva2022 => None,
+    }
 }
 
 /// The least noisy count that the first round releases, in the counts of the method. For DP-SIPS it is in contributions of

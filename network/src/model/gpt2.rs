@@ -34,11 +34,6 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         // A matter of rounding.
         "reorder_and_upcast_attn",
         "resid_pdrop",
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
     ],
     plan_fields: &[
         ("n_embd", "model.d_model"),

@@ -49,11 +49,6 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "attention_types",
         "embed_dropout",
         "resid_dropout",
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
     ],
     plan_fields: &[
         ("hidden_size", "model.d_model"),

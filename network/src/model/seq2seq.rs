@@ -176,27 +176,15 @@ impl Seq2Seq {
     /// - output: `[rows, seq, d]`, of the decoder
     pub fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
-        let memory = self.memory(pass, batch, &mask);
+        let memory = encoder_output(pass, batch, self.width, |pass| {
+            let input = self.table.forward(pass, batch.tokens.clone());
+            let input = self.scaled(pass, input);
+            self.encoder.forward(pass, input, &mask, None)
+        });
         let output = self.table.forward(pass, batch.decoder_input());
         let output = self.scaled(pass, output);
         // The decoder's padding comes last, so no place with a target sees it.
         self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
-    }
-
-    /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
-    /// the first pass; later passes get zeros that are never read.
-    fn memory<B: Kernels>(
-        &self,
-        pass: &mut ForwardPass<'_, B>,
-        batch: &Batch<B>,
-        mask: &AttentionMask<B>,
-    ) -> Var<B> {
-        if let Some(rows) = pass.rows_at().map(<[usize]>::len) {
-            return Var::constant(Tensor::zeros([rows, 1, self.width], &batch.tokens.device()));
-        }
-        let input = self.table.forward(pass, batch.tokens.clone());
-        let input = self.scaled(pass, input);
-        self.encoder.forward(pass, input, mask, None)
     }
 
     fn scaled<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, rows: Var<B>) -> Var<B> {
@@ -204,6 +192,20 @@ impl Seq2Seq {
             Some(factor) => scale(pass, rows, factor),
             None => rows,
         }
+    }
+}
+
+/// Returns the encoder's output, `[rows, seq, width]`. In generation, attention keeps what it needs of that output in the
+/// first pass; later passes get zeros that are never read.
+pub(super) fn encoder_output<B: Kernels>(
+    pass: &mut ForwardPass<'_, B>,
+    batch: &Batch<B>,
+    width: usize,
+    encode: impl FnOnce(&mut ForwardPass<'_, B>) -> Var<B>,
+) -> Var<B> {
+    match pass.rows_at().map(<[usize]>::len) {
+        Some(rows) => Var::constant(Tensor::zeros([rows, 1, width], &batch.tokens.device())),
+        None => encode(pass),
     }
 }
 

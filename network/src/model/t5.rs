@@ -10,7 +10,7 @@
 
 use serde_json::{Value, json};
 
-use super::seq2seq::Side;
+use super::seq2seq::{Side, encoder_output};
 use super::{
     Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Predictions,
     Shape, Sizes,
@@ -22,7 +22,6 @@ use crate::nn::{
     Initializer, Kernels, Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamId, ParamList, Part,
     RelativeBias, RmsNorm, TokenEmbedding, Var, branch, dropout, residual,
 };
-use crate::tensor::Tensor;
 
 const BUCKETS: usize = 32;
 /// Distance from which all distances share the last bucket.
@@ -245,22 +244,6 @@ impl T5 {
             Some(description.head.logits.table).filter(|&own| own != table && !config.classifies);
         Self { description, table: TokenEmbedding { table }, head_table, encoder, decoder }
     }
-
-    /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
-    /// the first pass; later passes get zeros that are never read.
-    fn memory<B: Kernels>(
-        &self,
-        pass: &mut ForwardPass<'_, B>,
-        batch: &Batch<B>,
-        mask: &AttentionMask<B>,
-    ) -> Var<B> {
-        if let Some(rows) = pass.rows_at().map(<[usize]>::len) {
-            let width = self.description.width;
-            return Var::constant(Tensor::zeros([rows, 1, width], &batch.tokens.device()));
-        }
-        let input = self.table.forward(pass, batch.tokens.clone());
-        self.encoder.forward(pass, input, mask, None)
-    }
 }
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<T5, ModelError> {
@@ -296,7 +279,10 @@ impl Model for T5 {
 
     fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
-        let memory = self.memory(pass, batch, &mask);
+        let memory = encoder_output(pass, batch, self.description.width, |pass| {
+            let input = self.table.forward(pass, batch.tokens.clone());
+            self.encoder.forward(pass, input, &mask, None)
+        });
         if let Some(table) = self.head_table {
             pass.leave_record_here(table);
         }

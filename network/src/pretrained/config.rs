@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::{ConfigField, HuggingFace, rope_malformed, rope_name};
 
 /// Fields of any family that do not affect the model's computation without dropout.
-const IRRELEVANT: [&str; 65] = [
+const IRRELEVANT: [&str; 70] = [
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_commit_hash",
@@ -58,6 +58,11 @@ const IRRELEVANT: [&str; 65] = [
     "return_dict",
     "return_dict_in_generate",
     "sep_token_id",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
     "suppress_tokens",
     "task_specific_params",
     "temperature",

@@ -112,6 +112,15 @@ impl Sampling {
         }
     }
 
+    /// Whether steps are charged by whole passes.
+    #[must_use]
+    pub fn is_charged_by_pass(self) -> bool {
+        match self {
+            Self::BallsInBins | Self::Shuffle | Self::CyclicPoisson(_) => true,
+            Self::Poisson | Self::PoissonOfExamples(_) | Self::TruncatedPoisson(_) | Self::FixedSize => false,
+        }
+    }
+
     /// The number, declared public, of what is sampled: of examples, or of `units`.
     #[must_use]
     pub fn population(self, units: u64) -> u64 {

@@ -153,8 +153,9 @@ impl Fields {
         fields.text = likeliest(&fields.names, &TEXT_NAMES);
         // A plan is published, so it names a possible cell only if it is a usual name or if the
         // user wrote it.
-        if !fields.may_be_cells && fields.text.is_none() && columns.is_none() {
-            fields.text = longest(paths, &fields.names);
+        let has_others = !fields.lists.is_empty();
+        if !fields.may_be_cells && fields.text.is_none() && !has_others {
+            fields.text = longest(paths, columns, &fields.names);
         }
         fields.user = likeliest(&fields.names, &USER_NAMES).filter(|user| Some(user) != fields.text.as_ref());
         fields.label =
@@ -252,11 +253,13 @@ fn both(names: &[String], pair: [&str; 2]) -> Option<[String; 2]> {
 }
 
 /// The field with the longest texts.
-fn longest(paths: &[PathBuf], names: &[String]) -> Option<String> {
+fn longest(paths: &[PathBuf], columns: Option<&[String]>, names: &[String]) -> Option<String> {
     let mean_length = |field: &str| {
         let paths = &paths[..1];
-        let records =
-            Reading { paths, text: Some(field), ..Reading::default() }.open().ok()?.take(FIRST_RECORDS);
+        let records = Reading { paths, columns, text: Some(field), ..Reading::default() }
+            .open()
+            .ok()?
+            .take(FIRST_RECORDS);
         let lengths: Vec<usize> =
             records.map(|record| Some(record.ok()?.text.len())).collect::<Option<_>>()?;
         Some(lengths.iter().sum::<usize>() as f64 / lengths.len().max(1) as f64)

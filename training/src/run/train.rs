@@ -30,7 +30,7 @@ pub(super) fn train<B: Kernels>(
     let (mut reached, mut evaluation) = (steps_done, None);
     while reached < end && !stopped {
         let step = reached;
-        folder.on_first(|store| store.reserve_step(step))?;
+        folder.on_first(|store| store.charge_step(step))?;
         take_step(job, prepared, step, rng)?;
         reached = step + 1;
         evaluation =

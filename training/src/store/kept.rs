@@ -89,14 +89,14 @@ impl RunStore<'_> {
     /// weights, so the run can only claim the ε of all the steps that it could have taken.
     ///
     /// # Errors
-    /// As [`RunStore::reserve_step`].
+    /// As [`RunStore::charge_step`].
     pub(crate) fn charge_steps_left_out(&mut self) -> Result<(), RunError> {
         if !self.is_protected() {
             return Ok(());
         }
         let first = self.ledger().steps_reserved();
         for step in first..accounting::affordable_end(self.plan, self.ledger(), first)? {
-            self.reserve_step(step)?;
+            self.charge_step(step)?;
         }
         Ok(())
     }

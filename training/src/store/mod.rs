@@ -187,11 +187,11 @@ impl RunStore<'_> {
         self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.append(metric))
     }
 
-    /// Reserves an attempt of a step. Its charge is on the disk when this returns; only then may the step run.
+    /// Charges an attempt of a step. Its line is on the disk when this returns; only then may the step run.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be made durable, [`RunError::Failed`] past the plan's last step.
-    pub(crate) fn reserve_step(&mut self, step: u64) -> Result<(), RunError> {
+    pub(crate) fn charge_step(&mut self, step: u64) -> Result<(), RunError> {
         let attempt = self.ledger().attempts_of(step) + 1;
         if !self.is_protected() {
             return self.append(Entry::UnprotectedStep { step, attempt });

@@ -116,7 +116,7 @@ fn units<const N: usize>(texts: [&str; N]) -> Units {
 }
 
 fn reserve(store: &mut RunStore<'_>, steps: std::ops::Range<u64>) {
-    steps.for_each(|step| store.reserve_step(step).unwrap());
+    steps.for_each(|step| store.charge_step(step).unwrap());
 }
 
 fn tear(run: &Path) {
@@ -219,7 +219,7 @@ fn a_ledger_that_another_program_touches_stops_the_run_at_once() {
         reserve(&mut store, 0..5);
         let path = bench.run().join(files::LEDGER);
         touch(&path, &fs::read(&path).unwrap());
-        let refused = store.reserve_step(5);
+        let refused = store.charge_step(5);
         assert!(
             matches!(&refused, Err(RunError::Verification(text)) if text.contains("another program")),
             "{how}"

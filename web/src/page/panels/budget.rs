@@ -1,7 +1,7 @@
 //! The privacy budget: ε, δ, the noise, and how the stages share them.
 
 use leptos::prelude::*;
-use plan::{NoiseMultipliers, PlanFile, Sampling};
+use plan::{NoiseMultipliers, PlanFile};
 
 use crate::log_scale::LogScale;
 use crate::numbers::rounded_up;
@@ -130,11 +130,10 @@ fn modes(state: PlannerState) -> El {
 fn reserve_cost(state: PlannerState) -> Option<El> {
     let without = state.secondary_results.without_reserve.get()?;
     let (plan, certified) = state.secondary_results.plan.get()?;
-    let passes = match plan.privacy.sampling {
-        Sampling::BallsInBins | Sampling::Shuffle | Sampling::CyclicPoisson(_) => {
-            " This sampling is charged by whole passes, so they pay for a pass."
-        }
-        _ => "",
+    let passes = if plan.privacy.sampling.is_charged_by_pass() {
+        " This sampling is charged by whole passes, so they pay for a pass."
+    } else {
+        ""
     };
     let [without, with] = [without, certified.epsilon].map(|bounds| rounded_up(bounds.upper, 4));
     let text = format!("Without reserve steps, this noise has ε ≤ {without}; with them ε ≤ {with}.{passes}");

@@ -30,6 +30,10 @@ struct Axes {
     scale: Scale,
 }
 
+const fn axes(title: &'static str, x_label: &'static str, y_label: &'static str, scale: Scale) -> Axes {
+    Axes { title, x_label, y_label, scale }
+}
+
 impl Axes {
     /// A chart with one curve.
     fn curve(self, points: Points, highlight: Option<(f64, f64)>) -> Chart {
@@ -49,37 +53,15 @@ impl Axes {
     }
 }
 
-const BY_NOISE: Axes =
-    Axes {
-        title: "ε by noise multiplier", x_label: "noise multiplier σ", y_label: "ε ≤", scale: Scale::Log
-    };
-const BY_STEPS: Axes =
-    Axes { title: "ε during training", x_label: "steps", y_label: "ε ≤", scale: Scale::Linear };
-const ATTACK_ERRORS: Axes = Axes {
-    title: "Errors of the best attack",
-    x_label: "false positive rate",
-    y_label: "false negative rate ≥",
-    scale: Scale::Linear,
-};
-const NOISE_BY_BATCH: Axes = Axes {
-    title: "Noise for the same ε",
-    x_label: "expected batch size B",
-    y_label: "σ ≥",
-    scale: Scale::Log,
-};
-const RATIO_BY_BATCH: Axes = Axes {
-    title: "Noise-to-batch ratio",
-    x_label: "expected batch size B",
-    y_label: "σ/B",
-    scale: Scale::Log,
-};
+const BY_NOISE: Axes = axes("ε by noise multiplier", "noise multiplier σ", "ε ≤", Scale::Log);
+const BY_STEPS: Axes = axes("ε during training", "steps", "ε ≤", Scale::Linear);
+const ATTACK_ERRORS: Axes =
+    axes("Errors of the best attack", "false positive rate", "false negative rate ≥", Scale::Linear);
+const NOISE_BY_BATCH: Axes = axes("Noise for the same ε", "expected batch size B", "σ ≥", Scale::Log);
+const RATIO_BY_BATCH: Axes = axes("Noise-to-batch ratio", "expected batch size B", "σ/B", Scale::Log);
 
-const RATIO_BY_COMPUTE: Axes = Axes {
-    title: "Noise-to-batch ratio, compute and ε",
-    x_label: "floating-point operations",
-    y_label: "σ/B",
-    scale: Scale::Log,
-};
+const RATIO_BY_COMPUTE: Axes =
+    axes("Noise-to-batch ratio, compute and ε", "floating-point operations", "σ/B", Scale::Log);
 
 const VIEWS: [ChartView; 6] = [
     view("by-noise", "More noise gives a smaller ε. The ring marks this plan.", Rounding::Up),
