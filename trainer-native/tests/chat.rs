@@ -119,7 +119,7 @@ fn init_makes_of_chat_logs_and_a_checkpoint_the_plan_of_an_adapter() {
     let bench = bench();
     let mut plan: Value = serde_json::from_slice(&fs::read(bench.path("plan.json")).unwrap()).unwrap();
     plan = common::on_public_text(&plan);
-    plan["training"]["steps"] = json!(1);
+    plan["training"]["steps"] = json!(5);
     fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
     bench.model("checkpoint", &[]);
     let log = |at: usize| format!("{{\"customer\": \"c{at}\", {}", &line("user", at + 1000)[1..]);

@@ -254,7 +254,7 @@ fn comments_without_a_header_become_synthetic_records_whose_quality_is_measured(
     let real: String =
         (0..30).map(|place| format!("{{\"text\": \"a fine day {place}\", \"label\": \"joy\"}}\n")).collect();
     std::fs::write(folder.join("real.jsonl"), real).unwrap();
-    let (out, _) = ok(folder, "quality synthetic.jsonl --real real.jsonl --label-field label");
+    let (out, _) = ok(folder, "quality synthetic.jsonl --reference real.jsonl --label-field label");
     assert!(out.contains("divergence") || out.contains("words"), "{out}");
 }
 

@@ -161,7 +161,7 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
         let card = std::fs::read_to_string(out.join("README.md")).unwrap();
         assert!(card.contains(&shown) && !card.contains(&upper) && card.contains("NOT PRIVATE"), "{card}");
         for words in
-            ["\nlicense: mit\n", "training began from random weights", "private text of about 200 units"]
+            ["\nlicense: mit\n", "training began from random weights", "private text of about 300 units"]
         {
             assert!(card.contains(words), "{words}: {card}");
         }

@@ -80,8 +80,9 @@ fn front_matter(c: &Certificate, plan: &Plan, licence: &str) -> String {
     )
 }
 
-/// The name of the folder that training began from.
-fn base_model(plan: &Plan) -> Option<String> {
+/// The name of the folder of the checkpoint that training began from.
+#[must_use]
+pub fn base_model(plan: &Plan) -> Option<String> {
     let Initial::Checkpoint(path) = &plan.model().initial else { return None };
     Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
 }

@@ -4,10 +4,11 @@
 use std::fmt::{self, Write};
 
 use accountant::{Bounds, DpEvent, tradeoff};
-use plan::{Initial, Plan, statement};
+use plan::{Plan, statement};
 
-use super::page::Text;
+use super::page::{Text, begin};
 use training::RunError;
+use training::model_card::base_model;
 use training::store::certificate::Certificate;
 use training::store::files;
 use training::verify::VerifiedRun;
@@ -83,13 +84,10 @@ fn odds(event: &DpEvent, c: &Certificate, epsilon: Bounds) -> Result<String, Run
 fn write_all(out: &mut String, run: &VerifiedRun, signed: &Signed, odds: Option<&str>) -> fmt::Result {
     let (c, plan) = (&run.certificate, run.plan.plan());
     let name = Text(&c.name);
+    begin(out, &format!("{name}: privacy statement"), STYLE)?;
     writeln!(
         out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{name}: privacy statement</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Privacy statement</h1>\n\
-         <p class=\"soft\">on the language model <strong>{name}</strong>, run <code>{}</code></p>\n<table>",
+        "<h1>Privacy statement</h1>\n<p class=\"soft\">on the language model <strong>{name}</strong>, run <code>{}</code></p>\n<table>",
         Text(&c.id)
     )?;
     who(out, c, plan, signed)?;
@@ -130,13 +128,7 @@ fn who(out: &mut String, c: &Certificate, plan: &Plan, signed: &Signed) -> fmt::
     };
     row(out, "Trained by", &line(&signed.author))?;
     let model = plan.model();
-    let base = match &model.initial {
-        Initial::Checkpoint(path) => {
-            let name = std::path::Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
-            format!(", from the weights of {}", name.unwrap_or_default())
-        }
-        Initial::Random => String::new(),
-    };
+    let base = base_model(plan).map(|name| format!(", from the weights of {name}")).unwrap_or_default();
     let text = format!("{}, {} layers of width {}{base}", model.family.name(), model.layers, model.d_model);
     row(out, "Model", &Text(&text).to_string())?;
     row(out, "Text of", &line(&signed.text))?;

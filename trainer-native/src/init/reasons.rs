@@ -3,8 +3,8 @@
 use plan::{CertifiedPlan, MACHINES, Prediction, Tokenizer, Trainable};
 use training::{RunError, memory};
 
-use super::Choices;
 use super::start::LEAST_UNITS_FOR_WORDS;
+use super::{Choices, Task};
 
 /// A line for each choice. Figures follow from the plan and so may be published.
 ///
@@ -53,10 +53,12 @@ pub(crate) fn reasons(
 }
 
 fn fields(choices: &Choices) -> String {
+    // A text with a given label is what synthetic records are made of.
+    let [text, target] = if choices.task == Task::Synthesis { ["label", "text"] } else { ["text", "target"] };
     let named = [
-        ("text", &choices.text_field),
+        (text, &choices.text_field),
         ("label", &choices.label_field),
-        ("target", &choices.target_field),
+        (target, &choices.target_field),
         ("user", &choices.user_field),
     ];
     let each = named.iter().filter_map(|(what, name)| Some(format!("{what} {:?}", name.as_ref()?)));
