@@ -251,11 +251,11 @@ fn comments_without_a_header_become_synthetic_records_whose_quality_is_measured(
     assert!(
         labels.clone().count() == 30 && labels.into_iter().all(|label| label == "joy" || label == "anger")
     );
-    let real: String =
-        (0..30).map(|place| format!("{{\"text\": \"a fine day {place}\", \"label\": \"joy\"}}\n")).collect();
-    std::fs::write(folder.join("real.jsonl"), real).unwrap();
-    let (out, _) = ok(folder, "quality synthetic.jsonl --reference real.jsonl --label-field label");
-    assert!(out.contains("divergence") || out.contains("words"), "{out}");
+    let real: String = (0..30).map(|place| format!("a fine day {place}\tjoy,anger\te{place}\n")).collect();
+    std::fs::write(folder.join("real.tsv"), real).unwrap();
+    let options = "--columns text,label,id --label-field label --label-separator ,";
+    let (out, _) = ok(folder, &format!("quality synthetic.jsonl --reference real.tsv {options}"));
+    assert!(out.contains("total variation"), "{out}");
 }
 
 #[test]
