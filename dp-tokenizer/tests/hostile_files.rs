@@ -15,11 +15,11 @@ mod common;
 mod limited;
 use common::{gzip, path, text, zstd};
 
-/// Memory that a process may map, in KiB, and the time that it may take.
+/// The memory that a process may map, in KiB, and the time that it may take.
 const MEMORY: u64 = 1_500_000;
 const TIME: Duration = Duration::from_secs(10);
 
-/// A file, and the command that reads it, in which {} stands for its path.
+/// A file, and the command that reads it, in which `{}` stands for the file's path.
 struct Hostile {
     name: &'static str,
     file: &'static str,
@@ -41,7 +41,7 @@ fn hostile(
     Hostile { name, file, bytes: bytes.into(), command, input: "aaaa a\n" }
 }
 
-/// A tokenizer of whole words, with one part changed.
+/// Returns a tokenizer of whole words, with one part changed.
 fn tokenizer(part: &str, value: Value) -> String {
     let mut all = json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
@@ -178,7 +178,7 @@ fn models() -> Vec<Hostile> {
 }
 
 fn archives() -> Vec<Hostile> {
-    // The header of a frame with a window of 2^41 bytes.
+    // This is the header of a frame with a window of 2^41 bytes.
     let window = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0xF8, 0x01, 0x00, 0x00];
     let zeros = vec![b'0'; 300_000_000];
     vec![
@@ -223,7 +223,7 @@ fn parquets() -> Vec<Hostile> {
     all.into_iter().map(|(name, _, bytes)| hostile(name, "a.parquet", bytes, COUNT)).collect()
 }
 
-/// A file of counts whose header states what it does not hold. Its digest is right.
+/// Returns a file of counts whose header states what it does not hold. Its digest is right.
 fn part() -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let contents = Sha256::digest(b"");
@@ -237,7 +237,7 @@ fn part() -> Vec<u8> {
     [b"DPTOKRUN", body.as_slice(), digest.as_slice()].concat()
 }
 
-/// What went wrong, if anything did.
+/// Returns what went wrong, if anything did.
 fn fault(hostile: &Hostile, folder: &Path) -> Option<String> {
     let file = folder.join(hostile.file);
     std::fs::write(&file, &hostile.bytes).unwrap();

@@ -1,4 +1,5 @@
-//! The model card of an export. It follows from the certificate, the plan, the figures on public text and the licence, so it is verified too.
+//! Writes the model card of an export. The card follows from the certificate, the plan, the figures on public text and
+//! the licence, so it can be verified too.
 
 use std::path::Path;
 

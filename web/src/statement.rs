@@ -1,4 +1,4 @@
-//! The privacy statement of a plan, and the table of its figures.
+//! Writes the privacy statement of a plan, and the table of its figures.
 
 use plan::{PlanFile, Visibility, statement};
 
@@ -15,7 +15,7 @@ pub(crate) struct Section {
     pub(crate) text: String,
 }
 
-/// The statement of a certified plan.
+/// Writes the statement of a certified plan.
 pub(crate) fn sections(plan: &PlanFile, certified: &Certified) -> Vec<Section> {
     if is_public(plan) {
         let text = "NOT PRIVATE: this plan declares its text public. Training adds no noise, and nobody in the text is \
@@ -31,12 +31,12 @@ pub(crate) fn sections(plan: &PlanFile, certified: &Certified) -> Vec<Section> {
     ]
 }
 
-/// Whether the plan declares its text public, so that nothing is guaranteed.
+/// Returns whether the plan declares its text public, so that nothing is guaranteed.
 pub(crate) fn is_public(plan: &PlanFile) -> bool {
     plan.data.visibility == Visibility::Public
 }
 
-/// Name and value of every figure in the certificate.
+/// Returns the name and value of every figure in the certificate.
 pub(crate) fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, String)> {
     let by_phase = |value: fn(&PhaseFigures) -> String| {
         let mut all: Vec<String> = certified.phases.iter().map(value).collect();

@@ -28,7 +28,7 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    /// The files that are read.
+    /// Returns the paths of the files that are read.
     fn inputs(&self) -> [PathBuf; 2] {
         [self.tokenizer.path.clone(), self.tokenizer.path.with_file_name("merges.txt")]
     }

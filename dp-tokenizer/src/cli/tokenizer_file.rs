@@ -20,7 +20,7 @@ pub(super) enum TokenizerFormat {
     Gpt2,
 }
 
-/// By the name of the file, or by its content where the name tells nothing.
+/// Returns the format by the name of the file, or by its content where the name tells nothing.
 fn format_of_content(path: &Path) -> anyhow::Result<TokenizerFormat> {
     let error = match format_of(path) {
         Ok(format) => return Ok(format),
@@ -89,7 +89,7 @@ impl TokenizerFile {
     }
 }
 
-/// The file of a tokenizer: the path itself, or a file in that folder.
+/// Returns the file of a tokenizer: the path itself, or a file in that folder.
 pub(super) fn locate(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     if !path.is_dir() {
@@ -129,7 +129,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| refuse(format!("{}: {error}; {give}", path.display())))
 }
 
-/// A tokenizer with the roles that the `tokenizer_config.json` beside it states.
+/// Gives a tokenizer the roles that the `tokenizer_config.json` beside it states.
 fn with_stated_roles(read: Result<Tokenizer, FormatError>, path: &Path) -> Result<Tokenizer, FormatError> {
     match (read, std::fs::read_to_string(path.with_file_name("tokenizer_config.json"))) {
         (Ok(tokenizer), Ok(config)) => tokenizer.with_config(&config),
@@ -174,9 +174,9 @@ fn stated_case(vocabulary: &Path) -> anyhow::Result<Option<bool>> {
     }
 }
 
-/// A vocab.txt does not state its case. A vocabulary with capitals was not learnt from lower-cased text. Only those from A
-/// to Z tell: the property of Unicode holds of characters that lower-casing leaves as they are, and BERT's own lower-cased
-/// vocabulary has some.
+/// Returns the tokenizer of a vocab.txt, which does not state its case. A vocabulary with capitals was not learnt from
+/// lower-cased text. Only capitals from A to Z tell: Unicode calls some characters upper case that lower-casing leaves
+/// as they are, and BERT's own lower-cased vocabulary has some.
 fn bert(vocabulary: tokenizer::Vocabulary, cased: Option<bool>) -> Result<Tokenizer, FormatError> {
     let is_special = |token: &str| token.starts_with('[') && token.ends_with(']');
     let has_capital =

@@ -1,4 +1,4 @@
-//! Which fields the records of a file have.
+//! Finds the fields that the records of a file have.
 
 use std::path::Path;
 
@@ -9,10 +9,11 @@ use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::separated::{Separated, Separator};
 use super::{CorpusError, Files, Format};
 
-/// Records of JSON that are looked at: later ones may have further fields.
+/// The number of JSON records that are looked at. Later ones may have further fields.
 const RECORDS: usize = 100;
 
-/// Whether the fields of a file have their names in its first line alone, which is a record where such a line is missing.
+/// Whether only the first line of a file names its fields. Where that line is missing, the first record is taken for
+/// it.
 ///
 /// # Errors
 /// [`CorpusError`] if the name of the file does not tell the format.
@@ -20,7 +21,7 @@ pub fn has_header_line(path: &Path) -> Result<bool, CorpusError> {
     Ok(matches!(named_format(path, Format::Auto)?.0, Format::Csv | Format::Tsv) && path.is_file())
 }
 
-/// Whether the records of a file are words with tags, one a line.
+/// Returns whether the records of a file are words with tags, one a line.
 ///
 /// # Errors
 /// As [`has_header_line`].
@@ -49,8 +50,9 @@ pub struct Field {
     pub kind: FieldKind,
 }
 
-/// The names of the fields with text or numbers in the first records of a file: those of a table in their order, and those that
-/// most objects of JSON have. `a.b` is the field `b` of the object `a`. None for text and for a folder.
+/// Returns the names of the fields with text or numbers in the first records of a file: those of a table in their
+/// order, and those that most objects of JSON have. `a.b` is the field `b` of the object `a`. The list is empty for
+/// text and for a folder.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -66,7 +68,7 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
     Ok(fields(path)?.into_iter().filter_map(values).collect())
 }
 
-/// As [`field_names`], with the fields that hold lists.
+/// Returns the fields as [`field_names`] does, and those that hold lists.
 ///
 /// ```
 /// use dp_tokenizer::corpus::{FieldKind, fields};
@@ -109,7 +111,7 @@ pub fn fields(path: &Path) -> Result<Vec<Field>, CorpusError> {
                     objects += 1;
                 }
             }
-            // A key that few objects have may be a name of somebody.
+            // A key that few objects have may be the name of a person.
             Ok(found.into_iter().filter(|(_, count)| 2 * count >= objects).map(|(field, _)| field).collect())
         }
         Format::Text | Format::Iob => Ok(Vec::new()),

@@ -12,7 +12,7 @@ use crate::nn::{
 use crate::tensor::Tensor;
 
 const NORM_EPSILON: f64 = 1e-5;
-/// Whether embeddings are multiplied by √d, with the family's usual value.
+/// Returns the field that says whether embeddings are multiplied by √d, with the family's usual value.
 pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
     ConfigField::new("scale_embedding", usual, FieldType::Flag)
 }
@@ -20,7 +20,7 @@ pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
 /// Standard deviation of the matrices and tables at the start.
 pub(super) const INITIAL_STD: f64 = 0.02;
 
-/// The differences between families with these parts.
+/// The differences between BART, mBART and Marian.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Row of the first position in a learned table; `None` if positions are sinusoids.
@@ -36,7 +36,7 @@ pub(super) struct Style {
 /// The sizes of a model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seq2SeqSizes {
-    /// The blocks are those of the encoder, and the decoder has as many.
+    /// Sizes of either side: encoder and decoder have as many blocks each.
     pub common: Sizes,
     /// Longest input of the decoder.
     pub decoder_context: usize,
@@ -45,7 +45,7 @@ pub(super) struct Seq2SeqSizes {
 }
 
 impl Seq2SeqSizes {
-    /// Returns the sizes that a plan gives.
+    /// Returns the sizes of a plan's model.
     ///
     /// # Errors
     /// [`ModelError`] for an odd width with sinusoids.
@@ -67,7 +67,7 @@ impl Seq2SeqSizes {
         self.common.context.max(self.decoder_context)
     }
 
-    /// The shape of a batch's rows.
+    /// Returns the shape of a batch's rows.
     pub fn shape(self) -> Shape {
         let decoder = Some(self.decoder_context);
         Shape { input: self.common.context, decoder, predictions: Predictions::EachPosition }
@@ -84,7 +84,7 @@ pub(super) struct Seq2Seq {
     decoder: Stack,
 }
 
-/// A model of one of these families.
+/// An encoder–decoder of BART's kind: BART, mBART or Marian.
 #[derive(Clone, Debug)]
 pub struct Seq2SeqModel {
     pub(super) description: Description,
@@ -140,7 +140,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The name in parameters.
+    /// Returns the side's name in the names of parameters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Encoder => "encoder",
@@ -161,17 +161,19 @@ impl Seq2Seq {
         Self { table, factor, width: d, encoder, decoder }
     }
 
-    /// The table of tokens.
+    /// Returns the token table.
     pub fn table(&self) -> ParamId {
         self.table.table
     }
 
-    /// The norm that makes the decoder's output.
+    /// Returns the norm that makes the decoder's output.
     pub fn last_norm(&self) -> Option<LayerNorm> {
         let decoder = &self.decoder;
         decoder.last_norm.or_else(|| decoder.blocks.last().map(|block| block.inner_norm))
     }
 
+    /// Runs the encoder, and the decoder on its own input and the encoder's output.
+    ///
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder
     pub fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
@@ -234,6 +236,8 @@ impl Stack {
         Self { positions, norm, blocks, last_norm }
     }
 
+    /// Runs the embeddings' positions and norm, and all blocks.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
@@ -337,7 +341,7 @@ fn attention(list: &mut ParamList, name: &str, d: usize, heads: usize) -> MultiH
     MultiHeadAttention::new(list, name, parts, map(d, d), DotProductAttention::new(heads, d / heads))
 }
 
-/// A linear map with bias.
+/// Describes a linear map with bias.
 fn map(d_in: usize, d_out: usize) -> LinearSpec {
     LinearSpec::normal(d_in, d_out, INITIAL_STD).biased()
 }

@@ -49,7 +49,7 @@ const IRRELEVANT: [&str; 70] = [
     "output_scores",
     "pad_token_id",
     "prefix",
-    // What this program says of the weights.
+    // This program's own statement about the privacy of the weights.
     "privacy",
     "privacy_id",
     "problem_type",
@@ -172,7 +172,7 @@ pub(super) fn check_labels(ours: &Value, theirs: &Value) -> Result<(), String> {
     ))
 }
 
-/// A field of a checkpoint's configuration, as `transformers` would understand it.
+/// Returns a field of a checkpoint's configuration, as `transformers` would understand it.
 pub(super) fn field(family: &HuggingFace, config: &Value, name: &str) -> Value {
     if let Some(value) = (family.read)(config, name) {
         return value;
@@ -201,7 +201,7 @@ pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// One name of those that `transformers` has for the same activation.
+/// Returns the same name for all names that `transformers` has for an activation.
 fn synonym(activation: &str) -> &str {
     match activation {
         "gelu_pytorch_tanh" | "gelu_fast" => "gelu_new",

@@ -78,7 +78,7 @@ families! {
 }
 
 impl Family {
-    /// What each is called in a plan, and to a person, in the order of [`Self::TABLE`].
+    /// Each family's name in a plan and its name for people, in the order of [`Self::TABLE`].
     pub const NAMES: [(&'static str, &'static str); Self::TABLE.len()] = {
         let mut names = [("", ""); Self::TABLE.len()];
         let mut at = 0;
@@ -89,24 +89,24 @@ impl Family {
         names
     };
 
-    /// All families, in the order of [`Self::TABLE`].
+    /// Returns all families, in the order of [`Self::TABLE`].
     pub fn all() -> impl Iterator<Item = Self> {
         Self::TABLE.iter().map(|row| row.0)
     }
 
-    /// What it is called in a plan.
+    /// Returns the family's name in a plan.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::TABLE[self as usize].1
     }
 
-    /// The family of this name.
+    /// Returns the family of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
-    /// What a model of this family can learn.
+    /// Returns the objectives that a model of this family can learn.
     #[must_use]
     pub fn objectives(self) -> &'static [Objective] {
         match self {
@@ -130,7 +130,7 @@ impl Family {
                 Objective::TextToText,
                 Objective::Chat,
             ],
-            // `transformers` has no tagger of it.
+            // `transformers` has no class of it for tags of words.
             Self::Gemma3 => &[
                 Objective::CausalLm,
                 Objective::SequenceClassification,
@@ -138,7 +138,7 @@ impl Family {
                 Objective::TextToText,
                 Objective::Chat,
             ],
-            // `transformers` has only its language model.
+            // `transformers` has only the class of its language model.
             Self::VaultGemma => &[Objective::CausalLm, Objective::TextToText, Objective::Chat],
             Self::T5 | Self::T5V1_1 => &[
                 Objective::SpanCorruption,
@@ -164,18 +164,19 @@ impl Family {
         }
     }
 
-    /// Whether it reads `untied`.
+    /// Returns whether the family reads `untied`.
     #[must_use]
     pub fn can_untie(self) -> bool {
         self.has_grouped_heads() || matches!(self, Self::GptNeoX | Self::Phi)
     }
 
-    /// Whether it has an encoder and a decoder.
+    /// Returns whether the family has an encoder and a decoder.
     pub(crate) fn has_decoder_context(self) -> bool {
         matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 
-    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as `Self::has_head_width` says.
+    /// Returns whether the family is a decoder with RMS norms. Such a family reads `kv_heads`, and `d_head` as
+    /// `Self::has_head_width` says.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
         matches!(
@@ -192,13 +193,13 @@ impl Family {
         )
     }
 
-    /// Whether it reads `d_head`.
+    /// Returns whether the family reads `d_head`.
     pub(crate) fn has_head_width(self) -> bool {
         self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
-    /// The matrices beside which adapters usually lie, those of queries and values (Hu et al. 2021, section 4.2): the ends of their names in
-    /// a checkpoint, for `Lora::targets`.
+    /// Returns the ends of the names of the matrices that usually get adapters, for `Lora::targets`: those of queries and
+    /// values (Hu et al. 2021, section 4.2).
     #[must_use]
     pub fn adapted_matrices(self) -> &'static [&'static str] {
         match self {
@@ -227,13 +228,13 @@ impl Family {
         }
     }
 
-    /// Whether it reads `pooling`.
+    /// Returns whether the family reads `pooling`.
     #[must_use]
     pub fn can_pool(self) -> bool {
         matches!(self, Self::Bert | Self::Roberta | Self::DistilBert)
     }
 
-    /// Whether Hugging Face's `transformers` has it.
+    /// Returns whether Hugging Face's `transformers` has the family.
     #[must_use]
     pub fn is_in_transformers(self) -> bool {
         self != Self::FeedForward

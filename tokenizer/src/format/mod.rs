@@ -1,4 +1,4 @@
-//! File formats of other tools. That of SentencePiece is in [`crate::sentencepiece`].
+//! File formats of other tools. SentencePiece's is in [`crate::sentencepiece`].
 
 mod added_tokens;
 mod export;

@@ -27,7 +27,7 @@ use search::Matcher;
 pub(crate) struct Regex {
     source: String,
     program: Program,
-    /// None where an expression needs the search.
+    /// The automaton; `None` where an expression needs the search.
     automaton: Option<Automaton>,
 }
 
@@ -43,14 +43,14 @@ impl Regex {
     /// Compiles `source`.
     ///
     /// # Errors
-    /// What is wrong, or not supported, and where.
+    /// A message that says what is wrong or not supported, and where.
     pub(crate) fn new(source: &str) -> Result<Self, String> {
         let program = Program::new(&parse::parse(source)?)?;
         let automaton = Automaton::new(&program.ops, &program.sets, &program.entries);
         Ok(Self { source: source.to_owned(), program, automaton })
     }
 
-    /// As it was written.
+    /// Returns the expression as it was written.
     pub(crate) fn source(&self) -> &str {
         &self.source
     }
@@ -79,7 +79,7 @@ fn each_match(mut matcher: Matcher<'_>, text: &str, mut take: impl FnMut(Range<u
     }
 }
 
-/// The start of the character after the one at `at`; past the end at the end.
+/// Returns the start of the character after the one at `at`; past the end at the end.
 fn next_char(text: &str, at: usize) -> usize {
     at + text[at..].chars().next().map_or(1, char::len_utf8)
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The matches, which the automaton and the search have in common.
+    /// Returns the matches, after comparing those of the automaton with those of the search.
     fn matches<'a>(pattern: &str, text: &'a str) -> Vec<&'a str> {
         let mut regex = Regex::new(pattern).unwrap();
         let found = |regex: &Regex| {
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// The preferred end of the pieces from `at` on.
+    /// Returns the preferred end of the pieces from `at` on.
     fn ends(picks: &[usize], text: &str, at: usize) -> Option<usize> {
         let Some((pick, others)) = picks.split_first() else { return Some(at) };
         let rest = &text[at..];

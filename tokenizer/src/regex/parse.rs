@@ -1,4 +1,4 @@
-//! Reads the notation.
+//! Parses regular expressions.
 
 use regex_syntax::hir::ClassUnicode;
 
@@ -11,28 +11,28 @@ pub(super) enum Node {
     Class(ClassUnicode),
     /// A place between characters.
     Place(Place),
-    /// What follows or precedes, without taking it.
+    /// A look-around: tests the text before or after this place without consuming it.
     Look {
-        /// Before this place, not after it.
+        /// Whether the text before this place is tested, not the text after it.
         is_behind: bool,
-        /// It must not be there.
+        /// Whether the text must not match.
         is_negative: bool,
-        /// What.
+        /// The expression that the text must match, or must not.
         body: Box<Node>,
     },
-    /// The first way to match, without going back to others.
+    /// An atomic group: matches in the first possible way, without going back to others.
     Atomic(Box<Node>),
-    /// One after the other.
+    /// Expressions that match one after the other.
     Sequence(Vec<Node>),
-    /// The first that leads to a match.
+    /// Expressions of which the first that leads to a match is taken.
     Alternatives(Vec<Node>),
-    /// Again and again.
+    /// A repetition.
     Repeat {
-        /// What.
+        /// The expression to repeat.
         body: Box<Node>,
-        /// At least so often.
+        /// The least number of repetitions.
         min: u32,
-        /// At most so often.
+        /// The largest number of repetitions; `None` if there is no bound.
         max: Option<u32>,
         /// Whether fewer are preferred.
         is_lazy: bool,
@@ -44,7 +44,7 @@ pub(super) enum Node {
 pub(super) enum Place {
     TextStart,
     TextEnd,
-    /// Or before the newline that ends the text.
+    /// The end of the text, or the place before the newline that ends it.
     LastLineEnd,
     LineStart,
     LineEnd,
@@ -52,9 +52,9 @@ pub(super) enum Place {
     NoWordBoundary,
 }
 
-/// Groups in groups, which the parser follows by recursion.
+/// The deepest nesting of groups. The parser follows it by recursion.
 const MAX_DEPTH: usize = 60;
-/// Repetitions beyond this would not fit a program.
+/// The most repetitions. More would not fit a program.
 const MAX_REPETITIONS: u32 = 1000;
 
 pub(super) fn parse(source: &str) -> Result<Node, String> {
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         Some(c)
     }
 
-    /// Whether `text` comes next; if so, it is taken.
+    /// Takes `text` if it comes next. Returns whether it did.
     fn skip(&mut self, text: &str) -> bool {
         let found = self.rest().starts_with(text);
         self.at += if found { text.len() } else { 0 };
@@ -99,9 +99,9 @@ impl<'a> Parser<'a> {
         format!("{what} at byte {} is not supported", self.at)
     }
 
-    /// Up to the end or the parenthesis that closes the group.
+    /// Reads alternatives up to the end, or up to the parenthesis that closes the group.
     fn alternatives(&mut self) -> Result<Node, String> {
-        // Flags hold to the end of their group.
+        // Flags apply until the end of their group.
         let ignored_case = self.ignores_case;
         let mut all = vec![self.sequence()?];
         while self.skip("|") {
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         Ok(if all.len() == 1 { all.remove(0) } else { Node::Sequence(all) })
     }
 
-    /// One part without its repetition; none for a comment or flags.
+    /// Reads one part without its repetition; `None` for a comment or flags.
     fn atom(&mut self) -> Result<Option<Node>, String> {
         let from = self.at;
         let Some(c) = self.take() else { return Ok(None) };
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
         Ok(Some(node))
     }
 
-    /// A class in the case that the flags ask for.
+    /// Returns a class with both cases of its letters, if the flags ask for that.
     fn folded(&self, mut class: ClassUnicode, is_plain: bool) -> Result<ClassUnicode, String> {
         if self.ignores_case {
             if !is_plain {
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
             }
             () if self.skip("?i)") || self.skip("?-i)") => {
                 self.ignores_case = !self.source[from..].starts_with("(?-");
-                // The rest of the group, with its alternatives, stands under the flag.
+                // The flag applies to the rest of the group, with its alternatives.
                 let body = self.alternatives()?;
                 self.ignores_case = outside;
                 return Ok(Some(body));
@@ -209,7 +209,7 @@ impl<'a> Parser<'a> {
         Ok(Some(wrap(body)))
     }
 
-    /// The class that opens with the bracket at `from`, whose notation is nearly that of `regex-syntax`.
+    /// Reads the class that opens with the bracket at `from`, whose notation is nearly that of `regex-syntax`.
     fn bracket(&mut self, from: usize) -> Result<Node, String> {
         let (mut open, mut source, mut is_plain) = (1, "[".to_owned(), true);
         while open > 0 {
@@ -298,7 +298,7 @@ impl<'a> Parser<'a> {
         Ok(Node::Class(class))
     }
 
-    /// `\xHH`, `\x{H…}` or `\uHHHH`.
+    /// Reads `\xHH`, `\x{H…}` or `\uHHHH`.
     fn code_point(&mut self, from: usize, kind: char) -> Result<ClassUnicode, String> {
         let refused = || format!("the code point at byte {from} is not complete");
         let digits = match kind {
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
         self.folded(class::one(c), c.is_ascii())
     }
 
-    /// `node` with the repetitions that follow it.
+    /// Reads the repetitions that follow `node`.
     fn repeated(&mut self, mut node: Node) -> Result<Node, String> {
         loop {
             let from = self.at;
@@ -363,7 +363,7 @@ fn look(is_behind: bool, is_negative: bool, body: Node) -> Node {
     Node::Look { is_behind, is_negative, body: Box::new(body) }
 }
 
-/// `{2}`, `{2,}`, `{,3}` or `{2,3}` at the start of `text`: least, most, length.
+/// Reads `{2}`, `{2,}`, `{,3}` or `{2,3}` at the start of `text`. Returns least, most and length.
 fn interval(text: &str) -> Option<(u32, Option<u32>, usize)> {
     let inner = text.get(1..text.find('}')?)?;
     let number =

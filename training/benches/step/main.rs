@@ -96,11 +96,12 @@ pub struct Figures {
     private: f64,
     /// Median of the ratios pair by pair.
     ratio: f64,
-    /// A plain and a private step on no example: noise and optimizer, whatever the lot.
+    /// Times of a plain and a private step on no example: the cost of noise and optimizer, which does not depend on the
+    /// lot.
     lot: [f64; 2],
     /// Number of targets of an example.
     targets: usize,
-    /// Ratio of the steps' times without these: the limit for large lots, as the papers have.
+    /// Ratio of the steps' times without [`Self::lot`]: the limit for large lots, which papers report.
     example_ratio: f64,
 }
 
@@ -117,7 +118,7 @@ fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures
         let mut timed = |lot, private| {
             let start = Instant::now();
             step(&mut trainer, lot, setting, private)?;
-            // A device takes work in a queue.
+            // A device computes asynchronously.
             B::sync(device)?;
             Ok::<_, Box<dyn Error>>(start.elapsed().as_secs_f64())
         };
@@ -159,7 +160,7 @@ fn peak(request: &Request, setting: &Setting, kind: &str) -> Outcome<f64> {
 
 fn peak_of<B: Kernels>(setting: &Setting, private: bool, device: &B::Device) -> Outcome<f64> {
     let (mut trainer, lot) = setting.trainer::<B>(device)?;
-    // However large the lot is, only some micro-batches and their sum are held.
+    // Only some micro-batches and their sum are in memory, however large the lot is.
     let few = &lot[..lot.len().min(FEW)];
     for at in 0..3 {
         step(&mut trainer, few, setting, private.then_some(at))?;

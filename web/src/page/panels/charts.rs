@@ -35,7 +35,7 @@ const fn axes(title: &'static str, x_label: &'static str, y_label: &'static str,
 }
 
 impl Axes {
-    /// A chart with one curve.
+    /// Makes a chart with one curve.
     fn curve(self, points: Points, highlight: Option<(f64, f64)>) -> Chart {
         self.curves(vec![Series { name: self.y_label.to_owned(), points }], highlight)
     }
@@ -92,7 +92,7 @@ const fn view(id: &'static str, caption: &'static str, rounding: Rounding) -> Ch
     ChartView { id, caption, rounding, choose: None }
 }
 
-/// The charts with their current values, in the order of [`VIEWS`].
+/// Returns the charts with their current values, in the order of [`VIEWS`].
 pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 6] {
     let results = state.secondary_results;
     [
@@ -138,7 +138,7 @@ fn at_batch(plan: &PlanFile, batch: f64) -> PlanFile {
     plan
 }
 
-/// Gives the plan the batch size whose steps take so many operations, which are proportional to it.
+/// Sets the batch size whose steps take so many operations. Operations are proportional to the batch size.
 fn set_compute(state: PlannerState, operations: f64) {
     let plan = state.plan.get_untracked();
     let one = at_batch(&plan, 1.0).cost().flops;
@@ -148,7 +148,7 @@ fn set_compute(state: PlannerState, operations: f64) {
     }
 }
 
-/// A curve for each stage that has points.
+/// Returns a curve for each stage that has points.
 fn attack_errors(state: PlannerState) -> Vec<Series> {
     let series = |(index, stage): (usize, &Stage)| {
         let name = match stage {
@@ -162,7 +162,7 @@ fn attack_errors(state: PlannerState) -> Vec<Series> {
     STAGES.iter().enumerate().map(series).filter(|series| !series.points.is_empty()).collect()
 }
 
-/// A figure of the plan that the charts belong to.
+/// Returns a figure of the plan to which the charts belong.
 fn of_plan(state: PlannerState, read: fn(&Certified) -> Option<f64>) -> Option<f64> {
     state.secondary_results.plan.with(|it| it.as_ref().and_then(|(_, certified)| read(certified)))
 }
@@ -171,7 +171,7 @@ fn noise(state: PlannerState) -> Option<f64> {
     of_plan(state, |certified| certified.phases.first().map(|phase| phase.noise_multiplier))
 }
 
-/// The plan's batch size. A schedule has several.
+/// Returns the plan's batch size. A schedule has several, so it has none.
 fn batch_size(state: PlannerState) -> Option<f64> {
     of_plan(state, |certified| match certified.phases.as_slice() {
         [only] => Some(only.expected_batch_size as f64),
