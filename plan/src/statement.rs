@@ -5,7 +5,7 @@ use mechanisms::PrivacyUnit;
 use crate::{Clipping, PlanFile, Sampling};
 use accountant::NeighboringRelation;
 
-/// What is guaranteed, with ε and δ as they are to be shown.
+/// States what is guaranteed, with ε and δ as they are to be shown.
 #[must_use]
 pub fn guarantee(plan: &PlanFile, epsilon: &str, delta: &str) -> String {
     let released = match plan.tokenizer.release() {
@@ -19,7 +19,7 @@ pub fn guarantee(plan: &PlanFile, epsilon: &str, delta: &str) -> String {
     )
 }
 
-/// How training keeps the guarantee.
+/// Explains how training keeps the guarantee.
 #[must_use]
 pub fn mechanism(plan: &PlanFile) -> String {
     let initially =
@@ -36,7 +36,7 @@ pub fn mechanism(plan: &PlanFile) -> String {
     )
 }
 
-/// What the guarantee does not cover.
+/// States what the guarantee does not cover.
 #[must_use]
 pub fn limits(plan: &PlanFile) -> String {
     format!(
@@ -47,7 +47,7 @@ pub fn limits(plan: &PlanFile) -> String {
     )
 }
 
-/// What an attacker learns at most, in percent as they are to be shown: the chance of a right answer on average, the certainty after a
+/// States what an attacker learns at most, in percent as they are to be shown: the chance of a right answer on average, the certainty after a
 /// single outcome, and the share of units that are found with 1 % false alarms.
 #[must_use]
 pub fn odds(chance: &str, certainty: &str, found: &str) -> String {

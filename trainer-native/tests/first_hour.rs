@@ -259,6 +259,32 @@ fn comments_without_a_header_become_synthetic_records_whose_quality_is_measured(
 }
 
 #[test]
+fn columns_task_and_labels_are_asked_for_on_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    comments(folder, "train.tsv", 40);
+    let answers = "text,label\ntext,label,id\nclassify\nsynthesis\n\n\njoy,anger\n\n40\n\n";
+    let (code, shown) = on_terminal(folder, "init train.tsv", answers);
+    assert_eq!(code, Some(0), "{shown}");
+    for words in [
+        "Names of all 3",
+        "name all 3",
+        "task \"classify\"",
+        "anger,joy",
+        "1 labels that --labels does not list",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let plan = plan(folder);
+    assert_eq!(plan["data"]["columns"], json!(["text", "label", "id"]));
+    assert_eq!(plan["data"]["label_histogram"]["labels"], json!(["joy", "anger"]));
+    assert_eq!(
+        (&plan["data"]["text_field"], &plan["data"]["target_field"]),
+        (&"label".into(), &"text".into())
+    );
+}
+
+#[test]
 fn every_program_writes_its_completions_and_manual() {
     let folder = tempfile::tempdir().unwrap();
     let (script, _) = ok(folder.path(), "completions bash");

@@ -244,7 +244,7 @@ fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The δ that a folder's plan or statement is for. It is for the statement of ε alone, which holds at any δ.
+/// Returns the δ that a folder's plan or statement is for. It is for the statement of ε alone, which holds at any δ.
 fn delta_of(folder: &Path) -> Option<f64> {
     let read = |name: &str, pointer: &str| {
         let found: serde_json::Value = durable::read_json(&folder.join(name)).ok()??;
@@ -262,7 +262,7 @@ fn largest_delta(stages: &[Known]) -> Result<Delta, RunError> {
     })
 }
 
-/// The folders of runs, sweeps and vocabularies in a folder, a few of them.
+/// Returns a few of the folders of runs, sweeps and vocabularies in a folder.
 fn folders_within(folder: &Path) -> Vec<String> {
     const SHOWN: usize = 5;
     let listing = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -16,14 +16,14 @@ pub const NO_LICENCE: &str = "unknown";
 
 const LICENCE_FIELD: &str = "license: ";
 
-/// Whether this may be the licence of a card: an identifier such as `apache-2.0`.
+/// Returns whether this may be the licence of a card: an identifier such as `apache-2.0`.
 #[must_use]
 pub fn is_licence(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     (1..=64).contains(&name.len()) && name.chars().all(is_plain)
 }
 
-/// The licence that a card states.
+/// Returns the licence that a card states.
 pub(crate) fn licence_in(card: &str) -> Option<&str> {
     card.lines().find_map(|line| line.strip_prefix(LICENCE_FIELD)).filter(|name| is_licence(name))
 }
@@ -59,7 +59,7 @@ pub fn render(c: &Certificate, plan: &Plan, evaluation: Option<&Evaluation>, lic
     card
 }
 
-/// The fields that model hubs read.
+/// Writes the fields that model hubs read.
 fn front_matter(c: &Certificate, plan: &Plan, licence: &str) -> String {
     let library = match plan.model().pooling {
         Some(plan::Pooling::Mean) => "library_name: sentence-transformers\n",
@@ -81,14 +81,14 @@ fn front_matter(c: &Certificate, plan: &Plan, licence: &str) -> String {
     )
 }
 
-/// The name of the folder of the checkpoint that training began from.
+/// Returns the name of the folder of the checkpoint that training began from.
 #[must_use]
 pub fn base_model(plan: &Plan) -> Option<String> {
     let Initial::Checkpoint(path) = &plan.model().initial else { return None };
     Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// What the plan says of the model and its text.
+/// Writes what the plan says of the model and its text.
 fn made_from(plan: &Plan) -> String {
     let (model, data) = (plan.model(), plan.data());
     let base = match base_model(plan) {

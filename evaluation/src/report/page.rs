@@ -94,7 +94,7 @@ fn write_all(
     )
 }
 
-/// The beginning of a page with a title in HTML.
+/// Writes the beginning of a page with a title in HTML.
 pub(super) fn begin(out: &mut String, title: &str, style: &str) -> fmt::Result {
     writeln!(
         out,

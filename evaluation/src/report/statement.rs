@@ -54,7 +54,7 @@ pub struct Signed {
     pub text: Option<String>,
 }
 
-/// The page of a verified run.
+/// Writes the page of a verified run.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.
@@ -70,7 +70,7 @@ pub(super) fn render(run: &VerifiedRun, signed: &Signed) -> Result<String, RunEr
     Ok(out)
 }
 
-/// What an attacker learns at most, in a sentence.
+/// Says in a sentence what an attacker learns at most.
 fn odds(event: &DpEvent, c: &Certificate, epsilon: Bounds) -> Result<String, RunError> {
     let failed = |error: accountant::AccountantError| RunError::Failed(format!("accountant: {error}"));
     let relation = c.guarantee.relation;
@@ -120,7 +120,7 @@ fn row(out: &mut String, what: &str, html: &str) -> fmt::Result {
     writeln!(out, "<tr><th scope=\"row\">{}</th><td>{html}</td></tr>", Text(what))
 }
 
-/// Who trained what on whose data.
+/// Writes who trained what on whose data.
 fn who(out: &mut String, c: &Certificate, plan: &Plan, signed: &Signed) -> fmt::Result {
     let line = |text: &Option<String>| match text {
         Some(text) => Text(text).to_string(),
@@ -157,7 +157,7 @@ fn guarantee(out: &mut String, c: &Certificate, plan: &Plan) -> fmt::Result {
     }
 }
 
-/// A logarithmic scale with a mark at ε.
+/// Draws a logarithmic scale with a mark at ε.
 fn scale(epsilon: f64) -> String {
     const WIDTH: f64 = 640.0;
     let place = |value: f64| {
@@ -201,7 +201,7 @@ fn mechanism(c: &Certificate, plan: &Plan) -> String {
     )
 }
 
-/// All stages on the same text, and others that the model builds on.
+/// Writes all stages on the same text, and others that the model builds on.
 fn stages(out: &mut String, c: &Certificate) -> fmt::Result {
     if c.earlier_stages.is_empty() {
         return writeln!(
@@ -230,7 +230,7 @@ fn not_protected(c: &Certificate, plan: &Plan) -> String {
     c.not_protected.first().cloned().unwrap_or_default()
 }
 
-/// The digests that name the run, its plan and its model.
+/// Returns the digests that name the run, its plan and its model.
 fn digests(c: &Certificate) -> Vec<(&'static str, &str)> {
     let of_file = |name: &str| c.hashes.files.iter().find(|file| file.name == name);
     let mut all = vec![("Plan", c.hashes.plan.as_str()), ("Ledger", c.ledger.sha256.as_str())];
@@ -239,7 +239,7 @@ fn digests(c: &Certificate) -> Vec<(&'static str, &str)> {
     all
 }
 
-/// The charges in words and as the accountant reads them.
+/// Writes the charges in words and as the accountant reads them.
 fn appendix(out: &mut String, c: &Certificate) -> fmt::Result {
     if c.ledger.charges.iter().next().is_none() {
         return Ok(());
@@ -253,7 +253,7 @@ fn appendix(out: &mut String, c: &Certificate) -> fmt::Result {
     writeln!(out, "</table></section>")
 }
 
-/// An event for a reader of the statement.
+/// Describes an event to a reader of the statement.
 fn in_words(event: &DpEvent) -> String {
     let figure = |value: f64| cli::rounded_up(value, DIGITS);
     match event {

@@ -36,7 +36,7 @@ pub fn describe(folder: &Path) -> Result<plan::Model, FileError> {
     Ok(plan::Model { initial, ..model })
 }
 
-/// The rate at which a checkpoint's `config.json` drops outputs of each part in training; 0 if it states none.
+/// Returns the rate at which a checkpoint's `config.json` drops outputs of each part in training; 0 if it states none.
 ///
 /// # Errors
 /// [`FileError`] if the folder holds no readable `config.json`.

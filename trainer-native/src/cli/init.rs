@@ -166,7 +166,7 @@ impl InitArgs {
         ))
     }
 
-    /// The names of the columns of a table whose first line has none.
+    /// Asks for the names of the columns of a table whose first line has none.
     fn column_names(&self) -> Result<Option<Vec<String>>, RunError> {
         if self.columns.is_some() {
             return Ok(self.columns.clone());
@@ -187,7 +187,7 @@ impl InitArgs {
         chosen.map(Some).ok_or_else(refused)
     }
 
-    /// The task, and why it is this one.
+    /// Returns the task, and why it is this one.
     fn task(&self, fields: &Fields) -> Result<(Task, String), RunError> {
         if let Some(task) = self.task {
             return Ok((task, task.description()));
@@ -246,7 +246,7 @@ impl InitArgs {
         }
     }
 
-    /// The fields that a task reads.
+    /// Returns the fields that a task reads.
     fn read_fields(&self, fields: &Fields, task: Task) -> Result<ReadFields, RunError> {
         let [text, label, target] = match task {
             Task::Chat => [fields.messages.clone(), None, None],
@@ -276,7 +276,7 @@ impl InitArgs {
         })
     }
 
-    /// The field that an option names, or the one that is proposed and accepted.
+    /// Returns the field that an option names, or the one that is proposed and accepted.
     fn field(
         given: &Option<String>,
         proposed: Option<String>,
@@ -302,7 +302,7 @@ impl InitArgs {
         })
     }
 
-    /// All labels. Those found are shown to the owner of the text alone, who writes the public list.
+    /// Returns all labels. The owner of the text alone sees those found, and writes the public list.
     fn labels(&self, task: Task, reading: &Reading<'_>) -> Result<Option<Vec<String>>, RunError> {
         if !task.has_labels() || self.labels.is_some() {
             return match &self.labels {
@@ -313,7 +313,7 @@ impl InitArgs {
                 labels => Ok(labels.clone()),
             };
         }
-        if stdin().is_terminal() {
+        if owner_sees() {
             let mut found = match reading.label {
                 Some(_) => reading.labels()?,
                 None => Vec::new(),
@@ -353,11 +353,9 @@ impl InitArgs {
         Ok(())
     }
 
-    /// The longest text. Lengths are private, so the owner of the text sees them on a terminal and says what the plan publishes.
+    /// Returns the length of the longest text. Lengths are private, so the owner of the text sees them on a terminal and says what the plan publishes.
     fn context(&self, reading: &Reading<'_>) -> Result<Option<u64>, RunError> {
-        let Some(folder) =
-            self.checkpoint.as_ref().filter(|_| self.context.is_none() && stdin().is_terminal())
-        else {
+        let Some(folder) = self.checkpoint.as_ref().filter(|_| self.context.is_none() && owner_sees()) else {
             return Ok(self.context);
         };
         let [half, most, longest] = reading.lengths(&folder.join(files::TOKENIZER))?;
@@ -486,7 +484,7 @@ impl InitArgs {
     }
 }
 
-/// Refuses what is no folder, such as a name on a model hub.
+/// Refuses a path that is not a folder, such as a name on a model hub.
 pub(super) fn check_checkpoint(folder: &Path, option: &str) -> Result<(), RunError> {
     if folder.is_dir() {
         return Ok(());
@@ -496,6 +494,11 @@ pub(super) fn check_checkpoint(folder: &Path, option: &str) -> Result<(), RunErr
          with `hf download {0} --local-dir checkpoint`, and give the folder checkpoint",
         folder.display()
     )))
+}
+
+/// Returns whether all that is shown is for the owner of the text alone, and no file gets it.
+fn owner_sees() -> bool {
+    stdin().is_terminal() && stderr().is_terminal()
 }
 
 /// Asks the user on a terminal, and returns `None` without a terminal. An empty answer accepts the

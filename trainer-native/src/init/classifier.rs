@@ -39,7 +39,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// The part of a classifier; `None` for other tasks.
+    /// Returns the part of a classifier; `None` for other tasks.
     pub(super) fn of(choices: &Choices) -> Option<Self> {
         let is_classifier = choices.task.classifies() || choices.task == Task::Tags;
         is_classifier.then(|| Self::affordable(choices.units, choices.epsilon))

@@ -117,7 +117,7 @@ pub(crate) struct Fields {
     may_be_cells: bool,
 }
 
-/// The number of columns of a table whose first line names none; `None` if each first line may be one of names.
+/// Returns the number of columns of a table whose first line names none; `None` if each first line may be one of names.
 ///
 /// # Errors
 /// [`RunError::Refused`] if a file cannot be read.
@@ -188,17 +188,17 @@ impl Fields {
         }
     }
 
-    /// Whether records are texts, or have a field with text.
+    /// Returns whether records are texts, or have a field with text.
     pub fn has_texts(&self) -> bool {
         self.text.is_some() || (self.names.is_empty() && self.lists.is_empty()) || self.may_be_cells
     }
 
-    /// Whether the first line of a table, which names the fields, may be a record.
+    /// Returns whether the first line of a table, which names the fields, may be a record.
     pub fn may_have_no_header(&self) -> bool {
         self.may_be_cells
     }
 
-    /// Whether the records have a field of this name.
+    /// Returns whether the records have a field of this name.
     pub fn has(&self, name: &str) -> bool {
         self.names.iter().chain(&self.lists).any(|known| known == name)
     }
@@ -227,7 +227,7 @@ fn refused(error: &dyn std::fmt::Display) -> RunError {
     RunError::Refused(error.to_string())
 }
 
-/// Whether a table's first line may be one of names: a few words each, no number, none twice.
+/// Returns whether a table's first line may be one of names: a few words each, no number, none twice.
 fn names_columns(names: &[String]) -> bool {
     let is_number = |name: &String| name.trim().parse::<f64>().is_ok();
     // Tables often leave the column of row numbers without a name.
@@ -246,7 +246,7 @@ fn likeliest(names: &[String], usual: &[&str]) -> Option<String> {
     usual.iter().find_map(|wanted| names.iter().find(|name| last_name(name) == *wanted)).cloned()
 }
 
-/// The first fields with these names, in any object.
+/// Returns the first fields with these names, in any object.
 fn both(names: &[String], pair: [&str; 2]) -> Option<[String; 2]> {
     let [first, second] = pair.map(|wanted| likeliest(names, &[wanted]));
     Some([first?, second?])
@@ -340,7 +340,7 @@ impl Reading<'_> {
         Ok(Counts { records, users, words })
     }
 
-    /// The lengths of the first records in tokens: of half of them, of nine tenths, and the longest. For the owner of the text alone.
+    /// Returns the lengths in tokens that half and nine tenths of the first records do not exceed, and the longest. For the owner of the text alone.
     ///
     /// # Errors
     /// As [`Self::count`]; [`RunError::Refused`] for a tokenizer file that is not readable.
@@ -358,7 +358,7 @@ impl Reading<'_> {
         Ok([last / 2, last * 9 / 10, last].map(|place| lengths[place]))
     }
 
-    /// The labels of the first records, for the owner of the text alone.
+    /// Returns the labels of the first records, for the owner of the text alone.
     ///
     /// # Errors
     /// As [`Self::count`].

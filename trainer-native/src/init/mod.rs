@@ -153,12 +153,12 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     Ok(plan)
 }
 
-/// Steps on texts of words counted by label: 6,000 for the 40,000 comments of `EXAMPLES.md`, fewer where the release finds fewer words.
+/// Returns the steps on texts of words counted by label: 6,000 for the 40,000 comments of `EXAMPLES.md`, fewer where the release finds fewer words.
 fn drawn_steps(units: u64) -> u64 {
     (units * 3 / 20).clamp(300, 6000)
 }
 
-/// The size of a batch and the number of steps.
+/// Returns the size of a batch and the number of steps.
 fn work(choices: &Choices) -> (u64, u64) {
     let units = choices.units;
     let part = classifier::Part::of(choices);

@@ -6,7 +6,7 @@ use training::{RunError, memory};
 use super::start::LEAST_UNITS_FOR_WORDS;
 use super::{Choices, Task};
 
-/// A line for each choice. Figures follow from the plan and so may be published.
+/// Writes a line for each choice. Figures follow from the plan and so may be published.
 ///
 /// # Errors
 /// [`RunError::Refused`] if there is no such network.

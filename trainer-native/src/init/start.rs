@@ -133,7 +133,7 @@ fn decoder(width: u64, layers: u64, heads: u64, context: u64) -> Value {
     })
 }
 
-/// The objective by which a family learns a task; `None` if it does not, or not by a recipe that was measured.
+/// Returns the objective by which a family learns a task; `None` if it does not, or not by a recipe that was measured.
 fn objective(task: Task, family: Family) -> Option<Objective> {
     let wanted = match task {
         Task::LanguageModel => return family.objectives().first().copied(),
@@ -147,7 +147,7 @@ fn objective(task: Task, family: Family) -> Option<Objective> {
     family.objectives().contains(&wanted).then_some(wanted)
 }
 
-/// The families of checkpoints that learn a task.
+/// Returns the families of checkpoints that learn a task.
 fn families(task: Task) -> Vec<&'static str> {
     let learns = |family: &Family| family.is_in_transformers() && objective(task, *family).is_some();
     Family::all().filter(learns).map(Family::name).collect()

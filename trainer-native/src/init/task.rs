@@ -25,29 +25,29 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// What it does, as `--help` says.
+    /// Says what it does, as `--help` says.
     pub fn description(self) -> String {
         let value = self.to_possible_value();
         value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 
-    /// Whether the plan lists labels.
+    /// Returns whether the plan lists labels.
     pub fn has_labels(self) -> bool {
         self.classifies() || matches!(self, Self::Tags | Self::Synthesis)
     }
 
-    /// Whether a text gets labels.
+    /// Returns whether a text gets labels.
     pub fn classifies(self) -> bool {
         matches!(self, Self::Classification | Self::MultiLabel)
     }
 
-    /// The tasks that the fields allow, and why there is no other if it is one. `labels` are on the command line, and so may be a checkpoint, of
-    /// a known `family`.
+    /// Returns the tasks that the fields allow, and the reason if there is only one. `labels` says whether the command line has labels, and `family`
+    /// is that of its checkpoint.
     pub fn candidates(fields: &Fields, labels: bool, family: Option<Family>) -> (Vec<Self>, String) {
         let mut tasks = Vec::new();
         let why = if fields.has_tags {

@@ -195,7 +195,7 @@ impl VerifiedRun {
         Ok(())
     }
 
-    /// The privacy event that ε is of: the run's charges with the earlier stages on its units, or the whole search that it is a trial of.
+    /// Returns the privacy event that ε is of: the run's charges with the earlier stages on its units, or the whole search that it is a trial of.
     #[must_use]
     pub fn event(&self) -> DpEvent {
         charged(&self.ledger)
