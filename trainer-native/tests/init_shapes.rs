@@ -99,12 +99,21 @@ fn tables() -> Vec<Shape> {
     ]
 }
 
-fn objects() -> Vec<Shape> {
+fn chats() -> Vec<Shape> {
     let turns =
         "[{\"role\": \"user\", \"content\": \"{}\"}, {\"role\": \"assistant\", \"content\": \"Yes\"}]";
     let share_gpt = "{\"conversations\": [{\"from\": \"human\", \"value\": \"{}\"}]}\n";
     let messages = format!("{{\"customer\": \"c{{n}}\", \"messages\": {turns}}}\n");
     let both = format!("{{\"text\": \"{{}}\", \"messages\": {turns}}}\n");
+    vec![
+        shape("chats.jsonl", lines("", &messages), "--unit record", Asked(&["--checkpoint", "chat"])),
+        shape("both.jsonl", lines("", &both), "", Asked(&["--task", "chat", "language-model"])),
+        shape("share.jsonl", lines("", share_gpt), "", Asked(&["\"role\" and \"content\""])),
+        shape("bare.jsonl", lines("", &format!("{turns}\n")), "", Asked(&["bare.jsonl"])),
+    ]
+}
+
+fn objects() -> Vec<Shape> {
     let alpaca = "{\"instruction\": \"{}\", \"input\": \"a\", \"output\": \"b\"}\n";
     let array = format!("[{}]", lines("", "{\"text\": \"{}\"},\n").trim_end_matches(",\n"));
     vec![
@@ -122,10 +131,6 @@ fn objects() -> Vec<Shape> {
             "",
             Asked(&["inside.json"]),
         ),
-        shape("chats.jsonl", lines("", &messages), "--unit record", Asked(&["--checkpoint", "chat"])),
-        shape("both.jsonl", lines("", &both), "", Asked(&["--task", "chat", "language-model"])),
-        shape("share.jsonl", lines("", share_gpt), "", Asked(&["\"role\" and \"content\""])),
-        shape("bare.jsonl", lines("", &format!("{turns}\n")), "", Asked(&["bare.jsonl"])),
         shape(
             "pairs.jsonl",
             lines("", "{\"prompt\": \"{}\", \"completion\": \"b\"}\n"),
@@ -222,7 +227,7 @@ fn check(shape: &Shape) {
 
 #[test]
 fn every_shape_of_a_file_gives_the_right_plan_or_a_question() {
-    let shapes: Vec<Shape> = [tables(), objects(), texts()].into_iter().flatten().collect();
+    let shapes: Vec<Shape> = [tables(), objects(), chats(), texts()].into_iter().flatten().collect();
     assert!(shapes.len() >= 40, "{}", shapes.len());
     shapes.iter().for_each(check);
 }

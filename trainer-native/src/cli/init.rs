@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use mechanisms::PrivacyUnit;
 
-use crate::init::{
-    Choices, Counts, Fields, Reading, Task, columns_without_names, propose, reasons, warnings,
-};
+use crate::init::{Choices, Counts, Fields, Reading, Task, Unnamed, propose, reasons, warnings};
 use network::pretrained;
 use training::progress::note_for_owner;
 use training::run::shell_word;
@@ -154,16 +152,7 @@ impl InitArgs {
             steps: self.steps,
             batch_size: self.batch_size,
         };
-        let proposal = propose(&choices, &out)?;
-        let tokens =
-            vocabulary::most_tokens(proposal.certified.plan(), out.parent().unwrap_or(Path::new("")))?;
-        let reasons = reasons(&proposal.certified, &choices, tokens, &why)?;
-        durable::write_public(&out, proposal.text.as_bytes())?;
-        let command = format!("trainer-native train --plan {}", shell_word(&out));
-        super::print(&format!(
-            "{reasons}{}; to see what it does: {command} --dry-run; to train: {command}",
-            out.display()
-        ))
+        write(&choices, &out, &why)
     }
 
     /// Asks for the names of the columns of a table whose first line has none.
@@ -171,20 +160,37 @@ impl InitArgs {
         if self.columns.is_some() {
             return Ok(self.columns.clone());
         }
-        let Some(count) = columns_without_names(&self.data)? else { return Ok(None) };
+        let Some(Unnamed { columns: count, is_certain }) = Unnamed::among(&self.data)? else {
+            return Ok(None);
+        };
+        // Who names a field knows that the first line has the names.
+        if !is_certain && self.text_field.is_some() {
+            return Ok(None);
+        }
         let refused = || {
             RunError::Refused(format!(
                 "--columns: the first line names no columns, or not all of them in a few words; name all {count} with --columns A,B,… in \
                  their order, such as --columns text,label,id, or write their names into a first line"
             ))
         };
-        let question = format!("The first line names no columns. Names of all {count}, separated by commas");
-        let chosen = answer(&question, None, |given| {
+        let (said, header) = match is_certain {
+            true => ("The first line names no columns", None),
+            false => ("The first line has no usual names", Some("as the first line has them")),
+        };
+        let question = format!("{said}. Names of all {count} columns, separated by commas");
+        let chosen = answer(&question, header, |given| {
+            if header == Some(given) {
+                return Ok(None);
+            }
             let names: Vec<String> = given.split(',').map(|name| name.trim().to_owned()).collect();
             let is_named = names.len() == count && names.iter().all(|name| !name.is_empty());
-            is_named.then_some(names).ok_or_else(refused)
+            is_named.then_some(Some(names)).ok_or_else(refused)
         })?;
-        chosen.map(Some).ok_or_else(refused)
+        match chosen {
+            Some(names) => Ok(names),
+            None if is_certain => Err(refused()),
+            None => Ok(None),
+        }
     }
 
     /// Returns the task, and why it is this one.
@@ -482,6 +488,19 @@ impl InitArgs {
             )
         })
     }
+}
+
+/// Writes the plan, and prints what was chosen and what to run next.
+fn write(choices: &Choices, out: &Path, why: &str) -> Result<(), RunError> {
+    let proposal = propose(choices, out)?;
+    let tokens = vocabulary::most_tokens(proposal.certified.plan(), out.parent().unwrap_or(Path::new("")))?;
+    let reasons = reasons(&proposal.certified, choices, tokens, why)?;
+    durable::write_public(out, proposal.text.as_bytes())?;
+    let command = format!("trainer-native train --plan {}", shell_word(out));
+    super::print(&format!(
+        "{reasons}{}; to see what it does: {command} --dry-run; to train: {command}",
+        out.display()
+    ))
 }
 
 /// Refuses a path that is not a folder, such as a name on a model hub.

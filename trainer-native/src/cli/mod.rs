@@ -9,6 +9,7 @@ mod output;
 mod quality;
 mod ranks;
 mod rehearse;
+mod report;
 mod scaling;
 mod score;
 mod synthesize;
@@ -29,6 +30,7 @@ use memorization::MemorizationArgs;
 use output::{print, print_result};
 use quality::QualityArgs;
 use rehearse::RehearseArgs;
+use report::ReportArgs;
 use score::ScoreArgs;
 use synthesize::SynthesizeArgs;
 use train::RunArgs;
@@ -36,7 +38,6 @@ use train::RunArgs;
 use crate::runs;
 use evaluation::audit::{self, AuditOptions};
 use evaluation::export::{self, ExportOptions};
-use evaluation::report;
 use network::pretrained;
 use network::tensor_file::NumberFormat;
 use training::infer::{evaluate, predict};
@@ -143,29 +144,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Verify a finished run and write a report as one HTML page or as Markdown
-    Report {
-        /// The run folder
-        run: PathBuf,
-        /// Also show what memorization, audit, score, eval, predict or generate printed with --json
-        #[arg(long, value_name = "FILE.json")]
-        findings: Vec<PathBuf>,
-        /// Write the page that is printed and signed in place of the report
-        #[arg(long, conflicts_with = "findings")]
-        statement: bool,
-        /// Who trained the model, for --statement [default: a line to fill in]
-        #[arg(long, value_name = "TEXT", requires = "statement")]
-        author: Option<String>,
-        /// Whose text it was, for --statement [default: a line to fill in]
-        #[arg(long, value_name = "TEXT", requires = "statement")]
-        text: Option<String>,
-        /// The file, Markdown if the name of a report's ends in .md [default: report.html or statement.html in the run folder]
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-        /// Replace the report's file
-        #[arg(long)]
-        overwrite: bool,
-    },
+    /// Verify a finished run and write a report as one HTML page or as Markdown, or a statement to sign
+    Report(#[command(flatten)] ReportArgs),
     /// Verify a finished run and write its model, certificate and model card to a new folder
     Export {
         /// The run folder
@@ -362,14 +342,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&summary, &summary.to_string(), json)
         }
         Some(Command::Verify { path, json }) => verify(&path, json),
-        Some(Command::Report { run, findings, statement, author, text, out, overwrite }) => {
-            let signed = report::Signed { author, text };
-            let written = match statement {
-                true => report::write_statement(&run, &signed, out.as_deref(), overwrite),
-                false => report::write(&run, &findings, out.as_deref(), overwrite),
-            };
-            print(&written?.display().to_string())
-        }
+        Some(Command::Report(arguments)) => print(&arguments.run()?.display().to_string()),
         Some(Command::Export { run, out, dtype, gguf, licence }) => {
             export::export(&run, &out, &ExportOptions { format: dtype.into(), gguf, licence })?;
             print(&out.display().to_string())

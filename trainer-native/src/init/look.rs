@@ -117,20 +117,38 @@ pub(crate) struct Fields {
     may_be_cells: bool,
 }
 
-/// Returns the number of columns of a table whose first line names none; `None` if each first line may be one of names.
-///
-/// # Errors
-/// [`RunError::Refused`] if a file cannot be read.
-pub(crate) fn columns_without_names(paths: &[PathBuf]) -> Result<Option<usize>, RunError> {
-    for path in paths {
-        if corpus::has_header_line(path).map_err(|error| refused(&error))? {
-            let found = corpus::field_names(path).map_err(|error| refused(&error))?;
-            if !names_columns(&found) {
-                return Ok(Some(found.len()));
+/// A table whose first line names no columns, or none by a usual name.
+pub(crate) struct Unnamed {
+    /// The number of columns.
+    pub columns: usize,
+    /// Whether its first line cannot be one of names.
+    pub is_certain: bool,
+}
+
+impl Unnamed {
+    /// Returns the first such table of some files.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file cannot be read.
+    pub fn among(paths: &[PathBuf]) -> Result<Option<Self>, RunError> {
+        for path in paths {
+            if corpus::has_header_line(path).map_err(|error| refused(&error))? {
+                let names = corpus::field_names(path).map_err(|error| refused(&error))?;
+                let is_certain = !names_columns(&names);
+                if is_certain || !names.iter().any(|name| is_usual(name)) {
+                    return Ok(Some(Self { columns: names.len(), is_certain }));
+                }
             }
         }
+        Ok(None)
     }
-    Ok(None)
+}
+
+/// Returns whether a field often has this name.
+fn is_usual(name: &str) -> bool {
+    let last = last_name(name);
+    [&TEXT_NAMES, &USER_NAMES, &LABEL_NAMES].iter().any(|names| names.contains(&&*last))
+        || PAIR_NAMES.iter().any(|pair| pair.contains(&&*last))
 }
 
 impl Fields {
@@ -209,12 +227,7 @@ impl Fields {
         if !self.may_be_cells {
             return all.join(", ");
         }
-        let is_usual = |name: &&str| {
-            let last = last_name(name);
-            [&TEXT_NAMES, &USER_NAMES, &LABEL_NAMES].iter().any(|names| names.contains(&&*last))
-                || PAIR_NAMES.iter().any(|pair| pair.contains(&&*last))
-        };
-        let usual: Vec<&str> = all.iter().copied().filter(is_usual).collect();
+        let usual: Vec<&str> = all.iter().copied().filter(|name| is_usual(name)).collect();
         match (usual.as_slice(), all.len() - usual.len()) {
             (usual, 0) => usual.join(", "),
             ([], others) => format!("{others} columns whose names are not shown"),

@@ -13,7 +13,7 @@ use mechanisms::PrivacyUnit;
 use plan::{CertifiedPlan, Plan, PlanFile, WarmStart};
 use serde_json::{Map, Value, json};
 
-pub(crate) use look::{Counts, Fields, Reading, columns_without_names};
+pub(crate) use look::{Counts, Fields, Reading, Unnamed};
 pub(crate) use reasons::reasons;
 pub(crate) use task::Task;
 
@@ -126,6 +126,12 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     if let Some(path) = &choices.evaluation {
         plan["evaluation"] = json!({ "source": { "path": beside(out, path)? }, "every": (steps / 4).max(1) });
     }
+    for_task(&mut plan, choices);
+    Ok(plan)
+}
+
+/// Adds what the task needs beside the model that training starts from.
+fn for_task(plan: &mut Value, choices: &Choices) {
     let starts_from_words = plan["tokenizer"]["train"].is_object();
     if starts_from_words {
         plan["training"]["warm_start"] = json!(WarmStart::USUAL);
@@ -141,7 +147,7 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
                 plan["training"]["warm_start"] = json!({ "steps": drawn_steps(choices.units) });
             }
         }
-        (_, Some(labels)) => classifier::apply(&mut plan, choices, labels),
+        (_, Some(labels)) => classifier::apply(plan, choices, labels),
         (_, None) => {}
     }
     if plan["model"]["trainable"] != json!("head") && !plan["model"]["initial"].is_null() {
@@ -150,7 +156,6 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
     if let Some(context) = choices.context {
         plan["model"]["context"] = json!(context);
     }
-    Ok(plan)
 }
 
 /// Returns the steps on texts of words counted by label: 6,000 for the 40,000 comments of `EXAMPLES.md`, fewer where the release finds fewer words.

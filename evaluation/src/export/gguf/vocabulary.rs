@@ -282,7 +282,7 @@ fn scores_of_merges(tokens: &Tokens, merges: &[(&str, &str)]) -> Result<Vec<f32>
         }
     }
     let known: HashSet<(&str, &str)> = merges.iter().copied().collect();
-    for (token, _) in &ids {
+    for token in ids.keys() {
         let mut cuts = token.char_indices().skip(1).map(|(at, _)| token.split_at(at));
         let unmerged = |(left, right): &(&str, &str)| {
             ids.contains_key(left) && ids.contains_key(right) && !known.contains(&(*left, *right))
