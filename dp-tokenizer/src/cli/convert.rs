@@ -65,6 +65,12 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
             let (vocab, merges) = tokenizer.to_gpt2().map_err(refuse)?;
             vec![(out.clone(), vocab.into_bytes()), (out.with_file_name("merges.txt"), merges.into_bytes())]
         }
+        TokenizerFormat::Tiktoken => {
+            return Err(refuse(format!(
+                "--out: {}: tiktoken files are read, not written; allowed: tokenizer.json, *.model, vocab.txt, vocab.json",
+                out.display()
+            )));
+        }
     };
     let _lock = ExclusiveFile::take(&folder_of(out).join(".lock"))
         .map_err(|error| refuse(format!("--out: {error}")))?;

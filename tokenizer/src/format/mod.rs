@@ -5,5 +5,6 @@ mod export;
 pub mod gpt2;
 mod model_json;
 mod sentencepiece_json;
+pub mod tiktoken;
 mod tokenizer_json;
 pub mod vocab_txt;

@@ -108,6 +108,34 @@ pub(super) fn any() -> ClassUnicode {
 pub(super) const WORD: &str = "[\\w--[\\u200C\\u200D]]";
 pub(super) const NO_WORD: &str = "[\\W\\u200C\\u200D]";
 
+/// Returns the contents of a class that `[:name:]` stands for in Oniguruma's Unicode mode.
+pub(super) fn posix(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "alpha" => "\\p{Alphabetic}",
+        "cntrl" => "\\p{Cc}",
+        "digit" => "\\p{Nd}",
+        "lower" => "\\p{Lowercase}",
+        "punct" => "\\p{P}\\p{S}",
+        "space" => "\\s",
+        "upper" => "\\p{Uppercase}",
+        "word" => WORD,
+        other => return property(other).filter(|_| !other.contains(char::is_uppercase)),
+    })
+}
+
+/// Returns the contents of a class that `\p{name}` stands for in Oniguruma, where that is no property of Unicode.
+pub(super) fn property(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "alnum" => "\\p{Alphabetic}\\p{Nd}",
+        "ascii" => "\\x00-\\x7F",
+        "blank" => "\\p{Zs}\\t",
+        "graph" => "[^\\s\\p{Cc}\\p{Cn}]",
+        "print" => "[^\\p{Cc}\\p{Cn}\\p{Zl}\\p{Zp}]",
+        "xdigit" => "0-9A-Fa-f",
+        _ => return None,
+    })
+}
+
 /// Reads the class that `source` writes: `[…]`, `\p{…}`, or an escape such as `\s`.
 pub(crate) fn read(source: &str) -> Result<ClassUnicode, String> {
     let refused = || format!("{source} is no class of characters");

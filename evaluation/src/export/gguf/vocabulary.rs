@@ -254,11 +254,11 @@ const NO_MARKS: &str = "llama.cpp reads this model's tokens where blanks alone a
 fn marked_merges(json: &Value, rows: usize, out: &mut Pairs) -> Result<(), String> {
     let marks = Marks::of(json).ok_or(NO_MARKS)?;
     let tokens = Tokens::new(vocabulary(json), json, rows)?;
-    let scores = scores_of_merges(&tokens, &merges(json)?)?;
+    marks.write(&tokens, out)?;
     out.text("tokenizer.ggml.model", "llama");
     tokens.write(out);
-    out.floats("tokenizer.ggml.scores", &scores);
-    marks.write(&tokens, out)
+    out.floats("tokenizer.ggml.scores", &scores_of_merges(&tokens, &merges(json)?)?);
+    Ok(())
 }
 
 /// Scores by which llama.cpp merges the same pairs in the same order: minus the rank of the token that a merge makes.
