@@ -283,7 +283,7 @@ const FIRST_TRAINER_LINES: &[(&str, &str)] = &[
     ),
     ("report . --out x.pdf", "end in .html or .md"),
     ("report . --out report", "end in .html or .md"),
-    ("history vocabulary", "--delta"),
+    ("history vocabulary", "train the vocabulary again"),
     ("runs none", "none"),
     ("init none.txt --out new.json", "none.txt"),
     ("train text.txt", "trainer-native init text.txt"),
