@@ -34,7 +34,8 @@ pub enum Documentation {
     },
 }
 
-/// Returns the arguments of this process. Ends the process after `--help` and `--version`.
+/// Returns the arguments of this process. Ends the process after `--help` and `--version`, with code 1 if they cannot be
+/// written.
 ///
 /// # Errors
 /// The first wrong argument.
@@ -42,7 +43,11 @@ pub fn arguments<T: FromArgMatches>(command: clap::Command) -> Result<T, clap::E
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     let found = command.try_get_matches().and_then(|found| T::from_arg_matches(&found));
     found.map_err(|error| match error.kind() {
-        DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+        DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand => {
+            // If the reader closes the pipe, that is not an error.
+            let is_lost = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+            std::process::exit(if is_lost { 1 } else { error.exit_code() })
+        }
         _ => error,
     })
 }
@@ -67,9 +72,15 @@ pub fn in_one_line(error: &clap::Error, command: &clap::Command, tips: Tips) -> 
     let tip = tips::tip(error, command, tips);
     // A similar word is no better than a tip.
     let text = if tip.is_some() { text.split_once("\n\n").map_or(text, |(first, _)| first) } else { text };
-    let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
-    let tip = tip.unwrap_or_else(|| "--help shows what is allowed".to_owned());
-    format!("{}; {tip}", words.join(" "))
+    // An option that is meant as an option is no value.
+    let (text, similar) = text.split_once("\n\n  tip: ").unwrap_or((text, ""));
+    let similar = if similar.starts_with("to pass") { "" } else { similar };
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let tip = tip.unwrap_or_else(|| match joined(similar).as_str() {
+        "" => "--help shows what is allowed".to_owned(),
+        similar => format!("{similar}; --help shows what is allowed"),
+    });
+    format!("{}; {tip}", joined(text.trim_start_matches("error: ")))
 }
 
 /// Returns a message as one readable line, whatever it quotes: without control characters, and

@@ -9,6 +9,7 @@
 //! | `certify` | the privacy events of a plan or a sweep, their certified ε, [`CertifiedPlan`] and [`CertifiedSweep`] |
 //! | `advise` | estimates of time and memory, and proposals within a budget |
 //! | `messages` | refusals and their wording |
+//! | `statement` | the plan in words, for people outside of the field |
 //!
 //! ```
 //! use plan::{Plan, PlanFile};
@@ -27,6 +28,7 @@ mod advise;
 mod certify;
 mod file;
 mod messages;
+pub mod statement;
 
 pub use advise::{
     Advice, Candidate, Compute, Cost, MACHINES, Machine, Prediction, RankCost, RankSpeed, SIZES, Size,

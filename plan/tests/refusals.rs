@@ -108,6 +108,15 @@ fn words_by_label_need_the_labels_and_a_start_that_draws_from_them() {
     says(&[("/data/second_text_field", json!("title"))], &[words, "data.second_text_field"]);
     says(&[("/data/label_histogram/labels", json!(["joy", "an\nger"]))], &[words, "several lines"]);
     says(&[("/tokenizer/train/words", json!("pairs"))], &["training.warm_start", "\"pairs_by_label\""]);
+    assert!(certify(&with(&[("/data/label_separator", json!(","))])).is_ok());
+    let separator = [
+        ("/data/label_separator", json!(",")),
+        ("/data/label_histogram", Value::Null),
+        ("/tokenizer/train/words", json!("by_class")),
+        ("/training/warm_start", Value::Null),
+    ];
+    says(&separator, &["data.label_separator", "only \"text_to_text\" with data.label_histogram reads it"]);
+    says(&[("/data/label_separator", json!(", "))], &["data.label_separator"]);
 }
 
 #[test]

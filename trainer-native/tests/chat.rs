@@ -112,3 +112,43 @@ fn conversations_and_templates_that_do_not_fit_are_refused_before_anything_is_wr
     fs::remove_file(bench.path("base/chat_template.jinja")).unwrap();
     refused("no chat template; put chat_template.jinja beside the tokenizer");
 }
+
+/// A checkpoint as a run on public text leaves it, and chat logs of customers: `init` alone writes the plan.
+#[test]
+fn init_makes_of_chat_logs_and_a_checkpoint_the_plan_of_an_adapter() {
+    let bench = bench();
+    let mut plan: Value = serde_json::from_slice(&fs::read(bench.path("plan.json")).unwrap()).unwrap();
+    plan = common::on_public_text(&plan);
+    plan["training"]["steps"] = json!(5);
+    fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+    bench.model("checkpoint", &[]);
+    let log = |at: usize| format!("{{\"customer\": \"c{at}\", {}", &line("user", at + 1000)[1..]);
+    fs::write(bench.path("chats.jsonl"), (0..120).map(log).collect::<String>()).unwrap();
+    let run = |arguments: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+        command.current_dir(bench.folder.path()).args(arguments.split_whitespace());
+        command.env("XDG_STATE_HOME", bench.path("state")).output().unwrap()
+    };
+    let init = "init chats.jsonl --units 120 --epsilon 8 --steps 2 --batch-size 16 --out chat.json";
+    let asked = run(&format!("{init} --unit record"));
+    assert!(
+        asked.status.code() == Some(2) && stderr(&asked).contains("--checkpoint: chat"),
+        "{}",
+        stderr(&asked)
+    );
+    let output = run(&format!("{init} --unit user --checkpoint checkpoint"));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("chat: \"messages\" holds lists") && told.contains("adapters (LoRA)"), "{told}");
+    let plan: Value = serde_json::from_slice(&fs::read(bench.path("chat.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&plan["data"]["text_field"], &plan["data"]["user_field"]),
+        (&json!("messages"), &json!("customer"))
+    );
+    assert_eq!(plan["model"]["trainable"]["lora"]["targets"], json!(["c_attn"]));
+    assert_eq!((&plan["training"]["objective"], &plan["model"]["context"]), (&json!("chat"), &json!(64)));
+
+    let output = run("train --plan chat.json --test-key 7 --out adapted");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(bench.path("adapted/adapter/adapter_model.safetensors").is_file());
+}

@@ -215,6 +215,75 @@ fn fields_inside_fields_are_proposed_and_wrong_ones_refused_with_those_there_are
     );
 }
 
+/// Comments as GoEmotions has them: no header line, and several labels of some.
+fn comments(folder: &Path, name: &str, records: usize) {
+    let row = |place: usize| {
+        let label = ["joy", "anger,joy", "anger"][place % 3];
+        format!("{SECRET} number {place} is {label} today\t{label}\te{place}\n")
+    };
+    std::fs::write(folder.join(name), (0..records).map(row).collect::<String>()).unwrap();
+}
+
+#[test]
+fn comments_without_a_header_become_synthetic_records_whose_quality_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    comments(folder, "train.tsv", 400);
+    let columns = "--columns text,label,id --unit record --units 400 --epsilon 8 --steps 2 --batch-size 32";
+    let message = refused(folder, &format!("init train.tsv {columns}"));
+    assert!(message.contains("--task: ") && message.contains("synthesis"), "{message}");
+    let asked = format!("init train.tsv {columns} --task synthesis --labels joy,anger");
+    let (out, err) = ok(folder, &format!("{asked} --label-separator ,"));
+    for line in
+        ["task       synthesis", "label \"label\"", "steps on texts of released words", "time       about"]
+    {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+    assert!(!err.contains("labels that --labels does not list"), "{err}");
+    let (_, err) = ok(folder, &format!("{asked} --out other.json"));
+    assert!(err.contains("1 labels that --labels does not list"), "{err}");
+
+    let (out, _) = ok(folder, "train --plan plan.json --test-key 7");
+    assert!(out.contains("2 of 2 steps"), "{out}");
+    ok(folder, "synthesize runs/train --count 30 --tokens 12 --out synthetic.jsonl");
+    let written = std::fs::read_to_string(folder.join("synthetic.jsonl")).unwrap();
+    let labels = written.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["label"].clone());
+    assert!(
+        labels.clone().count() == 30 && labels.into_iter().all(|label| label == "joy" || label == "anger")
+    );
+    let real: String = (0..30).map(|place| format!("a fine day {place}\tjoy,anger\te{place}\n")).collect();
+    std::fs::write(folder.join("real.tsv"), real).unwrap();
+    let options = "--columns text,label,id --label-field label --label-separator ,";
+    let (out, _) = ok(folder, &format!("quality synthetic.jsonl --reference real.tsv {options}"));
+    assert!(out.contains("total variation"), "{out}");
+}
+
+#[test]
+fn columns_task_and_labels_are_asked_for_on_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    comments(folder, "train.tsv", 40);
+    let answers = "text,label\ntext,label,id\nclassify\nsynthesis\n\n\njoy,anger\n\n40\n\n";
+    let (code, shown) = on_terminal(folder, "init train.tsv", answers);
+    assert_eq!(code, Some(0), "{shown}");
+    for words in [
+        "Names of all 3",
+        "name all 3",
+        "task \"classify\"",
+        "anger,joy",
+        "1 labels that --labels does not list",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let plan = plan(folder);
+    assert_eq!(plan["data"]["columns"], json!(["text", "label", "id"]));
+    assert_eq!(plan["data"]["label_histogram"]["labels"], json!(["joy", "anger"]));
+    assert_eq!(
+        (&plan["data"]["text_field"], &plan["data"]["target_field"]),
+        (&"label".into(), &"text".into())
+    );
+}
+
 #[test]
 fn every_program_writes_its_completions_and_manual() {
     let folder = tempfile::tempdir().unwrap();

@@ -132,7 +132,8 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let run = bench.path("run");
     let certificate: serde_json::Value =
         serde_json::from_slice(&std::fs::read(run.join("certificate.json")).unwrap()).unwrap();
-    let upper = certificate["guarantee"]["epsilon"]["upper"].as_f64().unwrap().to_string();
+    let upper = certificate["guarantee"]["epsilon"]["upper"].as_f64().unwrap();
+    let (shown, upper) = (format!("**{}**", cli::rounded_up(upper, 4)), upper.to_string());
 
     let output = trainer(&["report"], &run);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -152,16 +153,23 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let exact = evaluated(&run, public);
     for (dtype, share) in [("f32", 1.0), ("bf16", 0.5), ("f16", 0.5)] {
         let out = bench.path(dtype);
-        let output = trainer(&["export", "--dtype", dtype, "--out", out.to_str().unwrap()], &run);
+        let licence = ["--licence", "mit", "--dtype", dtype, "--out", out.to_str().unwrap()];
+        let output = trainer(&[&["export"], &licence[..]].concat(), &run);
         assert!(output.status.success(), "{}", stderr(&output));
         let size = |folder: &Path| std::fs::metadata(folder.join("model.safetensors")).unwrap().len() as f64;
         assert!((size(&out) / size(&run) - share).abs() < 0.2);
         let card = std::fs::read_to_string(out.join("README.md")).unwrap();
-        assert!(card.contains(&upper) && card.contains("NOT PRIVATE"));
+        assert!(card.contains(&shown) && !card.contains(&upper) && card.contains("NOT PRIVATE"), "{card}");
+        for words in
+            ["\nlicense: mit\n", "training began from random weights", "private text of about 300 units"]
+        {
+            assert!(card.contains(words), "{words}: {card}");
+        }
         refused(&trainer(&["export", "--out", out.to_str().unwrap()], &run), 2, "is not empty");
         // Whoever gets the model can verify it.
         let verified = trainer(&["verify"], &out);
         let text = String::from_utf8(verified.stdout.clone()).unwrap();
+        assert!(!text.contains("README.md"), "a digest covers the card: {text}");
         assert!(verified.status.success() && text.contains("Not checked"), "{}", stderr(&verified));
         assert_eq!(text.contains("an export rounded"), dtype != "f32", "{text}");
         assert!(trainer(&["generate"], &out).status.success());
@@ -183,6 +191,77 @@ fn a_finished_run_is_written_up_and_exported_and_an_altered_one_is_not() {
     let out = bench.path("after");
     refused(&trainer(&["export", "--out", out.to_str().unwrap()], &run), 1, "config.json");
     assert!(!out.exists());
+}
+
+/// An export that is killed at any time leaves nothing under its name, and nothing that refuses the next one.
+#[test]
+fn a_killed_export_leaves_no_folder_and_the_next_one_is_whole() {
+    let (bench, run) = common::finished_run();
+    let out = bench.path("exported");
+    for milliseconds in [0, 2, 5, 10, 20, 50] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+            .args(["export", run.to_str().unwrap(), "--out", out.to_str().unwrap()])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if out.exists() {
+            assert!(trainer(&["verify"], &out).status.success(), "half an export after {milliseconds} ms");
+            std::fs::remove_dir_all(&out).unwrap();
+        }
+    }
+    // What a kill in the middle leaves.
+    let aside = bench.path(".exported.tmp");
+    std::fs::create_dir_all(aside.join("deep")).unwrap();
+    std::fs::write(aside.join("deep/model.safetensors"), "half").unwrap();
+    std::fs::create_dir_all(&out).unwrap();
+    let output = trainer(&["export", "--out", out.to_str().unwrap()], &run);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!aside.exists() && !out.join("deep").exists() && trainer(&["verify"], &out).status.success());
+}
+
+/// Oracle of the figures: the certificate, rounded up to four digits.
+#[test]
+fn a_statement_to_sign_has_the_guarantee_in_words_and_lines_to_fill_in() {
+    let (bench, run) = common::finished_run();
+    let out = bench.path("signed.html");
+    let options = ["--statement", "--author", "A & B", "--out", out.to_str().unwrap()];
+    let output = trainer(&[&["report"], &options[..]].concat(), &run);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let page = std::fs::read_to_string(&out).unwrap();
+    let certificate: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(run.join("certificate.json")).unwrap()).unwrap();
+    let upper = certificate["guarantee"]["epsilon"]["upper"].as_f64().unwrap();
+    let shown = cli::rounded_up(upper, 4);
+    let certainty = cli::rounded_up(100.0 / (1.0 + (-upper).exp()), 4);
+    let plan = certificate["hashes"]["plan"].as_str().unwrap();
+    for words in [
+        &format!("ε ≤ {shown} at δ = "),
+        &format!("up to {certainty} % sure"),
+        "A &amp; B",
+        "Several units of one person",
+        "Name and signature",
+        "class=\"blank\"",
+        "each unit drawn with probability",
+        plan,
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("<script") && !page.contains(&upper.to_string()));
+    refused(&trainer(&["report", "--statement", "--out", "page.pdf"], &run), 2, "ends in .html");
+    assert!(trainer(&["report", "--statement"], &run).status.success());
+    assert!(run.join("statement.html").is_file() && trainer(&["verify"], &run).status.success());
+
+    let (bench, plan) = (Bench::new(&tiny()), run.join("model.safetensors"));
+    bench.model("run", &["--test-key", "5"]);
+    let output = trainer(&["report", "--statement"], &bench.path("run"));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let page = std::fs::read_to_string(bench.path("run/statement.html")).unwrap();
+    assert!(page.contains("NOT PRIVATE") && !page.contains("% sure"), "{page}");
+
+    std::fs::remove_file(plan).unwrap();
+    refused(&trainer(&["verify"], &run), 1, "model.safetensors is missing, though the run wrote it");
 }
 
 /// A model, tokenizer or plan that was changed after the run gives no answers.

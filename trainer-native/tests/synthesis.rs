@@ -52,7 +52,8 @@ fn records_have_the_runs_certificate_and_an_interrupted_synthesis_goes_on_to_the
     }
     let certificate: Value = serde_json::from_str(&read("run/certificate.json")).unwrap();
     let card = read("whole.card.md");
-    let epsilon = format!("**{}**", certificate["guarantee"]["epsilon"]["upper"]);
+    let upper = certificate["guarantee"]["epsilon"]["upper"].as_f64().unwrap();
+    let epsilon = format!("**{}**", cli::rounded_up(upper, 4));
     assert!(card.contains(&epsilon) && card.contains("| records | 10 |"), "{card}");
     // A test key makes a run and its records not private.
     assert!(card.contains("NOT PRIVATE"), "{card}");

@@ -41,17 +41,20 @@ struct StageCost {
     epsilon: Bounds,
 }
 
-/// Adds up runs and sweeps on the same units, finished or not, with all stages that they build on; each stage counts once.
+/// Adds up runs and sweeps on the same units, finished or not, with all stages that they build on; each stage counts once. Without a δ, ε is
+/// stated at the largest δ of theirs.
 ///
 /// # Errors
 /// [`RunError::Refused`] for folders that are no run or vocabulary, stages of different units or relations, and
 /// stages that are not private; [`RunError::Verification`] for a folder that is not what it claims.
-pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<History, RunError> {
-    let delta = Delta::new(delta).map_err(|error| RunError::Refused(format!("--delta: {error}")))?;
+pub fn history(folders: &[PathBuf], delta: Option<f64>, longest: Duration) -> Result<History, RunError> {
+    let given = delta.map(Delta::new).transpose();
+    let given = given.map_err(|error| RunError::Refused(format!("--delta: {error}")))?;
     let mut stages: Vec<Known> = Vec::new();
     for folder in folders {
         add(&mut stages, folder)?;
     }
+    let delta = given.map_or_else(|| largest_delta(&stages), Ok)?;
     let Some(first) = stages.first() else {
         return Err(RunError::Refused("these folders used no private text, so nothing adds up".to_owned()));
     };
@@ -81,7 +84,13 @@ pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<His
                     of.stage.name
                 ))
             })?
-            .map_err(|error| refused(format!("{}: {error}; check what it states", of.stage.name)))
+            .map_err(|error| match delta_of(&of.folder) {
+                Some(own) if own > delta.get() => refused(format!(
+                    "{}: {error}; it was made for δ = {own:e}: give --delta {own:e} or a larger one",
+                    of.stage.name
+                )),
+                _ => refused(format!("{}: {error}; check what it states", of.stage.name)),
+            })
     };
     let mut costs = Vec::new();
     for known in &stages {
@@ -235,6 +244,36 @@ fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Returns the δ that a folder's plan or statement is for. It is for the statement of ε alone, which holds at any δ.
+fn delta_of(folder: &Path) -> Option<f64> {
+    let read = |name: &str, pointer: &str| {
+        let found: serde_json::Value = durable::read_json(&folder.join(name)).ok()??;
+        found.pointer(pointer)?.as_f64()
+    };
+    read(files::PLAN, "/privacy/delta").or_else(|| read(files::PRIVACY, "/delta"))
+}
+
+fn largest_delta(stages: &[Known]) -> Result<Delta, RunError> {
+    let largest = stages.iter().filter_map(|stage| delta_of(&stage.folder)).max_by(f64::total_cmp);
+    largest.and_then(|delta| Delta::new(delta).ok()).ok_or_else(|| {
+        RunError::Refused(
+            "--delta: these folders state no δ; give the one at which ε is stated, such as 1e-6".to_owned(),
+        )
+    })
+}
+
+/// Returns a few of the folders of runs, sweeps and vocabularies in a folder.
+fn folders_within(folder: &Path) -> Vec<String> {
+    const SHOWN: usize = 5;
+    let listing = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_stage = |path: &PathBuf| {
+        [files::LEDGER, files::CHARGE, files::PRIVACY].iter().any(|name| path.join(name).is_file())
+    };
+    let mut found: Vec<PathBuf> = listing.filter(is_stage).collect();
+    found.sort_unstable();
+    found.iter().take(SHOWN).map(|path| crate::run::shell_word(path)).collect()
+}
+
 /// The stage in a folder and whether it is finished, and the statements of releases that
 /// `dp-tokenizer train --overwrite` replaced there.
 type Found = (Option<(Proof, bool)>, Vec<PathBuf>);
@@ -248,9 +287,16 @@ fn found_in(folder: &Path) -> Result<Found, RunError> {
         Proof::find(folder)?.map(|proof| (proof, true))
     };
     if proof.is_none() && earlier.is_empty() {
+        let within = folders_within(folder);
+        let fix = match within.as_slice() {
+            [] => "give folders of runs or sweeps, finished or not, or of private vocabularies".to_owned(),
+            found => format!(
+                "to add up what was made from one text, name those folders in it: {}",
+                found.join(" ")
+            ),
+        };
         return Err(RunError::Refused(format!(
-            "{}: no ledger.jsonl, charge.json or privacy.json; give folders of runs or sweeps, finished or not, or of private \
-             vocabularies",
+            "{}: no ledger.jsonl, charge.json or privacy.json; {fix}",
             folder.display()
         )));
     }

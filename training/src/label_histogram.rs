@@ -42,7 +42,7 @@ pub(crate) fn check(plan: &plan::Plan, units: &Units) -> Result<(), RunError> {
     let quoted = if plan.is_public() { format!(" {label:?}") } else { String::new() };
     Err(RunError::Refused(format!(
         "data.source: record {number} has a label{quoted} that data.label_histogram.labels does not list; allowed: the {} listed \
-         ones; fix: add it to the list, or correct the record",
+         ones; fix: add it to the list, correct the record or, where records have several labels, set data.label_separator",
         histogram.labels.len()
     )))
 }

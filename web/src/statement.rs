@@ -1,7 +1,6 @@
 //! Writes the privacy statement of a plan, and the table of its figures.
 
-use accountant::NeighboringRelation;
-use plan::{Clipping, PlanFile, PrivacyUnit, Sampling, Visibility};
+use plan::{PlanFile, Visibility, statement};
 
 use crate::numbers::{grouped, rounded_down, rounded_up};
 use crate::presets::published;
@@ -24,93 +23,17 @@ pub(crate) fn sections(plan: &PlanFile, certified: &Certified) -> Vec<Section> {
             .to_owned();
         return vec![Section { heading: "What is guaranteed", text }];
     }
+    let (epsilon, delta) = (rounded_up(certified.epsilon.upper, 4), format!("{:e}", certified.delta));
     vec![
-        Section { heading: "What is guaranteed", text: guarantee(plan, certified) },
-        Section { heading: "How it works", text: mechanism(plan, certified) },
-        Section { heading: "What is not protected", text: limits(plan) },
+        Section { heading: "What is guaranteed", text: statement::guarantee(plan, &epsilon, &delta) },
+        Section { heading: "How it works", text: statement::mechanism(plan) },
+        Section { heading: "What is not protected", text: statement::limits(plan) },
     ]
-}
-
-fn guarantee(plan: &PlanFile, certified: &Certified) -> String {
-    let released = match plan.tokenizer.release() {
-        Some(_) => "The vocabulary and the model, including every intermediate checkpoint, are",
-        None => "The model, including every intermediate checkpoint, is",
-    };
-    format!(
-        "{released} differentially private with ε = {} and δ = {:e}. This limits how well anyone who sees them can tell \
-         whether {}.",
-        rounded_up(certified.epsilon.upper, 4),
-        certified.delta,
-        hidden_change(plan.privacy.unit, plan.privacy.relation),
-    )
-}
-
-fn mechanism(plan: &PlanFile, certified: &Certified) -> String {
-    let initially =
-        if matches!(plan.training.clipping, Clipping::Adaptive(_)) { ", which then adapts" } else { "" };
-    let vocabulary = match certified.release {
-        Some(_) => "The vocabulary is chosen from noisy word counts above a threshold.",
-        None => "The vocabulary uses no private text.",
-    };
-    format!(
-        "{} The gradient of each unit is clipped to an L2 norm of {}{initially}. Gaussian noise is added to the sum of the \
-         clipped gradients. The sum is divided by the planned batch size, not by the actual one. {vocabulary}",
-        sampling(plan.privacy.sampling),
-        plan.training.l2_clip_norm,
-    )
-}
-
-fn limits(plan: &PlanFile) -> String {
-    format!(
-        "Several units of one person together have less protection than one unit. The number of units ({}), all settings \
-         of this plan and the evaluation text are public. The model may learn facts that many records share; that is its \
-         purpose. Earlier experiments on the same text cost extra and are not counted here.",
-        plan.data.units
-    )
-}
-
-/// Describes in a sentence how batches are drawn.
-fn sampling(sampling: Sampling) -> &'static str {
-    match sampling {
-        Sampling::Poisson => "Each training step draws every unit independently with the same probability.",
-        Sampling::PoissonOfExamples(_) => {
-            "Each training step draws every example, a window or a record, independently with the same probability. ε is for all examples \
-             of a unit together."
-        }
-        Sampling::TruncatedPoisson(_) => {
-            "Each training step draws every unit independently with the same probability. A batch above the maximum size \
-             loses random units."
-        }
-        Sampling::FixedSize => "Each training step draws a batch of fixed size without replacement.",
-        Sampling::BallsInBins => "In each pass over the data, every unit falls into one random batch.",
-        Sampling::CyclicPoisson(_) => {
-            "Every unit belongs to one random part. The training steps draw from one part after another, each unit \
-             independently with the same probability, and their noise is correlated."
-        }
-        Sampling::Shuffle => {
-            "Each pass cuts the shuffled units into batches. No privacy amplification is assumed for it."
-        }
-    }
 }
 
 /// Returns whether the plan declares its text public, so that nothing is guaranteed.
 pub(crate) fn is_public(plan: &PlanFile) -> bool {
     plan.data.visibility == Visibility::Public
-}
-
-/// Describes the change that nobody can detect, in words that can follow “whether”.
-fn hidden_change(unit: PrivacyUnit, relation: NeighboringRelation) -> String {
-    let (subject, verb) = match unit {
-        PrivacyUnit::Record => ("any one record".to_owned(), "was"),
-        PrivacyUnit::User => ("the records of any one user".to_owned(), "were"),
-        PrivacyUnit::Words(count) => (format!("any one sequence of {count} words"), "was"),
-    };
-    let change = match relation {
-        NeighboringRelation::AddOrRemoveOne => "in the training data",
-        NeighboringRelation::ReplaceOne => "replaced by other text",
-        NeighboringRelation::ZeroOut => "blanked out",
-    };
-    format!("{subject} {verb} {change}")
 }
 
 /// Returns the name and value of every figure in the certificate.

@@ -38,6 +38,11 @@ pub struct Failure {
 
 impl Failure {
     pub(super) fn of(error: &anyhow::Error) -> Self {
+        // Errors of files name them.
+        if let Some(error) = error.downcast_ref::<io::Error>().filter(|_| error.chain().count() == 1) {
+            let message = without_codes(&format!("the result cannot be written: {error}"));
+            return Self { message, refused: false };
+        }
         // The user can mend a file that cannot be read or written, as refused input.
         let is_storage = error.chain().any(|cause| cause.is::<io::Error>());
         let message = without_codes(&format!("{error:#}").replace('\n', " "));

@@ -79,7 +79,7 @@ pub fn command() -> clap::Command {
 /// Tips for arguments of other tokenizers' commands.
 const TIPS: ::cli::Tips = &[
     (&["files", "file", "corpus", "data", "train-file"], "name the text with --input FILE"),
-    (&["model-type"], "give --model unigram, bpe or wordpiece"),
+    (&["model-type", "algorithm", "type"], "give --model unigram, bpe or wordpiece"),
     (&["model-prefix", "output", "output-dir", "save"], "name the folder with --out DIR"),
     (&["vocabulary-size", "vocab", "size"], "give --vocab-size"),
     (&["eps", "target-epsilon"], "give --epsilon"),
@@ -93,6 +93,14 @@ const TIPS: ::cli::Tips = &[
     ),
     (&["tokenize"], "`dp-tokenizer encode` encodes text"),
     (&["detokenize"], "`dp-tokenizer decode` decodes ids"),
+    (&["to", "format"], "name the file with --out; the end of its name tells the format"),
+    (&["load", "open", "info", "show"], "`dp-tokenizer inspect --tokenizer FILE` shows a tokenizer"),
+    (
+        &["merge", "add", "extend"],
+        "`dp-tokenizer train --extend PUBLIC` adds released words to a public vocabulary",
+    ),
+    (&["download", "pull"], "nothing is downloaded here; give the file of a tokenizer with --tokenizer"),
+    (&["version"], "give --version"),
     (&["export", "save-pretrained"], "`dp-tokenizer convert` writes other formats"),
 ];
 
@@ -101,11 +109,14 @@ fn refusal(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let given = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
     match (error.kind(), given) {
-        (ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand, Some(ContextValue::String(given)))
-            if !given.starts_with('-') && Path::new(given).is_file() =>
-        {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(given))) if Path::new(given).is_file() => {
             format!(
                 "\"{given}\" is not a command; to train on a text, run: dp-tokenizer train --input {given} and further options"
+            )
+        }
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) if !given.starts_with('-') => {
+            format!(
+                "\"{given}\" stands without its option; name a text with --input FILE, and a tokenizer with --tokenizer FILE"
             )
         }
         _ => ::cli::in_one_line(error, &command(), TIPS),

@@ -21,6 +21,35 @@ pub fn has_header_line(path: &Path) -> Result<bool, CorpusError> {
     Ok(matches!(named_format(path, Format::Auto)?.0, Format::Csv | Format::Tsv) && path.is_file())
 }
 
+/// Returns whether the records of a file are words with tags, one a line.
+///
+/// # Errors
+/// As [`has_header_line`].
+pub fn has_tags(path: &Path) -> Result<bool, CorpusError> {
+    Ok(named_format(path, Format::Auto)?.0 == Format::Iob)
+}
+
+/// What a field of a file's first records holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldKind {
+    /// A text or a number.
+    Value,
+    /// A list of texts or numbers.
+    Values,
+    /// A list of objects, with the names of the first one's fields.
+    Objects(Vec<String>),
+}
+
+/// A field of a file's first records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name; `a.b` is the field `b` of the object `a`.
+    pub name: String,
+    /// What it holds.
+    pub kind: FieldKind,
+}
+
 /// Returns the names of the fields with text or numbers in the first records of a file: those of a table in their
 /// order, and those that most objects of JSON have. `a.b` is the field `b` of the object `a`. The list is empty for
 /// text and for a folder.
@@ -35,6 +64,24 @@ pub fn has_header_line(path: &Path) -> Result<bool, CorpusError> {
 /// # Errors
 /// [`CorpusError`] if the file cannot be read or its name does not tell the format.
 pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
+    let values = |field: Field| (field.kind == FieldKind::Value).then_some(field.name);
+    Ok(fields(path)?.into_iter().filter_map(values).collect())
+}
+
+/// Returns the fields as [`field_names`] does, and those that hold lists.
+///
+/// ```
+/// use dp_tokenizer::corpus::{FieldKind, fields};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("chats.jsonl");
+/// std::fs::write(&path, r#"{"messages": [{"role": "user", "content": "Hello"}]}"#).unwrap();
+/// let kind = FieldKind::Objects(vec!["content".to_owned(), "role".to_owned()]);
+/// assert_eq!(fields(&path).unwrap()[0].kind, kind);
+/// ```
+///
+/// # Errors
+/// As [`field_names`].
+pub fn fields(path: &Path) -> Result<Vec<Field>, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
     let of_reading = |line, error: &std::io::Error| CorpusError::of_reading(path, line, error);
     let mut files = Files::of([path.to_owned()]);
@@ -44,12 +91,13 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
             files.format = Format::Text;
             let separator = if is_csv { Separator::Comma } else { Separator::Tab };
             Separated::header(open_file(path, &files)?.reader, separator)
+                .map(of_values)
                 .map_err(|error| of_reading(1, &error))
         }
         #[cfg(feature = "parquet")]
-        Format::Parquet => super::parquet::column_names(path).map_err(unreadable),
+        Format::Parquet => super::parquet::column_names(path).map(of_values).map_err(unreadable),
         Format::Jsonl | Format::Json => {
-            let (mut names, mut line, mut objects) = (Vec::new(), Vec::new(), 0);
+            let (mut found, mut line, mut objects) = (Vec::new(), Vec::new(), 0);
             let mut file = open_file(path, &files)?;
             for place in 0..RECORDS {
                 let read = read_line(&mut file.reader, &mut line, MAX_LINE_BYTES)
@@ -59,12 +107,12 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
                 }
                 // A line that is no object is refused where the text is read.
                 if let Ok(value) = serde_json::from_slice(&line) {
-                    collect(&value, "", &mut names);
+                    collect(&value, "", &mut found);
                     objects += 1;
                 }
             }
             // A key that few objects have may be the name of a person.
-            Ok(names.into_iter().filter(|(_, count)| 2 * count >= objects).map(|(name, _)| name).collect())
+            Ok(found.into_iter().filter(|(_, count)| 2 * count >= objects).map(|(field, _)| field).collect())
         }
         Format::Text | Format::Iob => Ok(Vec::new()),
         _ if !path.exists() => Err(unreadable("there is no such file".to_owned())),
@@ -72,18 +120,40 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
     }
 }
 
-fn collect(value: &Value, path: &str, names: &mut Vec<(String, usize)>) {
+fn of_values(names: Vec<String>) -> Vec<Field> {
+    names.into_iter().map(|name| Field { name, kind: FieldKind::Value }).collect()
+}
+
+/// Counts the fields of an object, and of the objects in it.
+fn collect(value: &Value, path: &str, found: &mut Vec<(Field, usize)>) {
     let Some(fields) = value.as_object() else { return };
     for (name, value) in fields {
         let name = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         if value.is_object() {
-            collect(value, &name, names);
-        } else if value.is_string() || value.is_number() {
-            match names.iter_mut().find(|(known, _)| *known == name) {
+            collect(value, &name, found);
+        } else if let Some(kind) = kind_of(value) {
+            // The first object of a list tells the names of its fields.
+            let is_same = |field: &Field| {
+                field.name == name && std::mem::discriminant(&field.kind) == std::mem::discriminant(&kind)
+            };
+            match found.iter_mut().find(|(field, _)| is_same(field)) {
                 Some((_, count)) => *count += 1,
-                None => names.push((name, 1)),
+                None => found.push((Field { name, kind }, 1)),
             }
         }
+    }
+}
+
+/// What a field holds; `None` for what is neither read as text nor as a list of it.
+fn kind_of(value: &Value) -> Option<FieldKind> {
+    let is_value = |value: &Value| value.is_string() || value.is_number();
+    match value {
+        Value::Array(items) => match items.first()? {
+            Value::Object(fields) => Some(FieldKind::Objects(fields.keys().cloned().collect())),
+            _ if items.iter().all(is_value) => Some(FieldKind::Values),
+            _ => None,
+        },
+        value => is_value(value).then_some(FieldKind::Value),
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct FieldNames<'a> {
     pub(crate) text: &'a str,
     /// See [`super::Files::text_is_json`].
     pub(crate) text_is_json: bool,
+    /// See [`super::Files::text_until`].
+    pub(crate) text_until: Option<char>,
     pub(crate) user: Option<&'a str>,
     /// See [`super::Files::appended`].
     pub(crate) appended: &'a [String],
@@ -25,7 +27,7 @@ pub(crate) struct FieldNames<'a> {
 impl<'a> FieldNames<'a> {
     /// Returns names for text and user alone.
     pub(crate) fn of_text(text: &'a str, user: Option<&'a str>) -> Self {
-        Self { text, text_is_json: false, user, appended: &[], further: &[] }
+        Self { text, text_is_json: false, text_until: None, user, appended: &[], further: &[] }
     }
 
     /// Returns the fields in this order: text, user, appended, further.
@@ -72,6 +74,11 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
     });
     let mut next = || values.next().unwrap_or_else(|| Ok(Vec::new()));
     let mut text = next()?.join(" ");
+    if let Some(length) =
+        names.text_until.and_then(|end| text.split_once(end).map(|(first, _)| first.trim_end().len()))
+    {
+        text.truncate(length);
+    }
     let user = names.user.map(|_| user::canonical(next()?.concat()).map_err(str::to_owned)).transpose()?;
     for _ in names.appended {
         for part in next()? {
@@ -275,6 +282,7 @@ mod tests {
         let line = r#"{"a": {"b": {"c": "deep"}, "tags": ["O", 7, null, true]}, "de": "Hund", "a.d": "dot"}"#;
         let [appended, further] = [vec!["de".to_owned()], vec!["a.tags".to_owned(), "a.d".to_owned()]];
         let names = FieldNames {
+            text_until: None,
             text: "a.b.c",
             text_is_json: false,
             user: None,

@@ -32,7 +32,7 @@ pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
-pub use fields::{field_names, has_header_line};
+pub use fields::{Field, FieldKind, field_names, fields, has_header_line, has_tags};
 pub use files::Position;
 pub(crate) use lines::MAX_LINE_BYTES;
 pub use mechanisms::Format;
@@ -84,6 +84,8 @@ pub struct Files {
     pub text_field: String,
     /// Whether the text is the JSON of that field, whatever it holds. A string stands for the JSON in it.
     pub text_is_json: bool,
+    /// The text ends before the first of these characters, without blanks at its end: of several labels, the first counts.
+    pub text_until: Option<char>,
     /// The JSON field with the user, if there is one.
     pub user_field: Option<String>,
     /// Fields whose text is appended to that of `text_field`, each after a line end.
@@ -132,6 +134,7 @@ impl Files {
             format: Format::Auto,
             text_field: "text".to_owned(),
             text_is_json: false,
+            text_until: None,
             user_field: None,
             appended: Vec::new(),
             further: Vec::new(),
@@ -170,6 +173,7 @@ impl Files {
         json_line::FieldNames {
             text: &self.text_field,
             text_is_json: self.text_is_json,
+            text_until: self.text_until,
             user: self.user_field.as_deref(),
             appended: &self.appended,
             further: &self.further,

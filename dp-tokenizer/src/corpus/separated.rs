@@ -98,7 +98,7 @@ impl<R: BufRead> Separated<R> {
                     let given =
                         if files.columns.is_some() { "among the given ones" } else { "in the header line" };
                     let reason = format!(
-                        "no column {wanted:?} {given}; name a column of the file, or give the names of all columns \
+                        "no column {wanted:?} {given}; name a column of the file (--text-field, or data.text_field in a plan), or give the names of all columns \
                          if the file has no header line"
                     );
                     return Err(RowFault::error(table.line.max(1), reason));

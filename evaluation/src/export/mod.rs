@@ -17,12 +17,20 @@ use training::verify::VerifiedRun;
 use training::{RunError, model_card};
 
 /// Verifies a finished run and writes its model to the new or empty folder `out`, with everything that proves its guarantee:
-/// `trainer-native verify` accepts the new folder as it does the run's. With `as_gguf`, the model is also written for llama.cpp.
+/// `trainer-native verify` accepts the new folder as it does the run's. Until it is whole, it has another name, which a killed process
+/// leaves to the next export of that folder.
 ///
 /// # Errors
 /// [`RunError::Verification`] if the run is not what it claims; [`RunError::Refused`] if `out` holds files, a weight is
-/// too large for the format, the run is itself an export in 16 bits, or GGUF cannot say what the model is; [`RunError::Storage`] if it cannot be written.
-pub fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool) -> Result<(), RunError> {
+/// too large for the format, the run is itself an export in 16 bits, the licence is no identifier, or GGUF cannot say what the model is;
+/// [`RunError::Storage`] if it cannot be written.
+pub fn export(run: &Path, out: &Path, options: &ExportOptions) -> Result<(), RunError> {
+    let ExportOptions { format, gguf: as_gguf, licence } = options;
+    if !model_card::is_licence(licence) {
+        return Err(RunError::Refused(format!(
+            "--licence: {licence:?}; allowed: an identifier of model hubs in lower case, such as apache-2.0, mit or cc-by-4.0"
+        )));
+    }
     let VerifiedRun { plan, ledger, certificate, rounded, .. } = VerifiedRun::read(run)?;
     covered::check_nothing_added(run, ledger.files())?;
     if rounded.is_some() {
@@ -33,8 +41,10 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool) -> Re
     }
     let mark = certificate::mark(&plan, &ledger);
     // Before the folder is made, because it may be refused.
-    let gguf = as_gguf.then(|| Gguf::of_run(run, format, &mark)).transpose()?;
-    let _lock = empty_folder(out)?;
+    let gguf = as_gguf.then(|| Gguf::of_run(run, *format, &mark)).transpose()?;
+    let whole = &std::path::absolute(out).map_err(|error| RunError::storage("find", out, &error))?;
+    let (_lock, aside) = (empty_beside(whole)?, durable::temporary(whole));
+    let out = aside.as_path();
     if let Some(gguf) = gguf {
         gguf.write(run, &out.join(files::GGUF))?;
     }
@@ -43,11 +53,11 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool) -> Re
         let (from, to) = (run.join(name), out.join(name));
         to.parent().map_or(Ok(()), durable::create_folder)?;
         match name.as_str() {
-            files::MODEL if format != NumberFormat::F32 => {
-                weights(&read_tensors(&from)?, format, &mark, &to)?
+            files::MODEL if *format != NumberFormat::F32 => {
+                weights(&read_tensors(&from)?, *format, &mark, &to)?
             }
-            files::CONFIG if format != NumberFormat::F32 => {
-                durable::write_atomic(&to, config(run, format)?.as_bytes())?
+            files::CONFIG if *format != NumberFormat::F32 => {
+                durable::write_atomic(&to, config(run, *format)?.as_bytes())?
             }
             _ => durable::copy(&from, &to)?,
         }
@@ -57,25 +67,47 @@ pub fn export(run: &Path, out: &Path, format: NumberFormat, as_gguf: bool) -> Re
     }
     copy_proofs(run, out)?;
     let evaluation = read_evaluation(run, ledger.files())?;
-    let card = model_card::render(&certificate, plan.plan(), evaluation.as_ref());
+    let card = model_card::render(&certificate, plan.plan(), evaluation.as_ref(), licence);
     durable::write_atomic(&out.join(model_card::NAME), card.as_bytes())?;
     training::store::settle(out);
     // Another version of this program may write other bytes, for which there is no digest.
-    VerifiedRun::read(out).map(|_| ())
+    VerifiedRun::read(out)?;
+    // An empty folder gives way to the whole one, which not every system does by itself.
+    let _ = fs::remove_dir(whole);
+    fs::rename(out, whole).map_err(|error| RunError::storage("write", whole, &error))?;
+    Ok(durable::sync_parent(whole)?)
 }
 
-/// Creates the folder or checks that it is empty, and keeps other processes out of it.
-fn empty_folder(out: &Path) -> Result<FolderLock, RunError> {
-    fs::create_dir_all(out).map_err(|error| RunError::storage("create", out, &error))?;
-    let lock = FolderLock::take(out)?;
-    let listing = fs::read_dir(out).map_err(|error| RunError::storage("read", out, &error))?;
-    match listing.flatten().find(|entry| entry.file_name() != ".lock") {
-        None => Ok(lock),
-        Some(_) => Err(RunError::Refused(format!(
+/// How a model is exported.
+#[derive(Clone, Debug)]
+pub struct ExportOptions {
+    /// Number format of the weights.
+    pub format: NumberFormat,
+    /// Whether the model is also written for llama.cpp.
+    pub gguf: bool,
+    /// The licence that the model card states.
+    pub licence: String,
+}
+
+/// Creates the folder beside `whole` that is to become it, in place of what a killed export left there, and keeps other exports out. Refuses
+/// a `whole` that holds anything.
+fn empty_beside(whole: &Path) -> Result<FolderLock, RunError> {
+    let aside = durable::temporary(whole);
+    let failed = |error| RunError::storage("create", &aside, &error);
+    let is_empty = fs::read_dir(whole).map_or(!whole.exists(), |mut listing| listing.next().is_none());
+    if !is_empty {
+        return Err(RunError::Refused(format!(
             "{} is not empty; give a new or empty folder with --out",
-            out.display()
-        ))),
+            whole.display()
+        )));
     }
+    whole.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    let lock = FolderLock::of_file(whole)?;
+    if aside.exists() {
+        fs::remove_dir_all(&aside).map_err(failed)?;
+    }
+    fs::create_dir(&aside).map_err(failed)?;
+    Ok(lock)
 }
 
 fn weights(

@@ -44,6 +44,10 @@ pub struct QualityOptions<'a> {
     pub text_field: &'a str,
     /// The field with the label, if records have one.
     pub label_field: Option<&'a str>,
+    /// What separates the labels of a record that has several, of which the first counts.
+    pub label_separator: Option<char>,
+    /// Names of the columns of tables without a header line.
+    pub columns: Option<&'a [String]>,
     /// A BERT whose embeddings are compared.
     pub bert: Option<&'a Path>,
     /// The private training text.
@@ -139,10 +143,17 @@ pub fn quality(options: &QualityOptions<'_>) -> Result<Quality, RunError> {
 fn read(options: &QualityOptions<'_>, path: &Path, name: &str) -> Result<Vec<Record>, RunError> {
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{name}: {error}"));
     let further = options.label_field.map(str::to_owned).into_iter().collect();
-    let files = Files { text_field: options.text_field.to_owned(), further, ..Files::of([path.to_owned()]) };
+    let columns = options.columns.map(<[String]>::to_vec);
+    let files =
+        Files { text_field: options.text_field.to_owned(), columns, further, ..Files::of([path.to_owned()]) };
+    let first =
+        |labels: String| match options.label_separator.and_then(|separator| labels.split_once(separator)) {
+            Some((label, _)) => label.trim_end().to_owned(),
+            None => labels,
+        };
     let record = |record: corpus::Record| Record {
         words: Tokenization::V13a.words(&record.text.to_lowercase()),
-        label: record.further.concat().join(" "),
+        label: first(record.further.concat().join(" ")),
         text: record.text,
     };
     let records = corpus::open(&Source::Files(files)).map_err(|error| refused(&error))?;
@@ -237,8 +248,8 @@ fn of_embeddings(
 }
 
 fn training_texts(options: &QualityOptions<'_>, train: &Path) -> Result<Vec<String>, RunError> {
-    Ok(match options.text_field {
-        "text" => read_records(train, "--train")?,
+    Ok(match (options.text_field, options.columns) {
+        ("text", None) => read_records(train, "--train")?,
         _ => read(options, train, "--train")?.into_iter().map(|record| record.text).collect(),
     })
 }
@@ -315,6 +326,8 @@ mod tests {
                 reference: &reference,
                 text_field,
                 label_field,
+                label_separator: None,
+                columns: None,
                 bert: None,
                 train,
                 accept_equal_phrases,

@@ -8,11 +8,13 @@ mod finding_charts;
 mod findings;
 mod markdown;
 mod page;
+mod statement;
 
 use std::path::{Path, PathBuf};
 
 use findings::Findings;
 
+pub use statement::Signed;
 use training::RunError;
 use training::store::metrics::parse_metrics;
 use training::store::{covered, files};
@@ -62,5 +64,30 @@ pub fn write(
         page::render(&run.certificate, evaluation.as_ref(), &charts, &findings)
     };
     durable::write_public(&path, text.as_bytes())?;
+    Ok(path)
+}
+
+/// Verifies a finished run and writes the page that is printed and signed, to `out` or into the run folder. An existing file is replaced
+/// only with `overwrite`, and a file of the run never.
+///
+/// # Errors
+/// As [`write()`]; [`RunError::Failed`] if the accountant has no certified answer about an attacker.
+pub fn write_statement(
+    folder: &Path,
+    signed: &Signed,
+    out: Option<&Path>,
+    overwrite: bool,
+) -> Result<PathBuf, RunError> {
+    let path = out.map_or_else(|| folder.join(files::STATEMENT), Path::to_owned);
+    let is_page = path.extension().is_some_and(|suffix| suffix == "html" || suffix == "htm");
+    if !is_page && !path.with_file_name(files::LEDGER).exists() {
+        return Err(RunError::Refused(format!(
+            "--out: {}: a statement is one HTML page; allowed: a name that ends in .html (to get a PDF, print the page)",
+            path.display()
+        )));
+    }
+    let run = VerifiedRun::read(folder)?;
+    files::check_new(&path, overwrite)?;
+    durable::write_public(&path, statement::render(&run, signed)?.as_bytes())?;
     Ok(path)
 }

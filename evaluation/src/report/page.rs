@@ -55,13 +55,8 @@ fn write_all(
     findings: &[Findings],
 ) -> fmt::Result {
     let name = Text(&c.name);
-    writeln!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{name}: privacy report</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>"
-    )?;
+    begin(out, &format!("{name}: privacy report"), STYLE)?;
+    writeln!(out, "<h1>{name}</h1>")?;
     verdict(out, c)?;
     if findings.iter().any(|section| section.warning.is_some()) {
         writeln!(out, "<p class=\"verdict exposed\">This page holds figures that may not be published.</p>")?;
@@ -96,6 +91,17 @@ fn write_all(
          </main>\n</body>\n</html>",
         Text(&c.accountant.version),
         Text(&c.accountant.method)
+    )
+}
+
+/// Writes the beginning of a page with a title in HTML.
+pub(super) fn begin(out: &mut String, title: &str, style: &str) -> fmt::Result {
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>"
     )
 }
 
@@ -290,7 +296,7 @@ impl Display for Digits {
 }
 
 /// Text with HTML's special characters escaped.
-struct Text<'a>(&'a str);
+pub(super) struct Text<'a>(pub &'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

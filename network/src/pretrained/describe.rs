@@ -36,6 +36,19 @@ pub fn describe(folder: &Path) -> Result<plan::Model, FileError> {
     Ok(plan::Model { initial, ..model })
 }
 
+/// Returns the rate at which a checkpoint's `config.json` drops outputs of each part in training; 0 if it states none.
+///
+/// # Errors
+/// [`FileError`] if the folder holds no readable `config.json`.
+pub fn dropout(folder: &Path) -> Result<f64, FileError> {
+    const NAMES: [&str; 6] =
+        ["resid_pdrop", "resid_dropout", "hidden_dropout_prob", "hidden_dropout", "dropout_rate", "dropout"];
+    let wrong = |what: String| refused("describe", folder, &what);
+    let config = config_of(folder, &durable::read(&folder.join(CONFIG_FILE_NAME))?).map_err(wrong)?;
+    let rate = NAMES.iter().find_map(|name| config[*name].as_f64());
+    Ok(rate.filter(|rate| (0.0..1.0).contains(rate)).unwrap_or(0.0))
+}
+
 fn of_config(config: &Value) -> Result<plan::Model, String> {
     let known = || Family::all().filter(|family| family.is_in_transformers());
     let hugging_face = |family: &Family| Backbone::hugging_face(*family);

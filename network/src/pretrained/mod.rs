@@ -12,7 +12,7 @@ use std::path::Path;
 
 use durable::FileError;
 
-pub use describe::describe;
+pub use describe::{describe, dropout};
 pub use names::Assigned;
 pub use read::PretrainedCheckpoint;
 

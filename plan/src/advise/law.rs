@@ -9,7 +9,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Initial, Objective, PlanFile, Source, Tokenizer};
+use crate::{CertifiedPlan, Initial, Objective, PlanFile, Source, Tokenizer};
 
 /// Entropy of the frequencies of tokens in the paper's setting, in nats: that of WikiText-2 (validation and test) with
 /// BERT's uncased vocabulary.
@@ -110,6 +110,15 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    /// Predicts the loss for a plan with one phase. Returns `None` also for a start from released words, to which the law
+    /// does not apply.
+    #[must_use]
+    pub fn of_plan(plan: &CertifiedPlan) -> Option<Self> {
+        let [phase] = plan.phases() else { return None };
+        let file = plan.plan().file();
+        file.training.warm_start.is_none().then(|| Self::of(file, phase.noise_batch_ratio()))?
+    }
+
     /// Predicts the loss for the steps and the batch of `file` with this σ/B. Returns `None` for a model that starts
     /// from a checkpoint or predicts no text, to which the law does not apply.
     pub(super) fn of(file: &PlanFile, noise_batch_ratio: f64) -> Option<Self> {

@@ -46,6 +46,11 @@ pub struct Data {
     /// Charged. `synthesize` draws labels in their proportions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_histogram: Option<LabelHistogram>,
+    /// What separates the labels of a record that has several, such as `,`: the first one counts (text_to_text with `label_histogram` only,
+    /// where `text_field` holds the labels).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1))]
+    pub label_separator: Option<char>,
     /// Names of the columns of CSV and TSV files without a header line, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]

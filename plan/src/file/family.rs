@@ -198,6 +198,36 @@ impl Family {
         self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
+    /// Returns the ends of the names of the matrices that usually get adapters, for `Lora::targets`: those of queries and
+    /// values (Hu et al. 2021, section 4.2).
+    #[must_use]
+    pub fn adapted_matrices(self) -> &'static [&'static str] {
+        match self {
+            Self::Gpt2 => &["c_attn"],
+            Self::GptNeoX => &["query_key_value"],
+            Self::Phi3 => &["qkv_proj"],
+            Self::Decoder
+            | Self::Gemma2
+            | Self::Gemma3
+            | Self::VaultGemma
+            | Self::Llama
+            | Self::Mistral
+            | Self::Qwen2
+            | Self::Qwen3
+            | Self::Phi
+            | Self::Opt
+            | Self::GptNeo
+            | Self::Bart
+            | Self::MBart
+            | Self::Marian => &["q_proj", "v_proj"],
+            Self::T5 | Self::T5V1_1 => &["q", "v"],
+            Self::Bert | Self::Roberta => &["query", "value"],
+            Self::DistilBert => &["q_lin", "v_lin"],
+            Self::ModernBert => &["Wqkv"],
+            Self::FeedForward => &[],
+        }
+    }
+
     /// Returns whether the family reads `pooling`.
     #[must_use]
     pub fn can_pool(self) -> bool {

@@ -113,8 +113,11 @@ fn bad_arguments_are_refused_in_one_line() {
     place.write("vocabulary/privacy.json", "{}");
     let count = cases(trainer_path(), TRAINER_LINES) + cases(&ACCOUNTANT, ACCOUNTANT_LINES);
     println!("arguments: {} refused", count + cases(&TOKENIZER, TOKENIZER_LINES));
+    place.write("notes.csv", format!("id,note\n1,a {SECRET}\n"));
     let first = cases(trainer_path(), FIRST_TRAINER_LINES) + cases(&ACCOUNTANT, FIRST_ACCOUNTANT_LINES);
-    println!("first commands: {} answered", first + cases(&TOKENIZER, FIRST_TOKENIZER_LINES));
+    let first = first + cases(&TOKENIZER, FIRST_TOKENIZER_LINES);
+    assert!(first >= 100, "{first}");
+    println!("first commands: {first} answered");
 }
 
 const TRAINER_LINES: &[(&str, &str)] = &[
@@ -280,9 +283,48 @@ const FIRST_TRAINER_LINES: &[(&str, &str)] = &[
     ),
     ("report . --out x.pdf", "end in .html or .md"),
     ("report . --out report", "end in .html or .md"),
-    ("history vocabulary", "--delta"),
+    ("history vocabulary", "train the vocabulary again"),
     ("runs none", "none"),
     ("init none.txt --out new.json", "none.txt"),
+    ("train text.txt", "trainer-native init text.txt"),
+    ("eval run text.txt", "--text"),
+    ("predict run text.txt", "--input"),
+    ("advise plan.json", "--plan plan.json"),
+    ("rehearse plan.json", "--plan plan.json"),
+    ("sweep plan.json", "--plan plan.json"),
+    ("--config plan.json", "--plan PLAN.json"),
+    ("train -p plan.json", "--plan PLAN.json"),
+    ("version", "--version"),
+    ("resume run", "--resume"),
+    ("certify plan.json", "verify PLAN.json"),
+    ("validate plan.json", "verify PLAN.json"),
+    ("download gpt2", "hf download"),
+    ("describe gpt2", "hf download gpt2"),
+    ("list", "trainer-native runs"),
+    ("ls", "trainer-native runs"),
+    ("status", "trainer-native runs"),
+    ("compare a b", "trainer-native runs"),
+    ("delete run", "ledger.jsonl"),
+    ("report run --pdf", "print the page"),
+    ("report run --statement --out x.pdf", "ends in .html"),
+    ("finetune text.txt", "--checkpoint DIR"),
+    ("quantize run", "--gguf"),
+    ("export run --format gguf --out x", "--gguf"),
+    ("export run --out x --push-to-hub", "nothing is uploaded"),
+    ("export run --out x --licence MIT", "apache-2.0"),
+    ("serve run", "export RUN"),
+    ("synthesize run --n 10 --out x", "--count"),
+    ("init text.txt --label label", "--label-field"),
+    ("init text.txt --text_column note", "--text-field"),
+    ("init text.txt --lora", "model.trainable"),
+    ("init https://example.org/a.csv --out new.json", "a.csv"),
+    ("init *.csv --out new.json", "there is no such file"),
+    ("init text.txt --task summaries", "text-to-text"),
+    ("init text.txt --units 1 --epsilon 1 --out new.json --task chat", "--checkpoint"),
+    ("init text.txt --units many --out new.json", "many"),
+    ("verify vocabulary/privacy.json", "trainer-native history"),
+    ("history none", "none"),
+    ("history .", "vocabulary"),
 ];
 
 const FIRST_ACCOUNTANT_LINES: &[(&str, &str)] = &[
@@ -300,6 +342,17 @@ const FIRST_ACCOUNTANT_LINES: &[(&str, &str)] = &[
     ("noise --batch-size 256 --dataset-size 60000 --target-epsilon 3 --steps 10 --delta 1e-5", "--epsilon"),
     ("noise --batch-size 256 --dataset-size 60000 --epsilon 3 --steps 10 --target_delta 1e-5", "--delta"),
     ("--noise-multiplier 1", "an option of `epsilon`"),
+    ("compute-epsilon", "accountant epsilon"),
+    ("get-noise-multiplier", "accountant noise"),
+    ("verify run", "trainer-native verify"),
+    (
+        "epsilon --accountant prv --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --steps 1 --delta 1e-5",
+        "exact, pld, rdp",
+    ),
+    (
+        "epsilon --alphas 2 --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --steps 1 --delta 1e-5",
+        "its orders itself",
+    ),
 ];
 
 const FIRST_TOKENIZER_LINES: &[(&str, &str)] = &[
@@ -313,7 +366,44 @@ const FIRST_TOKENIZER_LINES: &[(&str, &str)] = &[
     ("tokenize text.txt", "dp-tokenizer encode"),
     ("detokenize", "dp-tokenizer decode"),
     ("text.txt", "train --input text.txt"),
+    ("encode text.txt", "--input FILE"),
+    ("inspect vocabulary", "--tokenizer FILE"),
+    ("decode 1 2 3", "without its option"),
+    ("train --input text.txt --algorithm bpe --public --out v", "--model"),
+    ("convert --tokenizer v --to gguf", "--out"),
+    ("load v", "inspect --tokenizer"),
+    ("merge a b", "--extend PUBLIC"),
+    ("download gpt2", "--tokenizer"),
+    ("version", "--version"),
+    ("train --input notes.csv --public --out v", "--text-field"),
 ];
+
+/// A result that is lost is a failure, not a success, also of help.
+#[cfg(target_os = "linux")]
+#[test]
+fn results_that_cannot_be_written_are_failures() {
+    let place = Workplace::new();
+    let lost = |program: &std::path::Path, line: &str| {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+        let mut command = Command::new(program);
+        command.args(line.split_whitespace()).current_dir(place.path("")).stdin(Stdio::null()).stdout(full);
+        let output = command.stderr(Stdio::piped()).output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{line}: {said}");
+    };
+    let epsilon = "epsilon --sampling-probability 0.1 --noise-multiplier 1 --steps 1 --delta 1e-5";
+    for line in [epsilon, "--help", "completions bash"] {
+        lost(&ACCOUNTANT, line);
+    }
+    place.write("plan.json", tiny_plan().to_string());
+    for line in ["verify plan.json", "verify --help", "devices"] {
+        lost(trainer_path(), line);
+    }
+    let inspect = format!("inspect --tokenizer {VOCABULARY}");
+    for line in [inspect.as_str(), "--help", "--version"] {
+        lost(&TOKENIZER, line);
+    }
+}
 
 /// Random changes of a good plan and of good texts: accepted, or refused in one clear line.
 #[test]

@@ -9,6 +9,7 @@ mod output;
 mod quality;
 mod ranks;
 mod rehearse;
+mod report;
 mod scaling;
 mod score;
 mod synthesize;
@@ -29,16 +30,18 @@ use memorization::MemorizationArgs;
 use output::{print, print_result};
 use quality::QualityArgs;
 use rehearse::RehearseArgs;
+use report::ReportArgs;
 use score::ScoreArgs;
 use synthesize::SynthesizeArgs;
 use train::RunArgs;
 
 use crate::runs;
 use evaluation::audit::{self, AuditOptions};
-use evaluation::{export, report};
+use evaluation::export::{self, ExportOptions};
 use network::pretrained;
 use network::tensor_file::NumberFormat;
 use training::infer::{evaluate, predict};
+use training::model_card::NO_LICENCE;
 use training::progress::Silence;
 use training::ranks::Ranks;
 use training::sweep::{self, SweepRequest};
@@ -141,20 +144,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Verify a finished run and write a report as one HTML page or as Markdown
-    Report {
-        /// The run folder
-        run: PathBuf,
-        /// Also show what memorization, audit, score, eval, predict or generate printed with --json
-        #[arg(long, value_name = "FILE.json")]
-        findings: Vec<PathBuf>,
-        /// The report's file, Markdown if its name ends in .md [default: report.html in the run folder]
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-        /// Replace the report's file
-        #[arg(long)]
-        overwrite: bool,
-    },
+    /// Verify a finished run and write a report as one HTML page or as Markdown, or a statement to sign
+    Report(#[command(flatten)] ReportArgs),
     /// Verify a finished run and write its model, certificate and model card to a new folder
     Export {
         /// The run folder
@@ -168,15 +159,18 @@ enum Command {
         /// Also write model.gguf, which llama.cpp and the programs built on it load
         #[arg(long)]
         gguf: bool,
+        /// The licence that the model card states, such as apache-2.0
+        #[arg(long, alias = "license", value_name = "ID", default_value = NO_LICENCE)]
+        licence: String,
     },
     /// Add up all runs and vocabularies that were made from one text
     History {
         /// Folders of finished runs, exports and private vocabularies on the same units
         #[arg(required = true, value_name = "DIR")]
         folders: Vec<PathBuf>,
-        /// The δ at which ε is stated
+        /// The δ at which ε is stated [default: the largest of the folders' own]
         #[arg(long)]
-        delta: f64,
+        delta: Option<f64>,
         /// Longest time for an ε, in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 300)]
         timeout: u64,
@@ -348,11 +342,9 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&summary, &summary.to_string(), json)
         }
         Some(Command::Verify { path, json }) => verify(&path, json),
-        Some(Command::Report { run, findings, out, overwrite }) => {
-            print(&report::write(&run, &findings, out.as_deref(), overwrite)?.display().to_string())
-        }
-        Some(Command::Export { run, out, dtype, gguf }) => {
-            export::export(&run, &out, dtype.into(), gguf)?;
+        Some(Command::Report(arguments)) => print(&arguments.run()?.display().to_string()),
+        Some(Command::Export { run, out, dtype, gguf, licence }) => {
+            export::export(&run, &out, &ExportOptions { format: dtype.into(), gguf, licence })?;
             print(&out.display().to_string())
         }
         Some(Command::History { folders, delta, timeout, json }) => {
@@ -360,6 +352,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&found, &found.to_string(), json)
         }
         Some(Command::Describe { folder }) => {
+            init::check_checkpoint(&folder, "describe")?;
             let model = pretrained::describe(&folder)?;
             print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
         }

@@ -21,6 +21,12 @@ pub(super) struct QualityArgs {
     /// The field that holds the label, if records have one
     #[arg(long, value_name = "FIELD")]
     label_field: Option<String>,
+    /// What separates the labels of a real record that has several, such as ,: the first one counts
+    #[arg(long, value_name = "CHARACTER", requires = "label_field")]
+    label_separator: Option<char>,
+    /// Names of all columns of .csv and .tsv files without a header line, in their order
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
     /// The folder of a BERT whose embeddings are compared: config.json, model.safetensors and tokenizer.json
     #[arg(long, value_name = "DIR")]
     bert: Option<PathBuf>,
@@ -43,6 +49,8 @@ impl QualityArgs {
             reference: &self.reference,
             text_field: &self.text_field,
             label_field: self.label_field.as_deref(),
+            label_separator: self.label_separator,
+            columns: self.columns.as_deref(),
             bert: self.bert.as_deref(),
             train: self.train.as_deref(),
             accept_equal_phrases: self.accept_equal_phrases,

@@ -61,7 +61,53 @@ pub(super) const TIPS: ::cli::Tips = &[
     (&["seed"], "noise that may be published has no seed; --test-key N repeats a run that is NOT PRIVATE"),
     (&["gpu", "cuda", "use-cuda", "fp16", "bf16", "no-cuda"], "give --device cpu, wgpu or cuda"),
     (&["max-length", "max-seq-length", "block-size", "seq-len", "context"], "set model.context in the plan"),
-    (&["resume-from-checkpoint", "continue"], "give --resume with --out DIR"),
+    (
+        &["resume-from-checkpoint", "continue", "resume", "restart"],
+        "give --resume with --plan PLAN.json and --out DIR",
+    ),
+    (&["config", "p", "plan-file", "recipe"], "give the plan with --plan PLAN.json"),
+    (&["version"], "give --version"),
+    (
+        &["certify", "check", "validate"],
+        "`trainer-native verify PLAN.json` computes the ε of a plan, and `verify RUN` checks a run",
+    ),
+    (
+        &["login", "download", "pull", "fetch"],
+        "nothing is downloaded here: fetch a checkpoint with `hf download NAME --local-dir DIR`, and give `init` --checkpoint DIR",
+    ),
+    (
+        &["list", "ls", "status", "show", "compare"],
+        "`trainer-native runs` lists the runs in a folder with their ε and scores",
+    ),
+    (
+        &["delete", "rm", "remove"],
+        "a run is a folder, which you may delete; keep its ledger.jsonl, whose charges `history` counts",
+    ),
+    (&["pdf", "html"], "name the file of the report with --out; to get a PDF, print the page"),
+    (
+        &["finetune", "fine-tune", "sft"],
+        "`trainer-native init FILE --checkpoint DIR` writes a plan that starts from a checkpoint",
+    ),
+    (&["quantize", "format", "quantization"], "give `export` --dtype bf16, or --gguf for llama.cpp"),
+    (
+        &["serve", "deploy"],
+        "`export RUN --out DIR` writes a folder for transformers, or for llama.cpp with --gguf",
+    ),
+    (
+        &["push-to-hub", "upload"],
+        "nothing is uploaded here: `export RUN --out DIR` writes a folder to upload",
+    ),
+    (&["n", "num", "num-samples", "number"], "give the number of records with --count"),
+    (&["text-column", "text-key", "column"], "name the field with the text with --text-field"),
+    (
+        &["label", "label-column", "label-key"],
+        "list all labels with --labels, and name their field with --label-field",
+    ),
+    (
+        &["chat-template", "template"],
+        "the template is chat_template.jinja beside the tokenizer of the checkpoint",
+    ),
+    (&["help-all", "usage"], "--help lists all commands"),
     (
         &["test", "evaluate", "evaluation"],
         "`trainer-native eval RUN --text FILE` measures a finished run on public text",
@@ -87,8 +133,17 @@ pub(super) fn of_file(error: &clap::Error) -> Option<String> {
         _ => return None,
     };
     let word = shell_word(Path::new(given));
-    if given.ends_with(".json") {
+    if given.ends_with(".json") && is_command.is_some() {
         Some(format!("\"{given}\" is not a command; to carry out a plan, run: trainer-native --plan {word}"))
+    } else if given.ends_with(".json") {
+        Some(format!(
+            "\"{given}\" stands without its option; give a plan as --plan {word} (to carry it out: trainer-native --plan {word})"
+        ))
+    } else if is_command.is_none() && Path::new(given).is_file() {
+        Some(format!(
+            "\"{given}\" stands without its option: a text is named with --text or --input; to make a plan for it, run: trainer-native \
+             init {word}"
+        ))
     } else if is_command.is_some() && Path::new(given).is_file() {
         Some(format!(
             "\"{given}\" is not a command; to make a plan for a text, run: trainer-native init {word}"

@@ -1,13 +1,12 @@
-//! A plan for a classifier of texts on the means of a checkpoint's hidden states: the head alone or, where the budget pays for more
-//! weights, the head and the gains of the norms.
+//! A plan for a classifier of texts on the means of a checkpoint's hidden states, or of words: the head alone or, where the budget pays for
+//! more weights, the head and the gains of the norms.
 //!
 //! `UTILITY.md` has the measurements behind each choice. Noise grows with the number of trained weights, so a few thousand records at a
 //! small ε pay for a linear layer and not for more. Averages of the weights remove most of what noise remains.
 
-use plan::Family;
 use serde_json::{Value, json};
 
-use training::RunError;
+use super::{Choices, Task};
 
 /// Number of steps.
 pub(super) const STEPS: u64 = 60;
@@ -40,8 +39,14 @@ pub(super) enum Part {
 }
 
 impl Part {
+    /// Returns the part of a classifier; `None` for other tasks.
+    pub(super) fn of(choices: &Choices) -> Option<Self> {
+        let is_classifier = choices.task.classifies() || choices.task == Task::Tags;
+        is_classifier.then(|| Self::affordable(choices.units, choices.epsilon))
+    }
+
     /// The part that this many units pay for.
-    pub(super) fn affordable(units: u64, epsilon: f64) -> Self {
+    fn affordable(units: u64, epsilon: f64) -> Self {
         if units as f64 * epsilon >= LEAST_FOR_NORMS { Self::Norms } else { Self::Head }
     }
 
@@ -68,38 +73,23 @@ impl Part {
 }
 
 /// Makes a plan that starts from a checkpoint one for a classifier with these labels.
-///
-/// # Errors
-/// [`RunError::Refused`] without a checkpoint of a family that has means of hidden states.
-pub(super) fn apply(plan: &mut Value, labels: &[String], part: Part) -> Result<(), RunError> {
+pub(super) fn apply(plan: &mut Value, choices: &Choices, labels: &[String]) {
+    let Some(part) = Part::of(choices) else { return };
     let model = &mut plan["model"];
-    let able = |family: &Family| family.can_pool();
-    let family = model["family"].as_str().and_then(Family::named);
-    if model["initial"].is_null() || !family.is_some_and(|family| able(&family)) {
-        let names: Vec<&str> = Family::all().filter(able).map(Family::name).collect();
-        return Err(RunError::Refused(format!(
-            "--labels: a classifier starts from a checkpoint of these families: {}; give its folder with --checkpoint, or write \
-             training.objective and training.labels into a plan yourself",
-            names.join(", ")
-        )));
+    if choices.task.classifies() {
+        model["pooling"] = json!("mean");
     }
-    model["pooling"] = json!("mean");
     let (trainable, l2_clip_norm, optimizer, rate) = part.settings();
     model["trainable"] = trainable;
     model["context"] = json!(model["context"].as_u64().unwrap_or(CONTEXT).min(CONTEXT));
     let training = &mut plan["training"];
-    training["objective"] = json!("sequence_classification");
     training["labels"] = json!(labels);
     training["l2_clip_norm"] = json!(l2_clip_norm);
     training["optimizer"] = optimizer;
     training["learning_rate"] = json!({ "peak": rate });
     training["averaging"] = json!({ "tail": 0.5 });
     let steps = training["steps"].clone();
-    if part == Part::Norms {
-        plan["performance"]["group_by_length"] = json!(true);
-    }
     if let Some(evaluation) = plan.get_mut("evaluation") {
         evaluation["every"] = steps;
     }
-    Ok(())
 }

@@ -1,10 +1,11 @@
 //! Inspects a text: the fields of its records, and the numbers of records and users.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::corpus::{self, BadUtf8, Files, Source};
+use dp_tokenizer::corpus::{self, BadUtf8, Field, FieldKind, Files, Record, Records, Source};
 use mechanisms::{PrivacyUnit, is_field_name};
+use tokenizer::Tokenizer;
 
 use training::{RunError, stop};
 
@@ -42,19 +43,112 @@ const USER_NAMES: [&str; 14] = [
     "account_id",
     "speaker",
 ];
-/// Number of first records by which fields with text are recognized.
+/// Names of fields with a label, the likeliest first.
+const LABEL_NAMES: [&str; 14] = [
+    "label",
+    "labels",
+    "class",
+    "category",
+    "emotion",
+    "emotions",
+    "sentiment",
+    "intent",
+    "topic",
+    "stars",
+    "rating",
+    "polarity",
+    "target_label",
+    "label_text",
+];
+/// Names of a text and of the text that follows from it, the likeliest first.
+const PAIR_NAMES: [[&str; 2]; 16] = [
+    ["prompt", "completion"],
+    ["prompt", "response"],
+    ["instruction", "output"],
+    ["instruction", "response"],
+    ["question", "answer"],
+    ["query", "response"],
+    ["input", "output"],
+    ["input", "target"],
+    ["input_text", "target_text"],
+    ["source", "target"],
+    ["src", "tgt"],
+    ["document", "summary"],
+    ["article", "highlights"],
+    ["dialogue", "summary"],
+    ["text", "summary"],
+    ["text", "target"],
+];
+/// Names of lists of words and of the lists of their tags, the likeliest first.
+const TAG_NAMES: [[&str; 2]; 5] = [
+    ["tokens", "ner_tags"],
+    ["tokens", "tags"],
+    ["words", "tags"],
+    ["words", "labels"],
+    ["tokens", "labels"],
+];
+/// Number of first records by which fields with text are recognized, and lengths and labels are shown.
 const FIRST_RECORDS: usize = 50;
 
 /// The fields of a text's records.
+#[derive(Debug, Default)]
 pub(crate) struct Fields {
-    /// Names of all fields; empty if a record is a text by itself.
+    /// Names of the fields with texts or numbers; empty if a record is a text by itself.
     pub names: Vec<String>,
+    /// Names of the fields with lists.
+    pub lists: Vec<String>,
     /// The likeliest field with text.
     pub text: Option<String>,
     /// The likeliest field with users.
     pub user: Option<String>,
+    /// The likeliest field with a label.
+    pub label: Option<String>,
+    /// The likeliest fields with a text and the text that follows from it.
+    pub pair: Option<[String; 2]>,
+    /// The likeliest fields with words and their tags.
+    pub words_and_tags: Option<[String; 2]>,
+    /// The field with lists of messages.
+    pub messages: Option<String>,
+    /// A field with turns of conversations that are no messages with a role and content.
+    pub other_turns: Option<String>,
+    /// Whether the records are words with tags, one a line.
+    pub has_tags: bool,
     /// Whether the names may be cells of a record, because the first line of a table is not always one of names.
     may_be_cells: bool,
+}
+
+/// A table whose first line names no columns, or none by a usual name.
+pub(crate) struct Unnamed {
+    /// The number of columns.
+    pub columns: usize,
+    /// Whether its first line cannot be one of names.
+    pub is_certain: bool,
+}
+
+impl Unnamed {
+    /// Returns the first such table of some files.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file cannot be read.
+    pub fn among(paths: &[PathBuf]) -> Result<Option<Self>, RunError> {
+        for path in paths {
+            if corpus::has_header_line(path).map_err(|error| refused(&error))? {
+                let names = corpus::field_names(path).map_err(|error| refused(&error))?;
+                let is_certain = !names_columns(&names);
+                if is_certain || !names.iter().any(|name| is_usual(name)) {
+                    return Ok(Some(Self { columns: names.len(), is_certain }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns whether a field often has this name.
+fn is_usual(name: &str) -> bool {
+    let last = last_name(name);
+    [&TEXT_NAMES, &USER_NAMES, &LABEL_NAMES].iter().any(|names| names.contains(&&*last))
+        || PAIR_NAMES.iter().any(|pair| pair.contains(&&*last))
 }
 
 impl Fields {
@@ -62,37 +156,79 @@ impl Fields {
     /// line.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if a file cannot be read, or if its first line cannot be one of names.
+    /// [`RunError::Refused`] if a file cannot be read.
     pub fn of(paths: &[PathBuf], columns: Option<&[String]>) -> Result<Self, RunError> {
-        let (mut names, mut may_be_cells) = (columns.unwrap_or_default().to_vec(), false);
-        for path in paths.iter().filter(|_| columns.is_none()) {
-            let found = corpus::field_names(path).map_err(|error| refused(&error))?;
-            if corpus::has_header_line(path).map_err(|error| refused(&error))? {
-                check_header(path, &found)?;
-                may_be_cells = true;
-            }
-            let fresh: Vec<String> = found.into_iter().filter(|name| !names.contains(name)).collect();
-            names.extend(fresh.into_iter().filter(|name| may_be_cells || is_field_name(name)));
+        let mut fields = Self { names: columns.unwrap_or_default().to_vec(), ..Self::default() };
+        for path in paths {
+            fields.has_tags |= corpus::has_tags(path).map_err(|error| refused(&error))?;
         }
-        let text = likeliest(&names, &TEXT_NAMES);
+        for path in paths.iter().filter(|_| columns.is_none()) {
+            fields.may_be_cells |= corpus::has_header_line(path).map_err(|error| refused(&error))?;
+            for Field { name, kind } in corpus::fields(path).map_err(|error| refused(&error))? {
+                fields.add(name, &kind);
+            }
+        }
+        fields.text = likeliest(&fields.names, &TEXT_NAMES);
         // A plan is published, so it names a possible cell only if it is a usual name or if the
         // user wrote it.
-        let text = if may_be_cells { text } else { text.or_else(|| longest(paths, columns, &names)) };
-        let user = likeliest(&names, &USER_NAMES).filter(|user| Some(user) != text.as_ref());
-        Ok(Self { names, text, user, may_be_cells })
+        let has_others = !fields.lists.is_empty();
+        if !fields.may_be_cells && fields.text.is_none() && !has_others {
+            fields.text = longest(paths, columns, &fields.names);
+        }
+        fields.user = likeliest(&fields.names, &USER_NAMES).filter(|user| Some(user) != fields.text.as_ref());
+        fields.label =
+            likeliest(&fields.names, &LABEL_NAMES).or_else(|| likeliest(&fields.lists, &LABEL_NAMES));
+        fields.pair = PAIR_NAMES.iter().find_map(|pair| both(&fields.names, *pair));
+        fields.words_and_tags = TAG_NAMES.iter().find_map(|pair| both(&fields.lists, *pair));
+        Ok(fields)
+    }
+
+    fn add(&mut self, name: String, kind: &FieldKind) {
+        if !self.may_be_cells && !is_field_name(&name) {
+            return;
+        }
+        let has =
+            |keys: &[String], wanted: [&str; 2]| wanted.iter().all(|key| keys.iter().any(|own| own == key));
+        let into = match kind {
+            FieldKind::Value => &mut self.names,
+            FieldKind::Objects(keys) if has(keys, ["role", "content"]) => {
+                self.messages.get_or_insert(name.clone());
+                &mut self.lists
+            }
+            FieldKind::Objects(_) => {
+                self.other_turns.get_or_insert(name.clone());
+                &mut self.lists
+            }
+            _ => &mut self.lists,
+        };
+        if !into.contains(&name) {
+            into.push(name);
+        }
+    }
+
+    /// Returns whether records are texts, or have a field with text.
+    pub fn has_texts(&self) -> bool {
+        self.text.is_some() || (self.names.is_empty() && self.lists.is_empty()) || self.may_be_cells
+    }
+
+    /// Returns whether the first line of a table, which names the fields, may be a record.
+    pub fn may_have_no_header(&self) -> bool {
+        self.may_be_cells
+    }
+
+    /// Returns whether the records have a field of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.iter().chain(&self.lists).any(|known| known == name)
     }
 
     /// Returns the names for messages. Of names that may be cells, only usual ones are shown.
     pub fn shown(&self) -> String {
+        let all: Vec<&str> = self.names.iter().chain(&self.lists).map(String::as_str).collect();
         if !self.may_be_cells {
-            return self.names.join(", ");
+            return all.join(", ");
         }
-        let is_usual = |name: &&String| {
-            let last = last_name(name);
-            TEXT_NAMES.contains(&&*last) || USER_NAMES.contains(&&*last)
-        };
-        let usual: Vec<&str> = self.names.iter().filter(is_usual).map(String::as_str).collect();
-        match (usual.as_slice(), self.names.len() - usual.len()) {
+        let usual: Vec<&str> = all.iter().copied().filter(|name| is_usual(name)).collect();
+        match (usual.as_slice(), all.len() - usual.len()) {
             (usual, 0) => usual.join(", "),
             ([], others) => format!("{others} columns whose names are not shown"),
             (usual, others) => format!("{} and {others} not shown", usual.join(", ")),
@@ -104,21 +240,14 @@ fn refused(error: &dyn std::fmt::Display) -> RunError {
     RunError::Refused(error.to_string())
 }
 
-/// Refuses a first line that holds texts, without showing it.
-fn check_header(path: &Path, names: &[String]) -> Result<(), RunError> {
+/// Returns whether a table's first line may be one of names: a few words each, no number, none twice.
+fn names_columns(names: &[String]) -> bool {
     let is_number = |name: &String| name.trim().parse::<f64>().is_ok();
     // Tables often leave the column of row numbers without a name.
     let is_name = |name: &String| name.trim().is_empty() || (is_field_name(name) && !is_number(name));
     let is_repeated = |(place, name): (usize, &String)| names[..place].contains(name);
     let names_none = names.iter().all(|name| name.trim().is_empty());
-    if !names_none && names.iter().all(is_name) && !names.iter().enumerate().any(is_repeated) {
-        return Ok(());
-    }
-    Err(RunError::Refused(format!(
-        "{}: its first line names no columns, or not all of them in a few words; name all columns with --columns A,B,…, or write \
-         their names into a first line",
-        path.display()
-    )))
+    !names_none && names.iter().all(is_name) && !names.iter().enumerate().any(is_repeated)
 }
 
 fn last_name(name: &str) -> String {
@@ -130,19 +259,26 @@ fn likeliest(names: &[String], usual: &[&str]) -> Option<String> {
     usual.iter().find_map(|wanted| names.iter().find(|name| last_name(name) == *wanted)).cloned()
 }
 
-/// The field with the longest texts.
-fn longest(paths: &[PathBuf], columns: Option<&[String]>, names: &[String]) -> Option<String> {
-    let lengths = names.iter().filter_map(|name| Some((mean_length(paths.first()?, columns, name)?, name)));
-    lengths.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name.clone())
+/// Returns the first fields with these names, in any object.
+fn both(names: &[String], pair: [&str; 2]) -> Option<[String; 2]> {
+    let [first, second] = pair.map(|wanted| likeliest(names, &[wanted]));
+    Some([first?, second?])
 }
 
-/// The mean length of the texts in a field of the first records; `None` if it holds no text.
-fn mean_length(path: &Path, columns: Option<&[String]>, field: &str) -> Option<f64> {
-    let columns = columns.map(<[String]>::to_vec);
-    let files = Files { text_field: field.to_owned(), columns, ..Files::of([path.to_owned()]) };
-    let records = corpus::open(&Source::Files(files)).ok()?.take(FIRST_RECORDS);
-    let lengths: Vec<usize> = records.map(|record| Some(record.ok()?.text.len())).collect::<Option<_>>()?;
-    Some(lengths.iter().sum::<usize>() as f64 / lengths.len().max(1) as f64)
+/// The field with the longest texts.
+fn longest(paths: &[PathBuf], columns: Option<&[String]>, names: &[String]) -> Option<String> {
+    let mean_length = |field: &str| {
+        let paths = &paths[..1];
+        let records = Reading { paths, columns, text: Some(field), ..Reading::default() }
+            .open()
+            .ok()?
+            .take(FIRST_RECORDS);
+        let lengths: Vec<usize> =
+            records.map(|record| Some(record.ok()?.text.len())).collect::<Option<_>>()?;
+        Some(lengths.iter().sum::<usize>() as f64 / lengths.len().max(1) as f64)
+    };
+    let lengths = names.iter().filter_map(|name| Some((mean_length(name)?, name)));
+    lengths.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name.clone())
 }
 
 /// Counts of a text. They are private: only the owner of the text may see them.
@@ -165,35 +301,87 @@ impl Counts {
     }
 }
 
-/// Reads the whole text.
-///
-/// # Errors
-/// [`RunError::Refused`] if it cannot be read.
-pub(crate) fn count(
-    paths: &[PathBuf],
-    columns: Option<&[String]>,
-    text: Option<&str>,
-    user: Option<&str>,
-) -> Result<Counts, RunError> {
-    let defaults = Files::of(paths.iter().cloned());
-    let files = Files {
-        text_field: text.map_or(defaults.text_field.clone(), str::to_owned),
-        user_field: user.map(str::to_owned),
-        columns: columns.map(<[String]>::to_vec),
-        bad_utf8: BadUtf8::Refuse,
-        progress: corpus::ReadProgress::stopped_by(stop::flag()),
-        ..defaults
-    };
-    let (mut records, mut words) = (0, 0);
-    let mut of_user: HashMap<String, u64> = HashMap::new();
-    for record in corpus::open(&Source::Files(files)).map_err(|error| refused(&error))? {
-        let record = record.map_err(|error| refused(&error))?;
-        records += 1;
-        words += record.text.split_whitespace().count() as u64;
-        if let Some(user) = record.user {
-            *of_user.entry(user).or_default() += 1;
-        }
+/// How the records of a text are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading<'a> {
+    pub paths: &'a [PathBuf],
+    /// Names of the columns of tables without a header line.
+    pub columns: Option<&'a [String]>,
+    pub text: Option<&'a str>,
+    /// Whether the text is the JSON of its field.
+    pub text_is_json: bool,
+    /// Whether the text may be a list of words.
+    pub text_is_list: bool,
+    pub user: Option<&'a str>,
+    pub label: Option<&'a str>,
+}
+
+impl Reading<'_> {
+    fn open(&self) -> Result<Records, RunError> {
+        let defaults = Files::of(self.paths.iter().cloned());
+        let text_field = self.text.map_or(defaults.text_field.clone(), str::to_owned);
+        let words = self.text_is_list.then(|| text_field.clone());
+        let files = Files {
+            text_field,
+            text_is_json: self.text_is_json,
+            user_field: self.user.map(str::to_owned),
+            further: words.into_iter().chain(self.label.map(str::to_owned)).collect(),
+            columns: self.columns.map(<[String]>::to_vec),
+            bad_utf8: BadUtf8::Refuse,
+            progress: corpus::ReadProgress::stopped_by(stop::flag()),
+            ..defaults
+        };
+        corpus::open(&Source::Files(files)).map_err(|error| refused(&error))
     }
-    let users = user.map(|_| (of_user.len() as u64, of_user.values().copied().max().unwrap_or(0)));
-    Ok(Counts { records, users, words })
+
+    /// Reads the whole text.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if it cannot be read.
+    pub fn count(&self) -> Result<Counts, RunError> {
+        let (mut records, mut words) = (0, 0);
+        let mut of_user: HashMap<String, u64> = HashMap::new();
+        for record in self.open()? {
+            let record = record.map_err(|error| refused(&error))?;
+            records += 1;
+            words += record.text.split_whitespace().count() as u64;
+            if let Some(user) = record.user {
+                *of_user.entry(user).or_default() += 1;
+            }
+        }
+        let users = self.user.map(|_| (of_user.len() as u64, of_user.values().copied().max().unwrap_or(0)));
+        Ok(Counts { records, users, words })
+    }
+
+    /// Returns the lengths in tokens that half and nine tenths of the first records do not exceed, and the longest. For the owner of the text alone.
+    ///
+    /// # Errors
+    /// As [`Self::count`]; [`RunError::Refused`] for a tokenizer file that is not readable.
+    pub fn lengths(&self, tokenizer: &Path) -> Result<[usize; 3], RunError> {
+        let text = String::from_utf8_lossy(&durable::read(tokenizer)?).into_owned();
+        let tokenizer = Tokenizer::from_json(&text)
+            .map_err(|error| RunError::Refused(format!("{}: {error}", tokenizer.display())))?;
+        let records = self.open()?.take(20 * FIRST_RECORDS);
+        let length = |record: Result<Record, _>| {
+            record.map(|record| tokenizer.encode(&record.text).len()).map_err(|error| refused(&error))
+        };
+        let mut lengths = records.map(length).collect::<Result<Vec<_>, _>>()?;
+        lengths.sort_unstable();
+        let last = lengths.len() - 1;
+        Ok([last / 2, last * 9 / 10, last].map(|place| lengths[place]))
+    }
+
+    /// Returns the labels of the first records, for the owner of the text alone.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub fn labels(&self) -> Result<Vec<String>, RunError> {
+        let mut found = BTreeSet::new();
+        for record in self.open()?.take(20 * FIRST_RECORDS) {
+            found.extend(
+                record.map_err(|error| refused(&error))?.further.into_iter().last().unwrap_or_default(),
+            );
+        }
+        Ok(found.into_iter().collect())
+    }
 }

@@ -2,89 +2,99 @@
 
 mod classifier;
 mod look;
+mod reasons;
+mod start;
+mod task;
 
 use std::path::{Path, PathBuf};
 
 use accountant::budget;
 use mechanisms::PrivacyUnit;
-use plan::{Plan, PlanFile, WarmStart};
+use plan::{CertifiedPlan, Plan, PlanFile, WarmStart};
 use serde_json::{Map, Value, json};
 
-pub(crate) use look::{Counts, Fields, count};
+pub(crate) use look::{Counts, Fields, Reading, Unnamed};
+pub(crate) use reasons::reasons;
+pub(crate) use task::Task;
 
-use network::pretrained;
+use start::Start;
 use training::RunError;
-use training::store::files;
 
-/// Number of units below which too few words would pass the threshold of a release.
-const LEAST_UNITS_FOR_WORDS: u64 = 2000;
-/// Number of units from which a vocabulary of 8000 tokens pays off.
-const MANY_UNITS: u64 = 50_000;
 /// Passes over the text.
 const EPOCHS: u64 = 6;
-
-/// The declaration about the checkpoint in a plan that starts from one.
-pub(crate) const PUBLIC: &str = "public_text";
+/// Steps, batch and share of ε of a model that writes texts with a label, as measured in `EXAMPLES.md`.
+const STEPS_WITH_LABELS: u64 = 20;
+const BATCH_WITH_LABELS: u64 = 256;
+const SHARE_OF_WORDS_WITH_LABELS: f64 = 0.7;
 
 /// The decisions of the user.
 #[derive(Debug)]
 pub(crate) struct Choices {
     pub data: Vec<PathBuf>,
     pub name: String,
+    pub task: Task,
     /// Names of the columns of tables without a header line.
     pub columns: Option<Vec<String>>,
     pub text_field: Option<String>,
     pub user_field: Option<String>,
+    pub label_field: Option<String>,
+    /// The field with the text to be written.
+    pub target_field: Option<String>,
     pub unit: PrivacyUnit,
     pub units: u64,
     pub epsilon: f64,
     pub delta: Option<f64>,
     pub checkpoint: Option<PathBuf>,
-    /// The labels of texts, if a classifier is trained.
+    /// The labels of texts or words, if the task has any.
     pub labels: Option<Vec<String>>,
-    pub label_field: Option<String>,
+    /// What separates labels of a record that has several.
+    pub label_separator: Option<char>,
     pub evaluation: Option<PathBuf>,
+    /// Most tokens of a text.
+    pub context: Option<u64>,
     pub steps: Option<u64>,
     pub batch_size: Option<u64>,
 }
 
-/// Returns the text of a plan that certifies.
+/// A plan that certifies.
+#[derive(Debug)]
+pub(crate) struct Proposal {
+    /// The file.
+    pub text: String,
+    pub certified: CertifiedPlan,
+}
+
+/// Proposes a plan.
 ///
 /// # Errors
 /// [`RunError::Refused`] for a checkpoint that is not supported, and for figures that a plan may
 /// not have.
-pub(crate) fn propose(choices: &Choices, out: &Path) -> Result<String, RunError> {
+pub(crate) fn propose(choices: &Choices, out: &Path) -> Result<Proposal, RunError> {
     let value = plan_of(choices, out)?;
     let refused = |error: &dyn std::fmt::Display| RunError::Refused(error.to_string());
     let file = PlanFile::parse(&value.to_string()).map_err(|error| refused(&error))?;
     let text = format!("{}\n", file.text());
     let plan = Plan::try_from(file).map_err(|error| refused(&error))?;
-    plan.certify().map_err(|error| refused(&error))?;
-    Ok(text)
+    let certified = plan.certify().map_err(|error| refused(&error))?;
+    Ok(Proposal { text, certified })
 }
 
 fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
-    let units = choices.units;
     let start = Start::of(choices, out)?;
-    let part = choices.labels.is_some().then(|| classifier::Part::affordable(units, choices.epsilon));
-    let usual = part.map_or_else(|| usual_batch(units), |part| part.usual_batch(units));
-    let batch = choices.batch_size.unwrap_or(usual);
-    let usual = match part {
-        Some(_) => classifier::STEPS,
-        None => (EPOCHS * units).div_ceil(batch).clamp(100, 2000),
-    };
-    let steps = choices.steps.unwrap_or(usual);
-    let delta = choices.delta.unwrap_or_else(|| budget::default_delta(units));
+    let (batch, steps) = work(choices);
+    let delta = choices.delta.unwrap_or_else(|| budget::default_delta(choices.units));
     let paths: Vec<String> = choices.data.iter().map(|path| beside(out, path)).collect::<Result<_, _>>()?;
     let source = match paths.as_slice() {
         [one] => json!({ "path": one }),
         several => json!({ "paths": several }),
     };
-    let mut data = Map::from_iter([("source".to_owned(), source), ("units".to_owned(), units.into())]);
+    let mut data =
+        Map::from_iter([("source".to_owned(), source), ("units".to_owned(), choices.units.into())]);
     for (field, name) in [
         ("text_field", &choices.text_field),
         ("user_field", &choices.user_field),
         ("label_field", &choices.label_field),
+        ("target_field", &choices.target_field),
     ] {
         if let Some(name) = name {
             data.insert(field.to_owned(), name.as_str().into());
@@ -110,70 +120,66 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
         },
         "performance": { "device": "cpu", "checkpoint_every": 10 },
     });
-    if plan["tokenizer"]["train"].is_object() {
-        plan["training"]["warm_start"] = json!(WarmStart::USUAL);
+    if start.dropout > 0.0 {
+        plan["training"]["dropout"] = json!(start.dropout);
     }
     if let Some(path) = &choices.evaluation {
         plan["evaluation"] = json!({ "source": { "path": beside(out, path)? }, "every": (steps / 4).max(1) });
     }
-    if let Some((labels, part)) = choices.labels.as_ref().zip(part) {
-        classifier::apply(&mut plan, labels, part)?;
-    }
+    for_task(&mut plan, choices);
     Ok(plan)
 }
 
-/// The model that training starts from.
-struct Start {
-    tokenizer: Value,
-    model: Value,
-    objective: Value,
-    learning_rate: f64,
+/// Adds what the task needs beside the model that training starts from.
+fn for_task(plan: &mut Value, choices: &Choices) {
+    let starts_from_words = plan["tokenizer"]["train"].is_object();
+    if starts_from_words {
+        plan["training"]["warm_start"] = json!(WarmStart::USUAL);
+    }
+    match (choices.task, &choices.labels) {
+        (Task::Synthesis, Some(labels)) => {
+            plan["data"]["label_histogram"] = json!({ "labels": labels });
+            if let Some(separator) = choices.label_separator {
+                plan["data"]["label_separator"] = json!(separator);
+            }
+            if starts_from_words {
+                plan["privacy"]["tokenizer_share"] = json!(SHARE_OF_WORDS_WITH_LABELS);
+                plan["training"]["warm_start"] = json!({ "steps": drawn_steps(choices.units) });
+            }
+        }
+        (_, Some(labels)) => classifier::apply(plan, choices, labels),
+        (_, None) => {}
+    }
+    if plan["model"]["trainable"] != json!("head") && !plan["model"]["initial"].is_null() {
+        plan["performance"]["group_by_length"] = json!(true);
+    }
+    if let Some(context) = choices.context {
+        plan["model"]["context"] = json!(context);
+    }
 }
 
-impl Start {
-    fn of(choices: &Choices, out: &Path) -> Result<Self, RunError> {
-        let Some(folder) = &choices.checkpoint else { return Ok(Self::random(choices.units)) };
-        let tokenizer = folder.join(files::TOKENIZER);
-        if !tokenizer.is_file() {
-            return Err(RunError::Refused(format!(
-                "--checkpoint: {} has no {}; save the checkpoint's tokenizer there (AutoTokenizer.from_pretrained(…).save_pretrained(…))",
-                folder.display(),
-                files::TOKENIZER
-            )));
-        }
-        let described = pretrained::describe(folder)?;
-        let objective = described.family.objectives().first().copied();
-        let mut model = serde_json::to_value(&described).unwrap_or_default();
-        model["initial"] = json!({ "checkpoint": beside(out, folder)? });
-        model["checkpoint_made_from"] = json!(PUBLIC);
-        Ok(Self {
-            tokenizer: json!({ "public": { "path": beside(out, &tokenizer)?, "made_from": PUBLIC } }),
-            model,
-            objective: json!(objective),
-            learning_rate: 3e-4,
-        })
-    }
+/// Returns the steps on texts of words counted by label: 6,000 for the 40,000 comments of `EXAMPLES.md`, fewer where the release finds fewer words.
+fn drawn_steps(units: u64) -> u64 {
+    (units * 3 / 20).clamp(300, 6000)
+}
 
-    /// Proposes a small model, and a vocabulary that this number of units can pay for.
-    fn random(units: u64) -> Self {
-        let (vocab_size, width, layers) = if units < MANY_UNITS { (2048, 128, 2) } else { (8000, 256, 4) };
-        let has_words = units >= LEAST_UNITS_FOR_WORDS;
-        let tokenizer = match has_words {
-            true => json!({
-                "train": { "model": "unigram", "vocab_size": vocab_size, "release": "pooled", "words": "pairs" }
-            }),
-            false => json!("bytes"),
-        };
-        let context = if has_words { 64 } else { 256 };
-        Self {
-            tokenizer,
-            model: json!({
-                "family": "gpt2", "d_model": width, "layers": layers, "heads": 4, "d_ff": 4 * width, "context": context
-            }),
-            objective: json!("causal_lm"),
-            learning_rate: 1e-3,
-        }
-    }
+/// Returns the size of a batch and the number of steps.
+fn work(choices: &Choices) -> (u64, u64) {
+    let units = choices.units;
+    let part = classifier::Part::of(choices);
+    let from_words = choices.task == Task::Synthesis && choices.checkpoint.is_none();
+    let usual = match part {
+        Some(part) => part.usual_batch(units),
+        None if from_words => usual_batch(units).min(BATCH_WITH_LABELS),
+        None => usual_batch(units),
+    };
+    let batch = choices.batch_size.unwrap_or(usual);
+    let usual = match part {
+        Some(_) => classifier::STEPS,
+        None if from_words => STEPS_WITH_LABELS,
+        None => (EPOCHS * units).div_ceil(batch).clamp(100, 2000),
+    };
+    (batch, choices.steps.unwrap_or(usual))
 }
 
 /// Returns a power of two near a twenty-fourth of the units, as in the quick start. Larger batches

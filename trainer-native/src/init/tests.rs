@@ -2,12 +2,14 @@ use std::path::{Path, PathBuf};
 
 use mechanisms::PrivacyUnit;
 
+use super::start::LEAST_UNITS_FOR_WORDS;
 use super::*;
 
 fn choices(units: u64) -> Choices {
     Choices {
         data: vec![PathBuf::from("notes.jsonl")],
         name: "notes".to_owned(),
+        task: Task::LanguageModel,
         columns: None,
         text_field: None,
         user_field: None,
@@ -17,8 +19,11 @@ fn choices(units: u64) -> Choices {
         delta: None,
         checkpoint: None,
         labels: None,
+        label_separator: None,
         label_field: None,
+        target_field: None,
         evaluation: None,
+        context: None,
         steps: None,
         batch_size: None,
     }
@@ -27,7 +32,7 @@ fn choices(units: u64) -> Choices {
 #[test]
 fn every_number_of_units_gets_a_plan_that_certifies_within_its_epsilon() {
     for units in [1, 30, 500, 2000, 6000, 100_000, 5_000_000] {
-        let text = propose(&choices(units), Path::new("plan.json")).unwrap();
+        let text = propose(&choices(units), Path::new("plan.json")).unwrap().text;
         let plan = Plan::try_from(PlanFile::parse(&text).unwrap()).unwrap();
         assert_eq!(plan.data().units, units);
         assert!(plan.delta().get() * (units as f64) < 1.0);
@@ -48,7 +53,7 @@ fn a_checkpoint_gives_the_sizes_and_its_folder_is_named_from_the_plan() {
     assert!(refused.contains("has no tokenizer.json"), "{refused}");
     std::fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
     let plan: Value =
-        serde_json::from_str(&propose(&with, Path::new("elsewhere/plan.json")).unwrap()).unwrap();
+        serde_json::from_str(&propose(&with, Path::new("elsewhere/plan.json")).unwrap().text).unwrap();
     assert_eq!(plan["model"]["initial"]["checkpoint"], folder.path().to_str().unwrap());
     let config: Value = serde_json::from_slice(&std::fs::read(vectors.join("config.json")).unwrap()).unwrap();
     assert_eq!(plan["model"]["layers"], config["n_layer"]);
@@ -80,6 +85,7 @@ fn labels_give_a_classifier_on_means_of_which_the_budget_pays_for_the_trained_pa
         let evaluation = Some(PathBuf::from("test.jsonl"));
         let label_field = Some("stars".to_owned());
         let given = Choices {
+            task: Task::Classification,
             checkpoint,
             evaluation,
             labels: labels.clone(),
@@ -87,7 +93,7 @@ fn labels_give_a_classifier_on_means_of_which_the_budget_pays_for_the_trained_pa
             epsilon,
             ..choices(units)
         };
-        let text = propose(&given, Path::new("plan.json")).unwrap();
+        let text = propose(&given, Path::new("plan.json")).unwrap().text;
         let plan = Plan::try_from(PlanFile::parse(&text).unwrap()).unwrap();
         assert_eq!(plan.data().label_field(), "stars");
         assert_eq!(plan.training().labels(), labels.as_deref().unwrap());
@@ -104,9 +110,13 @@ fn labels_without_a_checkpoint_of_an_encoder_are_refused_with_the_families() {
     let labels = Some(vec!["a".to_owned(), "b".to_owned()]);
     let decoder = checkpoint_of("gpt2_tiny");
     for checkpoint in [None, Some(decoder.path().to_owned())] {
-        let given = Choices { checkpoint, labels: labels.clone(), ..choices(6000) };
+        let task = Task::Classification;
+        let given = Choices { task, checkpoint, labels: labels.clone(), ..choices(6000) };
         let refused = propose(&given, Path::new("plan.json")).unwrap_err().to_string();
-        assert!(refused.contains("--labels") && refused.contains("bert, roberta, distilbert"), "{refused}");
+        assert!(
+            refused.contains("--checkpoint") && refused.contains("bert, roberta, distilbert"),
+            "{refused}"
+        );
     }
 }
 

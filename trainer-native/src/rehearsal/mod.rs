@@ -16,7 +16,7 @@ use chart::{Chart, Scale, Scene, Series};
 use plan::{CertifiedPlan, Device, Initial, NoiseMultipliers, PlanFile, Source, Tokenizer};
 use serde::Serialize;
 
-use crate::init::count;
+use crate::init::Reading;
 use durable::FolderLock;
 use training::progress::note;
 use training::run::{self, shell_word};
@@ -248,12 +248,16 @@ fn on_public_text(certified: &CertifiedPlan, request: &RehearsalRequest) -> Resu
     let base = request.plan.parent().map(Path::to_owned).unwrap_or_default();
     make_absolute(&mut file, &base)?;
     let texts = request.public.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
-    let counts = count(
-        &request.public,
-        file.data.columns.as_deref(),
-        Some(&file.data.text_field),
-        file.data.user_field.as_deref(),
-    )?;
+    let reading = Reading {
+        paths: &request.public,
+        columns: file.data.columns.as_deref(),
+        text: Some(&file.data.text_field),
+        text_is_json: file.training.objective == plan::Objective::Chat,
+        text_is_list: file.training.objective == plan::Objective::TokenClassification,
+        user: file.data.user_field.as_deref(),
+        label: None,
+    };
+    let counts = reading.count()?;
     file.data.source = match <[String; 1]>::try_from(texts) {
         Ok([text]) => Source::Path(text),
         Err(texts) => Source::Paths(texts),

@@ -224,6 +224,7 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
         format: data.format,
         text_field: data.text_field.clone(),
         text_is_json: objective == plan::Objective::Chat,
+        text_until: data.label_separator,
         user_field: data.user_field.clone(),
         columns: data.columns.clone(),
         appended,

@@ -72,6 +72,9 @@ pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub const REPORT: &str = "report.html";
 
+/// The page about a finished run that is printed and signed.
+pub const STATEMENT: &str = "statement.html";
+
 /// Returns whether a file of this name is part of a snapshot. Snapshots may be removed, and exports leave them out.
 pub fn is_snapshot(name: &str) -> bool {
     name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
@@ -88,7 +91,7 @@ pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
     if folder.join(PRIVACY).exists() {
         return Err(RunError::Refused(format!(
             "{0} is the folder of a vocabulary; `trainer-native history {0} --delta D` verifies its statement and computes its ε, and \
-             `dp-tokenizer inspect {0}` shows it",
+             `dp-tokenizer inspect --tokenizer {0}` shows it",
             folder.display()
         )));
     }
@@ -162,7 +165,7 @@ pub(super) fn unfinished(folder: &Path) -> RunError {
 /// [`RunError::Refused`], with what to give instead.
 pub fn check_new(path: &Path, overwrite: bool) -> Result<(), RunError> {
     let name = path.file_name().unwrap_or_default();
-    let beside_ledger = path.with_file_name(LEDGER).exists() && name != REPORT;
+    let beside_ledger = path.with_file_name(LEDGER).exists() && name != REPORT && name != STATEMENT;
     if beside_ledger || (path.symlink_metadata().is_ok() && !overwrite) {
         let fix = if beside_ledger {
             "a run folder is left as it is; name a file elsewhere"

@@ -27,7 +27,7 @@ mod tests;
 
 use std::path::Path;
 
-use accountant::Bounds;
+use accountant::{Bounds, DpEvent};
 use plan::CertifiedPlan;
 use serde::Serialize;
 
@@ -41,6 +41,7 @@ use crate::RunError;
 use crate::model_card;
 use crate::plan_file::PlanText;
 use crate::progress::DIGITS;
+use crate::store::accounting::charged;
 use crate::store::certificate::{self, Certificate};
 use crate::store::ledger::{FileDigest, LedgerState, events_on_same_units};
 use crate::store::lineage::Lineage;
@@ -100,6 +101,11 @@ pub struct PlanSummary {
 /// [`RunError::Refused`] if the plan is not valid.
 pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if let Some(folder) =
+        path.parent().filter(|_| path.is_file() && path.file_name() == Some(files::PRIVACY.as_ref()))
+    {
+        files::require_run(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
+    }
     let folder = path.parent().filter(|folder| folder.join(files::LEDGER).is_file());
     if let Some(folder) = folder.filter(|_| path.is_file() && path.file_name() != Some(files::PLAN.as_ref()))
     {
@@ -152,9 +158,13 @@ impl VerifiedRun {
         let mut run = Self::read_proof(folder)?;
         run.check_files(folder)?;
         let evaluation = read_evaluation(folder, run.ledger.files())?;
-        let card = model_card::render(&run.certificate, run.plan.plan(), evaluation.as_ref());
-        if durable::read(&folder.join(model_card::NAME)).is_ok_and(|found| found == card.as_bytes()) {
-            run.coverage.add(model_card::NAME);
+        let found = durable::read(&folder.join(model_card::NAME)).unwrap_or_default();
+        let found = String::from_utf8_lossy(&found);
+        if let Some(licence) = model_card::licence_in(&found) {
+            let card = model_card::render(&run.certificate, run.plan.plan(), evaluation.as_ref(), licence);
+            if *found == card {
+                run.coverage.add(model_card::NAME);
+            }
         }
         Ok(run)
     }
@@ -168,6 +178,9 @@ impl VerifiedRun {
             if files::is_snapshot(name) && !path.exists() {
                 continue;
             }
+            if !path.exists() {
+                return removed(name);
+            }
             if durable::sha256_of(&path)? != *sha256 {
                 changed.push(name.as_str());
             }
@@ -180,6 +193,12 @@ impl VerifiedRun {
             self.rounded = Some(covered::rounded(folder, &self.ledger)?.map_or_else(|| altered(last), Ok)?);
         }
         Ok(())
+    }
+
+    /// Returns the privacy event that ε is of: the run's charges with the earlier stages on its units, or the whole search that it is a trial of.
+    #[must_use]
+    pub fn event(&self) -> DpEvent {
+        charged(&self.ledger)
     }
 
     /// Returns the names of the files in the folder for which there is no digest.
@@ -206,6 +225,12 @@ impl VerifiedRun {
     /// Verifies plan and certificate by a ledger, after the stages that it builds on.
     fn of_ledger(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
         files::require_run(folder)?;
+        for name in [files::PLAN, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
+            // A run that is not finished has no certificate, which is not removed then.
+            if !folder.join(name).exists() && (name == files::PLAN || ledger.completed().is_some()) {
+                return removed(name);
+            }
+        }
         let plan_path = folder.join(files::PLAN);
         if sha256_hex(&durable::read(&plan_path)?) != ledger.header().plan_file_sha256 {
             return altered(files::PLAN);
@@ -241,6 +266,12 @@ fn check_certificate(
         return altered(files::CERTIFICATE_MARKDOWN);
     }
     Ok(certificate)
+}
+
+fn removed<T>(name: &str) -> Result<T, RunError> {
+    Err(RunError::Verification(format!(
+        "{name} is missing, though the run wrote it; put it back from a copy of the folder"
+    )))
 }
 
 fn altered<T>(name: &str) -> Result<T, RunError> {

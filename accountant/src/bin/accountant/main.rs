@@ -47,9 +47,24 @@ fn main() -> ExitCode {
 /// Tips for arguments of other accountants.
 const TIPS: Tips = &[
     (
-        &["prv", "pld", "rdp", "gdp", "dpsgd", "dp-sgd", "compute", "get-epsilon", "compute-dp-sgd-privacy"],
+        &[
+            "prv",
+            "pld",
+            "rdp",
+            "gdp",
+            "dpsgd",
+            "dp-sgd",
+            "compute",
+            "get-epsilon",
+            "compute-dp-sgd-privacy",
+            "compute-epsilon",
+            "compare",
+        ],
         "`accountant epsilon` gives certified bounds, and `--accountant rdp` those of Rényi orders",
     ),
+    (&["get-noise-multiplier", "calibrate"], "`accountant noise` gives the noise multiplier for an ε"),
+    (&["alphas", "orders"], "`--accountant rdp` chooses its orders itself"),
+    (&["verify", "plan", "run"], "`trainer-native verify` checks a run or a plan"),
     (&["sigma", "noise", "std", "z"], "give --noise-multiplier, the standard deviation over the clip norm"),
     (&["n", "number-of-examples", "num-examples", "sample-size", "dataset"], "give --dataset-size"),
     (&["q", "sample-rate", "sampling-rate", "sampling-prob", "p"], "give --sampling-probability"),

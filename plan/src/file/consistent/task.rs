@@ -29,19 +29,10 @@ fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
     let is_any = |objectives: &[Objective]| objectives.contains(&objective);
     let classifies = is_any(&[SequenceClassification, MultiLabelClassification]);
     let (tags, of_texts) = (objective == TokenClassification, classifies || objective == TextToText);
+    let texts = "classification of texts or \"text_to_text\"";
     let fields = [
-        (
-            "data.text_prefix",
-            data.text_prefix.is_some(),
-            of_texts,
-            "classification of texts or \"text_to_text\"",
-        ),
-        (
-            "data.second_text_field",
-            data.second_text_field.is_some(),
-            of_texts,
-            "classification of texts or \"text_to_text\"",
-        ),
+        ("data.text_prefix", data.text_prefix.is_some(), of_texts, texts),
+        ("data.second_text_field", data.second_text_field.is_some(), of_texts, texts),
         ("data.label_field", data.label_field.is_some(), classifies || tags, "classification"),
         ("data.target_field", data.target_field.is_some(), objective == TextToText, "\"text_to_text\""),
         (
@@ -49,6 +40,12 @@ fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
             data.label_histogram.is_some(),
             objective == TextToText,
             "\"text_to_text\" from a label to its text",
+        ),
+        (
+            "data.label_separator",
+            data.label_separator.is_some(),
+            objective == TextToText && data.label_histogram.is_some(),
+            "\"text_to_text\" with data.label_histogram",
         ),
         ("training.answers", file.training.answers.is_some(), objective == TextToText, "\"text_to_text\""),
         (

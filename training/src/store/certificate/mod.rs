@@ -24,6 +24,7 @@ use serde::Serialize;
 use super::accounting::{allowed, check_same_plan, spent};
 use super::ledger::{Charges, Computation, FileDigest, LedgerState, Parent, Randomness, Search, spent_by};
 use crate::RunError;
+use crate::progress::DIGITS;
 use crate::ranks::Placement;
 
 /// The certificate of a finished run.
@@ -288,15 +289,26 @@ impl Certificate {
         let mut text: String = reasons.map(|reason| format!("\n**NOT PRIVATE:** {reason}\n")).collect();
         if let Some(epsilon) = self.guarantee.epsilon {
             text.push_str(&format!(
-                "\n| | |\n|---|---|\n| ε | between {} and **{}** |\n| δ | {} |\n| unit | {} |\n| neighbouring texts | {} |\n",
-                epsilon.lower,
-                epsilon.upper,
+                "\n| | |\n|---|---|\n| ε | at most **{}**; `certificate.json` has all digits |\n| δ | {:e} |\n| unit | {} |\n| neighbouring texts | {} |\n",
+                cli::rounded_up(epsilon.upper, DIGITS),
                 self.guarantee.delta,
                 self.unit_in_words(),
                 self.relation_in_words()
             ));
         }
         text
+    }
+
+    /// Returns the guarantee for a reader without background, or in full where there is none, with ε in four digits, rounded up.
+    #[must_use]
+    pub fn promise(&self) -> String {
+        let promise = self.summary.as_ref().unwrap_or(&self.guarantee.statement);
+        match self.guarantee.epsilon {
+            Some(Bounds { upper, .. }) => {
+                promise.replace(&upper.to_string(), &cli::rounded_up(upper, DIGITS))
+            }
+            None => promise.clone(),
+        }
     }
 
     /// Describes the unit in words.

@@ -23,13 +23,8 @@ pub(crate) fn statement(state: PlannerState) -> El {
     let odds = move || {
         state.secondary_results.attacker.get().map(|figures| {
             let [one, _] = figures.true_positive_rates.map(percent);
-            el("p").child(format!(
-                "An attacker who knows everything else and starts from even odds is right with a probability of at most {} % on \
-                 average over all outcomes. After a single outcome, the attacker can be up to {} % sure, except with probability δ. \
-                 With 1 % false alarms, the attacker finds at most {one} % of the units.",
-                percent(figures.odds.upper),
-                fine_percent(figures.confidence)
-            ))
+            let (chance, certainty) = (percent(figures.odds.upper), fine_percent(figures.confidence));
+            el("p").child(plan::statement::odds(&chance, &certainty, &one))
         })
     };
     let table = move || {

@@ -1,0 +1,154 @@
+//! The model and the tokenizer that training starts from.
+
+use std::path::Path;
+
+use network::pretrained;
+use plan::{Family, Objective};
+use serde_json::{Value, json};
+use training::RunError;
+use training::chat::ChatTemplate;
+use training::store::files;
+
+use super::{Choices, Task, beside};
+
+/// Number of units below which too few words would pass the threshold of a release.
+pub(super) const LEAST_UNITS_FOR_WORDS: u64 = 2000;
+/// Number of units from which a vocabulary of 8000 tokens pays off.
+const MANY_UNITS: u64 = 50_000;
+/// Most tokens of a text and of a conversation, unless the user says otherwise: a checkpoint's own limit makes a step of short texts many
+/// times as expensive.
+const CONTEXT: u64 = 256;
+const CONTEXT_OF_CHAT: u64 = 512;
+
+/// The declaration about the checkpoint in a plan that starts from one.
+pub(crate) const PUBLIC: &str = "public_text";
+
+/// The model that training starts from.
+pub(super) struct Start {
+    pub tokenizer: Value,
+    pub model: Value,
+    pub objective: Value,
+    pub learning_rate: f64,
+    pub dropout: f64,
+}
+
+impl Start {
+    pub fn of(choices: &Choices, out: &Path) -> Result<Self, RunError> {
+        match (&choices.checkpoint, choices.task) {
+            (Some(folder), _) => Self::checkpoint(choices, folder, out),
+            (None, Task::LanguageModel) => Ok(Self::random(choices.units)),
+            (None, Task::Synthesis) => Ok(Self::from_words_by_label()),
+            (None, task) => Err(RunError::Refused(format!(
+                "--checkpoint: {} needs a model that knows the language, or it learns next to nothing from private text: give the folder \
+                 of a checkpoint of one of these families: {}",
+                task.name(),
+                families(task).join(", ")
+            ))),
+        }
+    }
+
+    fn checkpoint(choices: &Choices, folder: &Path, out: &Path) -> Result<Self, RunError> {
+        let task = choices.task;
+        let tokenizer = folder.join(files::TOKENIZER);
+        if !tokenizer.is_file() {
+            return Err(RunError::Refused(format!(
+                "--checkpoint: {} has no {}; save the checkpoint's tokenizer there (AutoTokenizer.from_pretrained(…).save_pretrained(…))",
+                folder.display(),
+                files::TOKENIZER
+            )));
+        }
+        let described = pretrained::describe(folder)?;
+        let family = described.family;
+        let Some(objective) = objective(task, family) else {
+            return Err(RunError::Refused(format!(
+                "--checkpoint: {} is a {}, which is not for {}; give the folder of a checkpoint of one of these families: {}",
+                folder.display(),
+                family.name(),
+                // Labels alone stand for it.
+                if task.classifies() { "--labels".to_owned() } else { task.name() },
+                families(task).join(", ")
+            )));
+        };
+        if task == Task::Chat {
+            ChatTemplate::beside(&tokenizer, None)
+                .map_err(|error| RunError::Refused(format!("--checkpoint: {error}")))?;
+        }
+        let mut model = serde_json::to_value(&described).unwrap_or_default();
+        model["initial"] = json!({ "checkpoint": beside(out, folder)? });
+        model["checkpoint_made_from"] = json!(PUBLIC);
+        let most = if task == Task::Chat { CONTEXT_OF_CHAT } else { CONTEXT };
+        model["context"] = json!(u64::from(described.context).min(most));
+        // A classifier says itself what it trains.
+        let writes = !task.classifies() && task != Task::Tags;
+        if writes {
+            // As for GPT-2 in Hu et al. 2021, table 11.
+            model["trainable"] =
+                json!({ "lora": { "rank": 4, "alpha": 32.0, "targets": family.adapted_matrices() } });
+        }
+        Ok(Self {
+            tokenizer: json!({ "public": { "path": beside(out, &tokenizer)?, "made_from": PUBLIC } }),
+            model,
+            objective: json!(objective),
+            learning_rate: 3e-4,
+            dropout: if writes { pretrained::dropout(folder)? } else { 0.0 },
+        })
+    }
+
+    /// Proposes a small model, and a vocabulary that this number of units can pay for.
+    fn random(units: u64) -> Self {
+        let (vocab_size, width, layers) = if units < MANY_UNITS { (2048, 128, 2) } else { (8000, 256, 4) };
+        let has_words = units >= LEAST_UNITS_FOR_WORDS;
+        let tokenizer = match has_words {
+            true => json!({
+                "train": { "model": "unigram", "vocab_size": vocab_size, "release": "pooled", "words": "pairs" }
+            }),
+            false => json!("bytes"),
+        };
+        Self {
+            tokenizer,
+            model: decoder(width, layers, 4, if has_words { 64 } else { 256 }),
+            objective: json!("causal_lm"),
+            learning_rate: 1e-3,
+            dropout: 0.0,
+        }
+    }
+
+    /// Proposes the model of `EXAMPLES.md`, which learns most from words counted by label.
+    fn from_words_by_label() -> Self {
+        Self {
+            tokenizer: json!({
+                "train": { "model": "bpe", "vocab_size": 2000, "release": "pooled", "words": "pairs_by_label" }
+            }),
+            model: decoder(64, 2, 2, 64),
+            objective: json!("text_to_text"),
+            learning_rate: 1e-3,
+            dropout: 0.0,
+        }
+    }
+}
+
+fn decoder(width: u64, layers: u64, heads: u64, context: u64) -> Value {
+    json!({
+        "family": "gpt2", "d_model": width, "layers": layers, "heads": heads, "d_ff": 4 * width, "context": context
+    })
+}
+
+/// Returns the objective by which a family learns a task; `None` if it does not, or not by a recipe that was measured.
+fn objective(task: Task, family: Family) -> Option<Objective> {
+    let wanted = match task {
+        Task::LanguageModel => return family.objectives().first().copied(),
+        Task::Classification if family.can_pool() => Objective::SequenceClassification,
+        Task::MultiLabel if family.can_pool() => Objective::MultiLabelClassification,
+        Task::Classification | Task::MultiLabel => return None,
+        Task::Tags => Objective::TokenClassification,
+        Task::TextToText | Task::Synthesis => Objective::TextToText,
+        Task::Chat => Objective::Chat,
+    };
+    family.objectives().contains(&wanted).then_some(wanted)
+}
+
+/// Returns the families of checkpoints that learn a task.
+fn families(task: Task) -> Vec<&'static str> {
+    let learns = |family: &Family| family.is_in_transformers() && objective(task, *family).is_some();
+    Family::all().filter(learns).map(Family::name).collect()
+}
