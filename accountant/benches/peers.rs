@@ -40,7 +40,7 @@ fn run_of(sampling_probability: f64, noise_multiplier: f64, count: u64) -> DpEve
     DpEvent::SelfComposed { event: Box::new(step), count }
 }
 
-/// The answer and the median time in milliseconds of `rounds`.
+/// Returns the answer, and the median time in milliseconds of `rounds` runs.
 fn timed<T>(rounds: usize, answer: impl Fn() -> T) -> (T, f64) {
     let mut value = answer();
     let mut times = Vec::with_capacity(rounds);
@@ -53,7 +53,7 @@ fn timed<T>(rounds: usize, answer: impl Fn() -> T) -> (T, f64) {
     (value, times[rounds / 2])
 }
 
-/// A result of ours and its median time.
+/// A result of this accountant, and its median time.
 struct Found {
     name: &'static str,
     value: f64,
@@ -89,7 +89,7 @@ fn ours() -> Result<Vec<Found>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// The other accountants' results, one JSON object each.
+/// Returns the other accountants' results, one JSON object each.
 fn peers(python: &std::ffi::OsStr) -> Result<Vec<Value>, Box<dyn Error>> {
     let mut child = Command::new(python)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers.py"))

@@ -62,11 +62,11 @@ fn largest_refuted(limit: f64, refuted: impl Fn(f64) -> bool) -> f64 {
 /// The guesses of an audit in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guesses {
-    /// Records that were included by a fair coin each.
+    /// The number of records that were included by a fair coin each.
     pub canaries: u64,
-    /// Coins that were guessed. Their number is chosen before the run.
+    /// The number of coins that were guessed. It is chosen before the run.
     pub guesses: u64,
-    /// Coins that were guessed rightly.
+    /// The number of coins that were guessed rightly.
     pub correct: u64,
 }
 
@@ -89,7 +89,7 @@ impl Guesses {
         Ok(())
     }
 
-    /// [`epsilon_lower_bound`] of these guesses.
+    /// Returns the [`epsilon_lower_bound`] of these guesses.
     ///
     /// ```
     /// use accountant::{Delta, audit::Guesses};
@@ -99,14 +99,14 @@ impl Guesses {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`epsilon_lower_bound`].
     pub fn epsilon_lower_bound(self, delta: Delta, confidence: f64) -> Result<f64, AccountantError> {
         epsilon_lower_bound(self.canaries, self.guesses, self.correct, delta, confidence)
     }
 
-    /// Whether the guesses refute a mechanism with this δ(ε): such a mechanism allows so many right
-    /// guesses only with a probability of less than 1 − `confidence`. `curve` has pairs of ε and δ,
-    /// each of which the mechanism is said to have; more of them refute more.
+    /// Whether the guesses refute a mechanism with this δ(ε): such a mechanism allows the observed number of right
+    /// guesses only with a probability of less than 1 − `confidence`. `curve` has pairs of ε and δ, each of which the
+    /// mechanism is said to have; more of them refute more.
     ///
     /// ```
     /// use accountant::audit::Guesses;
@@ -135,8 +135,8 @@ impl Guesses {
         Ok(self.refuted_by(confidence, false_positives))
     }
 
-    /// The ε at `delta` of the Gaussian mechanism with the largest μ that is refuted; 0 if none is. A lower bound for
-    /// mechanisms whose trade-off is that of a Gaussian one, and an estimate for others.
+    /// Returns the ε at `delta` of the Gaussian mechanism with the largest μ that is refuted; 0 if none is. It is a
+    /// lower bound for mechanisms whose trade-off is that of a Gaussian one, and an estimate for others.
     ///
     /// ```
     /// use accountant::{Delta, audit::{Guesses, epsilon_lower_bound}};
@@ -161,8 +161,8 @@ impl Guesses {
         }
     }
 
-    /// Whether so many right guesses have a probability of less than 1 − `confidence` if a test with a true positive rate x has
-    /// at least the false positive rate `false_positives(x)`.
+    /// Whether the observed number of right guesses has a probability of less than 1 − `confidence` if a test with a
+    /// true positive rate x has at least the false positive rate `false_positives(x)`.
     ///
     /// Let p_c be the probability of c right guesses. The paper bounds the mass of wrong guesses from that of right ones,
     /// downward from the observed number, as if it had exactly the probability of the level. If both sum to more than the share
@@ -182,7 +182,7 @@ impl Guesses {
     }
 }
 
-/// Upper bound on the probability of this many right guesses against an (ε, δ)-DP mechanism.
+/// Returns an upper bound on the probability of this many right guesses against an (ε, δ)-DP mechanism.
 fn chance(canaries: u64, guesses: u64, correct: u64, delta: Delta, epsilon: f64) -> f64 {
     let (n, p) = (guesses as f64, 1.0 / (1.0 + libm::exp(-epsilon)));
     let mode = libm::floor((n + 1.0) * p).min(n);
@@ -191,17 +191,17 @@ fn chance(canaries: u64, guesses: u64, correct: u64, delta: Delta, epsilon: f64)
     exact * (1.0 + 2.0 * binomial::RELATIVE)
 }
 
-/// Trials of a membership test on independent runs, and those in which it said "member".
+/// The trials of a membership test on independent runs, and those in which it said "member".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Positives {
-    /// Trials that were positive.
+    /// The number of positive trials.
     pub positives: u64,
-    /// Number of trials.
+    /// The number of trials.
     pub trials: u64,
 }
 
 impl Positives {
-    /// A lower bound on the probability of a positive trial, right with probability `confidence`. Rounded down.
+    /// Returns a lower bound on the probability of a positive trial, right with probability `confidence`. Rounded down.
     ///
     /// ```
     /// use accountant::audit::Positives;
@@ -238,7 +238,7 @@ impl Positives {
         Ok(below)
     }
 
-    /// An upper bound on the probability of a positive trial, right with probability `confidence`. Rounded up.
+    /// Returns an upper bound on the probability of a positive trial, right with probability `confidence`. Rounded up.
     ///
     /// ```
     /// use accountant::audit::Positives;
@@ -251,7 +251,7 @@ impl Positives {
     /// As [`Positives::rate_at_least`].
     pub fn rate_at_most(self, confidence: f64) -> Result<f64, AccountantError> {
         let positives = self.trials.checked_sub(self.positives);
-        // More positives than trials: the other bound refuses them by their name.
+        // If there are more positives than trials, the other bound refuses them by their name.
         let negatives = positives.map_or(self, |positives| Self { positives, ..self });
         Ok(1.0 - negatives.rate_at_least(confidence)?)
     }

@@ -28,7 +28,7 @@ impl Delta {
         }
     }
 
-    /// The probability as a float.
+    /// Returns the probability as a float.
     ///
     /// ```
     /// assert_eq!(accountant::Delta::new(1e-6)?.get(), 1e-6);
@@ -90,7 +90,7 @@ impl Bounds {
         Self::new(self.lower.max(other.lower), self.upper.min(other.upper))
     }
 
-    /// The worse of two costs.
+    /// Returns the worse of two costs.
     pub(crate) fn worse(self, other: Self) -> Result<Self, AccountantError> {
         Self::new(self.lower.max(other.lower), self.upper.max(other.upper))
     }

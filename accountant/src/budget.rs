@@ -5,7 +5,8 @@
 use crate::calibrate::EpsilonTarget;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result, epsilon};
 
-/// The δ from which a guarantee to `units` units is meaningless, 1 / `units`: publishing one unit drawn at random satisfies it.
+/// Returns the δ from which on a guarantee to `units` units is meaningless, 1 / `units`: publishing one unit drawn at
+/// random satisfies it.
 ///
 /// ```
 /// assert_eq!(accountant::budget::delta_ceiling(10_000), 1e-4);
@@ -29,7 +30,7 @@ pub fn is_meaningful(delta: Delta, units: u64) -> bool {
     delta.get() < delta_ceiling(units)
 }
 
-/// The default δ for `units` units: a tenth of [`delta_ceiling`], at most 1e-6.
+/// Returns the default δ for `units` units: a tenth of [`delta_ceiling`], at most 1e-6.
 ///
 /// ```
 /// assert_eq!(accountant::budget::default_delta(6_000), 1e-6);
@@ -40,7 +41,7 @@ pub fn default_delta(units: u64) -> f64 {
     (1.0 / (10.0 * units as f64)).min(1e-6)
 }
 
-/// The part of δ that the thresholds of a vocabulary release may use: a tenth. The noise uses the rest.
+/// Returns the part of δ that the thresholds of a vocabulary release may use: a tenth. The noise uses the rest.
 ///
 /// ```
 /// let delta = accountant::Delta::new(1e-6)?;
@@ -52,7 +53,7 @@ pub fn threshold_delta(delta: Delta) -> f64 {
     delta.get() / 10.0
 }
 
-/// Noise multiplier of a part that may use `share` of the squared μ which one Gaussian mechanism with a
+/// Returns the noise multiplier of a part that may use `share` of the squared μ which one Gaussian mechanism with a
 /// threshold of `threshold_delta` has at the target.
 ///
 /// # Errors
@@ -82,16 +83,16 @@ pub fn noise_multiplier_of_share(target: &EpsilonTarget, share: f64, threshold_d
 /// The noise of each stage of a pipeline, and its cost.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Split {
-    /// Noise multiplier of each stage.
+    /// The noise multiplier of each stage.
     pub noise_multipliers: Vec<f64>,
-    /// ε of each stage alone at the whole δ.
+    /// The ε of each stage alone at the whole δ.
     pub alone: Vec<Bounds>,
-    /// ε of all stages together.
+    /// The ε of all stages together.
     pub together: Bounds,
 }
 
-/// Noise for stages that share a budget. Each stage alone has the ε of a Gaussian mechanism with its share of μ². Together the
-/// stages meet the target, although their ε add up to more.
+/// Returns the noise for stages that share a budget. Each stage alone has the ε of a Gaussian mechanism with its share
+/// of μ². Together the stages meet the target, although their ε add up to more.
 ///
 /// `event_for(stage, noise_multiplier)` is the event of a stage. Shares are relative to their sum.
 ///

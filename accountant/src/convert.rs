@@ -2,7 +2,8 @@
 
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation, epsilon};
 
-/// The ε of one Gaussian mechanism of this μ at `delta`, rounded down: a target of this ε is at least as strict as μ at this δ.
+/// Returns the ε of one Gaussian mechanism of this μ at `delta`, rounded down: a target of this ε is at least as strict
+/// as μ at this δ.
 ///
 /// ```
 /// use accountant::{Delta, convert};
@@ -22,7 +23,7 @@ pub fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64, AccountantError> {
     Ok(epsilon(&event, delta, NeighboringRelation::AddOrRemoveOne)?.lower)
 }
 
-/// The largest ε at which no (ε, `delta`)-DP mechanism allows a membership test with false positive rate
+/// Returns the largest ε at which no (ε, `delta`)-DP mechanism allows a membership test with false positive rate
 /// `false_positive_rate` a true positive rate above `true_positive_rate`. Rounded down.
 ///
 /// Such a mechanism has TPR ≤ e^ε·FPR + δ and 1 − TPR ≥ e^−ε·(1 − δ − FPR) (Kairouz, Oh & Viswanath 2015, Theorem 2.1,
@@ -54,7 +55,7 @@ pub fn epsilon_of_rates(
     }
     let by_hits = libm::log((true_positive_rate - delta.get()) / false_positive_rate);
     let by_misses = libm::log((1.0 - delta.get() - false_positive_rate) / (1.0 - true_positive_rate));
-    // Rounded down by more than the rounding of the logarithms.
+    // The result is rounded down by more than the rounding of the logarithms.
     Ok(by_hits.max(by_misses) * (1.0 - 1e-13))
 }
 

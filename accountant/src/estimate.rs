@@ -26,7 +26,7 @@ pub struct Estimate {
     pub source: Source,
 }
 
-/// ε at `delta` to nine digits, inside certified bounds.
+/// Returns the ε at `delta` to nine digits, inside certified bounds.
 ///
 /// ```
 /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, Source, exact_epsilon};
@@ -75,7 +75,7 @@ struct DirectionBounds {
     bounds: Bounds,
 }
 
-/// The worse direction's ε by inversion, if it lies inside the bounds and no other direction can be worse.
+/// Returns the ε of the worse direction by inversion, if it lies inside the bounds and no other direction can be worse.
 fn inverted(directions: &[DirectionBounds], bounds: &Bounds) -> Option<f64> {
     if bounds.lower <= 0.0 || !bounds.upper.is_finite() {
         return None;

@@ -1,4 +1,4 @@
-//! ε at δ and δ at ε.
+//! Answers what ε is at δ, and what δ is at ε.
 
 use crate::dominating_pair::{
     Composition, DominatingPair, PairRequest, dominating_pairs, has_separate_bounds,
@@ -6,7 +6,7 @@ use crate::dominating_pair::{
 use crate::engine::{self, Target};
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result};
 
-/// Certified bounds on the ε of `event` at `delta`.
+/// Returns certified bounds on the ε of `event` at `delta`.
 ///
 /// ```
 /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, epsilon};
@@ -28,7 +28,7 @@ pub fn epsilon(event: &DpEvent, delta: Delta, relation: NeighboringRelation) -> 
     group_epsilon(event, 1, delta, relation)
 }
 
-/// [`epsilon`] for a group of `units`, such as the records of one user.
+/// Returns bounds as [`epsilon`] does for a group of `units`, such as the records of one user.
 ///
 /// ```
 /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, group_epsilon};
@@ -52,7 +52,7 @@ pub fn group_epsilon(
     Query { event, units, relation }.both_bounds(|request| worst(event, Asked::Epsilon(delta), request))
 }
 
-/// Certified bounds on the δ of `event` at `epsilon`.
+/// Returns certified bounds on the δ of `event` at `epsilon`.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, delta};
@@ -68,7 +68,7 @@ pub fn delta(event: &DpEvent, epsilon: f64, relation: NeighboringRelation) -> Re
     group_delta(event, 1, epsilon, relation)
 }
 
-/// [`delta`] for a group of `units`.
+/// Returns bounds as [`delta`] does for a group of `units`.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, group_delta};
@@ -92,8 +92,8 @@ pub fn group_delta(
     Query { event, units, relation }.both_bounds(|request| worst(event, Asked::Delta(epsilon), request))
 }
 
-/// Upper bound on the probability with which `event` fails a group of `units` outright, whatever ε is: a threshold that
-/// releases an item which nobody else holds. No ε can be stated at a smaller δ.
+/// Returns an upper bound on the probability with which `event` fails a group of `units` outright, whatever ε is: a
+/// threshold releases an item which nobody else holds. No ε can be stated at a smaller δ.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, failure};
@@ -112,7 +112,7 @@ pub fn failure(event: &DpEvent, units: u32, relation: NeighboringRelation) -> Re
     Ok(dominating_pairs(event, request)?.iter().map(DominatingPair::failure).fold(0.0, f64::max).min(1.0))
 }
 
-/// Whom a query is about.
+/// The event and the units that a query is about.
 pub(crate) struct Query<'a> {
     pub(crate) event: &'a DpEvent,
     pub(crate) units: u32,
@@ -152,7 +152,7 @@ enum Asked {
     Delta(f64),
 }
 
-/// The worse of all directions.
+/// Returns the worst answer of all directions.
 fn worst(event: &DpEvent, asked: Asked, request: PairRequest) -> Result<Bounds> {
     let mut worst = Bounds { lower: 0.0, upper: 0.0 };
     for pair in dominating_pairs(event, request)? {
@@ -175,7 +175,7 @@ pub(crate) fn delta_to_spend(pair: &DominatingPair, delta: Delta) -> Result<f64>
     Ok(pair.delta_left(delta)? * (1.0 - 1e-15))
 }
 
-/// δ of one direction, with its failures added to the upper bound.
+/// Returns the δ of one direction, with its failures added to the upper bound.
 pub(crate) fn delta_of(pair: &DominatingPair, epsilon: f64) -> Result<Bounds> {
     let bounds = engine::bounds(pair, Target::Delta { epsilon }, 0.0)?;
     // A probability too small for a float is not zero.
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_delta_too_small_for_a_float_is_not_called_nothing() {
         let relation = NeighboringRelation::AddOrRemoveOne;
-        // Near exp(−500²/2), far below the smallest float.
+        // δ is near exp(−500²/2), far below the smallest float.
         let tiny = delta(&DpEvent::Gaussian { noise_multiplier: 1.0 }, 500.0, relation).unwrap();
         assert!(tiny.lower == 0.0 && tiny.upper > 0.0, "{tiny:?}");
         let nothing = delta(&DpEvent::Composed { events: Vec::new() }, 500.0, relation).unwrap();

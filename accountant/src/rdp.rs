@@ -14,7 +14,7 @@ pub enum Conversion {
     Improved,
 }
 
-/// The orders that dp_accounting and Opacus try, so that figures published with them can be reproduced.
+/// Returns the orders that dp_accounting and Opacus try, so that figures published with them can be reproduced.
 ///
 /// ```
 /// let orders = accountant::rdp::default_orders();
@@ -27,7 +27,7 @@ pub fn default_orders() -> Vec<f64> {
     fractional.chain(integral).collect()
 }
 
-/// Rényi divergence of order `order` > 1 of the event, the worse direction.
+/// Returns the Rényi divergence of order `order` > 1 of the event, in the worse direction.
 ///
 /// ```
 /// use accountant::{rdp, DpEvent, NeighboringRelation::AddOrRemoveOne};
@@ -62,7 +62,7 @@ pub fn divergence(
     Ok(worst)
 }
 
-/// ε at `delta` from the Rényi divergences at [`default_orders`].
+/// Returns the ε at `delta` from the Rényi divergences at [`default_orders`].
 ///
 /// ```
 /// use accountant::{rdp, Delta, DpEvent, NeighboringRelation::AddOrRemoveOne};

@@ -2,7 +2,7 @@
 
 use crate::{AccountantError, Delta, DpEvent, NeighboringRelation, VERSION, epsilon, tradeoff};
 
-/// A privacy statement for `event` at `delta`, for readers who do not know what ε is.
+/// Returns a privacy statement for `event` at `delta`, for readers who do not know what ε is.
 ///
 /// ```
 /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, statement};
@@ -62,7 +62,7 @@ pub fn strength(epsilon: f64) -> &'static str {
     }
 }
 
-/// `value` with as many decimals as `scale` has zeros, never below it.
+/// Returns `value` with as many decimals as `scale` has zeros, never below it.
 fn round_up(value: f64, scale: f64) -> f64 {
     libm::ceil(value * scale) / scale
 }

@@ -1,10 +1,11 @@
-//! A whole release as one number: μ of Gaussian differential privacy, or ρ of zero-concentrated differential privacy.
+//! Summarizes a whole release as one number: μ of Gaussian differential privacy, or ρ of zero-concentrated differential
+//! privacy.
 
 use crate::dominating_pair::{Composition, PairRequest, dominating_pairs};
 use crate::numeric::normal;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, epsilon};
 
-/// ρ of zero-concentrated differential privacy, rounded up: half of Σ μ² of the event's Gaussian mechanisms.
+/// Returns ρ of zero-concentrated differential privacy, rounded up: half of Σ μ² of the event's Gaussian mechanisms.
 ///
 /// Bun & Steinke 2016, Proposition 1.6 (<https://arxiv.org/abs/1605.02065>): a Gaussian of sensitivity over noise μ has Rényi divergence αμ²/2 at every order α.
 ///
@@ -37,7 +38,7 @@ pub fn zcdp(event: &DpEvent, relation: NeighboringRelation) -> Result<f64, Accou
     Ok(worst)
 }
 
-/// Bounds on the μ at which a single Gaussian mechanism has the same ε at `delta` as the event.
+/// Returns bounds on the μ at which a single Gaussian mechanism has the same ε at `delta` as the event.
 ///
 /// For comparison at this δ only: μ at another δ may be larger. Events of plain Gaussian mechanisms have one μ at every δ
 /// (Dong, Roth & Su 2022).
@@ -60,8 +61,8 @@ pub fn gaussian_equivalent(
 ) -> Result<Bounds, AccountantError> {
     let spent = epsilon(event, delta, relation)?;
     let target = libm::log(delta.get());
-    // δ of the Gaussian at a fixed ε grows with μ: a slightly larger target from above, a smaller one from below. Where ε is 0
-    // the event may cost any less.
+    // At a fixed ε, δ of the Gaussian grows with μ. So the upper bound uses a slightly larger target, and the lower
+    // bound a smaller one. Where ε is 0, the event may cost any less.
     let (_, upper) = crossing(spent.upper, target + 1e-12)?;
     let (lower, _) = crossing(spent.lower, target - 1e-12)?;
     let exact = if spent.lower == 0.0 { 0.0 } else { lower };

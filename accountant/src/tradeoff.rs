@@ -7,7 +7,8 @@ use crate::{
     AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result, failure, group_delta, group_epsilon,
 };
 
-/// The probability that an attacker with even prior odds identifies the right one of two neighbouring data sets.
+/// Returns the probability that an attacker with even prior odds identifies the right one of two neighbouring data
+/// sets.
 ///
 /// It is (1 + δ(0))/2, because δ(0) is the total variation distance: 0.5 is a guess, 1 is certainty.
 ///
@@ -25,7 +26,7 @@ pub fn odds(event: &DpEvent, relation: NeighboringRelation) -> Result<Bounds> {
     group_odds(event, 1, relation)
 }
 
-/// [`odds`] for a group of `units`, such as the records of one user.
+/// Returns [`odds`] for a group of `units`, such as the records of one user.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, tradeoff};
@@ -41,8 +42,9 @@ pub fn group_odds(event: &DpEvent, units: u32, relation: NeighboringRelation) ->
     Bounds::new(0.5 + 0.5 * distance.lower, (0.5 + 0.5 * distance.upper).min(1.0))
 }
 
-/// The largest posterior probability with which an attacker from even prior odds can be sure after a single outcome:
-/// e^ε/(1 + e^ε), rounded up. It holds for all but a δ of the outcomes; [`odds`] is the average over all of them.
+/// Returns the largest posterior probability with which an attacker from even prior odds can be sure after a single
+/// outcome: e^ε/(1 + e^ε), rounded up. It holds for all but a δ of the outcomes; [`odds`] is the average over all of
+/// them.
 ///
 /// ```
 /// // ln 3: three to one.
@@ -54,7 +56,7 @@ pub fn confidence(epsilon: f64) -> f64 {
     (1.0 / (1.0 + libm::exp(-epsilon)) * (1.0 + 4.0 * f64::EPSILON)).min(1.0)
 }
 
-/// The best true positive rate of a membership test whose false positive rate α is `false_positive_rate`.
+/// Returns the best true positive rate of a membership test whose false positive rate α is `false_positive_rate`.
 ///
 /// It is the infimum over ε of e^ε·α + δ(ε). From above: its value at chosen ε, each of which is a proof. From below: the δ at
 /// the far end and the ε at the near end of each interval between them.
@@ -78,7 +80,7 @@ pub fn true_positive_rate(
     group_true_positive_rate(event, 1, false_positive_rate, relation)
 }
 
-/// [`true_positive_rate`] for a group of `units`, such as the records of one user.
+/// Returns [`true_positive_rate`] for a group of `units`, such as the records of one user.
 ///
 /// ```
 /// use accountant::{DpEvent, NeighboringRelation::AddOrRemoveOne, tradeoff};
@@ -108,7 +110,7 @@ pub fn group_true_positive_rate(
     Bounds::new(bounds.lower.max(false_positive_rate).min(bounds.upper), bounds.upper)
 }
 
-/// The worse of all directions.
+/// Returns the worst rate of all directions.
 fn worst_rate(event: &DpEvent, request: PairRequest, alpha: f64, reach: f64) -> Result<Bounds> {
     let mut worst = Bounds { lower: 0.0, upper: alpha };
     for pair in dominating_pairs(event, request)? {
@@ -117,7 +119,7 @@ fn worst_rate(event: &DpEvent, request: PairRequest, alpha: f64, reach: f64) -> 
     Ok(worst)
 }
 
-/// Points at which δ is evaluated.
+/// The number of points at which δ is evaluated.
 const POINTS: u32 = 64;
 
 fn rate(pair: &DominatingPair, alpha: f64, reach: f64) -> Result<Bounds> {
@@ -136,7 +138,8 @@ fn rate(pair: &DominatingPair, alpha: f64, reach: f64) -> Result<Bounds> {
     Bounds::new(lowest.min(1.0).min(upper), upper.min(1.0))
 }
 
-/// A lower bound of e^ε·α + δ(ε) on [near, far]: the first term is least at the near end, the second at the far one.
+/// Returns a lower bound of e^ε·α + δ(ε) on [near, far]: the first term is least at the near end, the second at the far
+/// one.
 fn interval(alpha: f64, near: f64, at_far: f64) -> f64 {
     libm::exp(near) * alpha + at_far
 }

@@ -99,7 +99,7 @@ fn wrong_input_is_refused_in_one_line_with_exit_code_two() {
     }
 }
 
-/// The JSON answer to `arguments`, or the error in a panic.
+/// Returns the JSON answer to `arguments`, or the error in a panic.
 fn json(arguments: &str) -> serde_json::Value {
     let words: Vec<&str> = arguments.split_whitespace().chain(["--json"]).collect();
     let output = run(&words, "");
@@ -140,7 +140,7 @@ fn cyclic_poisson_sampling_is_charged_by_rounds_and_refused_where_parts_are_too_
     assert!(refusal(&poisson.split(' ').collect::<Vec<_>>()).contains("requires --sampling cyclic-poisson"));
 }
 
-/// The message of a refusal.
+/// Returns the message of a refusal.
 fn refusal(words: &[&str]) -> String {
     let output = run(words, "");
     assert_eq!(output.status.code(), Some(2), "{words:?}");
@@ -152,7 +152,7 @@ fn a_group_of_a_gaussian_is_a_gaussian_with_less_noise() {
     for question in ["delta --epsilon 1", "tradeoff", "epsilon --delta 1e-5"] {
         let of = |flags: &str| {
             let mut answer = json(&format!("{question} --sampling none --steps 1 {flags}"));
-            // What an answer about one unit says besides.
+            // An answer about one unit has further fields.
             answer
                 .as_object_mut()
                 .unwrap()

@@ -70,7 +70,7 @@ fn no_set_of_separated_steps_exceeds_the_sensitivity() {
         Strategy::inverse_square_root(9, 3).unwrap(),
         Strategy::banded(9, 3).unwrap(),
     ];
-    // First columns of C: λ^t; the inverse of 1 − x/2 − x²/8; as found by the search.
+    // The first columns of C are λ^t; the inverse of 1 − x/2 − x²/8; and what the search found.
     let powers: Vec<f64> = (0..9).map(|power| 0.7_f64.powi(power)).collect();
     let mut inverse = vec![1.0, 0.5];
     (2..9).for_each(|at| inverse.push(0.5 * inverse[at - 1] + 0.125 * inverse[at - 2]));

@@ -74,7 +74,7 @@ fn row(sample: u64, units: u64, noise: f64, steps: u64, figures: [f64; 3]) -> Ro
     Row { sample, units, noise, steps, figures }
 }
 
-/// Calls `holds` with our bounds and each figure.
+/// Calls `holds` with this accountant's bounds and each figure.
 fn beside_figures(rows: &[Row], relation: NeighboringRelation, holds: impl Fn(Bounds, f64) -> bool) {
     for Row { sample, units, noise, steps, figures } in rows {
         for (at, &figure) in [1e-5, 1e-6, 1e-8].into_iter().zip(figures) {
@@ -147,8 +147,8 @@ fn exchange_costs_the_mirrored_pair_from_above_and_removal_from_below() {
 
 #[test]
 fn exchange_stays_below_the_published_renyi_bound_of_the_reference_table() {
-    // Oracle: f_truncated_wor.json, Wang, Balle & Kasiviswanathan 2019 by dp_accounting 0.6.0, an upper bound whose σ is
-    // relative to the exchange: half of our noise multiplier, which is relative to one unit's norm.
+    // Oracle: f_truncated_wor.json, Wang, Balle & Kasiviswanathan 2019 by dp_accounting 0.6.0, an upper bound whose σ
+    // is relative to the exchange: half of the noise multiplier here, which is relative to one unit's norm.
     let rows = [
         row(
             100,

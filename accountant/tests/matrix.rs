@@ -112,7 +112,7 @@ fn target(epsilon: f64, relation: NeighboringRelation) -> EpsilonTarget {
     EpsilonTarget { epsilon, delta: at(), relation }
 }
 
-/// A single figure as bounds that meet.
+/// Returns a single figure as bounds that meet.
 fn figure(value: f64) -> Answer {
     Bounds::new(value, value)
 }
@@ -173,7 +173,7 @@ fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> 
             "zCDP" => !plain,
             "divergence" => fails,
             "pairs of units" => alone,
-            // Nothing has no noise to find.
+            // An event that uses nothing has no noise to find.
             "noise" => event == "nothing",
             // If other parts alone cost more than a stage's share, no noise is enough.
             "split" => matches!(event, "nothing" | "pipeline"),

@@ -79,7 +79,8 @@ fn selection(trials: Trials) -> DpEvent {
 #[test]
 fn searching_hyperparameters_is_charged_the_published_bound() {
     // Oracle: dp_accounting 0.6.0, RepeatAndSelectDpEvent over 1,400 orders, of a Gaussian with noise multiplier 2;
-    // stop solved for the mean by brentq. Ours searches orders continuously, so that it may be a little lower.
+    // stop solved for the mean by brentq. This accountant searches orders continuously, so that its ε may be a little
+    // lower.
     let negative = |shape, stop| Trials::TruncatedNegativeBinomial { shape, stop };
     for (trials, figure) in [
         (negative(1.0, 0.1), 4.544_945_757_622_989),
@@ -209,9 +210,9 @@ fn thresholds_fail_a_group_no_more_often_than_stated() {
         assert_eq!(stated(1), threshold_delta);
         for units in [2, 3, 8] {
             let k = f64::from(units);
-            // All hold one word, of weight 1 each: the threshold lies isf(δ)·σ above the weight of one.
+            // All units hold one word, of weight 1 each: the threshold lies isf(δ)·σ above the weight of one.
             let same = normal::sf(normal::isf(threshold_delta) - (k - 1.0) / sigma);
-            // Each holds a word of its own.
+            // Each unit holds a word of its own.
             let apart = -(k * (-threshold_delta).ln_1p()).exp_m1();
             assert!(same.max(apart) <= stated(units), "{units} at {sigma}: {same}, {apart}");
             // The bound is not loose: it is at most k times the failure of an item whose weight is
@@ -225,7 +226,7 @@ fn thresholds_fail_a_group_no_more_often_than_stated() {
         let plain = |delta| group_epsilon(&noise, 2, delta, AddOrRemoveOne).unwrap();
         let two = group_epsilon(&words, 2, all, AddOrRemoveOne).unwrap();
         assert!((two.upper / plain(left).upper - 1.0).abs() < 1e-9);
-        // From below the failure is not known: it is left out.
+        // From below the failure is not known and is left out.
         assert!((two.lower / plain(all).lower - 1.0).abs() < 1e-9, "{two:?}");
     }
 }
@@ -236,7 +237,7 @@ fn thresholds_on_the_evidence_of_all_rounds_fail_a_group_no_more_often_than_stat
     let words = DpEvent::ThresholdedHistogram { noise_multiplier: sigma, threshold_delta };
     let words = repeated(words, u64::from(rounds));
     for units in [2, 8, 32] {
-        // All hold one word, of weight 1 each in each round, and the last threshold looks at the rounds' mean.
+        // All units hold one word, of weight 1 each in each round, and the last threshold looks at the rounds' mean.
         let others = f64::from(units - 1);
         let passes = normal::sf(normal::isf(threshold_delta) - others * f64::from(rounds).sqrt() / sigma);
         let stated = failure(&words, units, AddOrRemoveOne).unwrap();

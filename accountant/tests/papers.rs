@@ -151,7 +151,8 @@ fn igamberdiev() -> Vec<Row> {
     rows
 }
 
-/// The smallest noise multiplier, to six decimals and rounded up, with which Rényi orders give at most the target's ε.
+/// Returns the smallest noise multiplier, to six decimals and rounded up, with which Rényi orders give at most the
+/// target's ε.
 fn by_renyi(target: &EpsilonTarget, event: impl Fn(f64) -> DpEvent) -> f64 {
     let meets = |millionths: u64| {
         let event = event(millionths as f64 / 1e6);
@@ -185,7 +186,7 @@ fn table() -> String {
             row.paper,
             row.sigma,
             row.published,
-            // Each end on its safe side.
+            // Each end is rounded to its safe side.
             (bounds.lower * 1e4).floor() / 1e4,
             (bounds.upper * 1e4).ceil() / 1e4,
             row.remark

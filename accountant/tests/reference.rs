@@ -37,7 +37,7 @@ fn sampled(q: f64, sigma: f64, steps: u64) -> DpEvent {
     DpEvent::SelfComposed { event: Box::new(step), count: steps }
 }
 
-/// The steps of a row with `q`, `sigma` and `T`.
+/// Returns the steps of a row with `q`, `sigma` and `T`.
 fn sampled_by(row: &Value) -> DpEvent {
     sampled(number(row, "q"), number(row, "sigma"), number(row, "T") as u64)
 }
@@ -46,7 +46,7 @@ fn number(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"))
 }
 
-/// Describes the fault of our bounds, if any; `tolerance` is the table's own.
+/// Describes the fault of the bounds for `event`, if there is one; `tolerance` is the table's own.
 fn problem(event: &DpEvent, at: f64, exact: f64, tolerance: f64) -> Option<String> {
     let bounds = match epsilon(event, Delta::new(at).unwrap(), AddOrRemoveOne) {
         Ok(bounds) => bounds,
@@ -147,7 +147,8 @@ fn exact_figures_of_schedules_and_papers_lie_inside_narrow_bounds() {
 
 #[test]
 fn calibrated_noise_is_the_exact_one_from_above() {
-    // Oracle: bisection on contour inversion, 1e-6 relative; ours may be above by the bounds' gap, never below.
+    // Oracle: bisection on contour inversion, 1e-6 relative; the result here may be above by the bounds' gap, never
+    // below.
     let verdict = Verdict::of("d_calibration.json", |row, verdict| {
         let Some(exact) = row["sigma_exact_poisson"].as_f64() else { return };
         let (q, steps) = (number(row, "q"), number(row, "T") as u64);

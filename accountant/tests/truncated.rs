@@ -28,7 +28,7 @@ fn upper(event: &DpEvent, at: f64, relation: NeighboringRelation) -> f64 {
 #[test]
 fn upper_bounds_are_the_reference_figures() {
     // Oracle: dp_accounting 0.6.0, PLD of the same dominating pairs, to the table's tolerance of 1e-3. What it calls
-    // ADD_OR_REMOVE_ONE takes the number of units as public, which is our zero-out.
+    // ADD_OR_REMOVE_ONE takes the number of units as public, which is zero-out here.
     for (units, cap, steps, relation, figures) in [
         (10_000, 120, 1000, ZeroOut, [5.297_168_911_630_385, 6.523_815_265_546_665, 8.942_219_425_697_866]),
         (

@@ -80,8 +80,10 @@ impl Axis {
         let decade = 10f64.powf(rough.log10().floor());
         let step =
             [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|s| *s >= rough).unwrap_or(rough);
-        let first = (self.from / step).ceil();
-        let last = (self.to / step).floor();
+        // An end of the axis that is a tick but for rounding is one.
+        let slack = 1e-9;
+        let first = (self.from / step - slack).ceil();
+        let last = (self.to / step + slack).floor();
         (0..=(last - first).clamp(0.0, 100.0) as usize).map(|at| (first + at as f64) * step).collect()
     }
 

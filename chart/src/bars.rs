@@ -6,15 +6,15 @@ use crate::label::tick_label;
 use crate::scene::WIDTH;
 use crate::svg::{INK, STROKES, escaped};
 
-/// Pixels of the title, of a group's name, of a bar with the space around it, and of a bar.
+/// The heights in pixels of the title, of a group's name, of a bar with the space around it, and of a bar.
 const HEAD: f64 = 38.0;
 const GROUP: f64 = 28.0;
 const ROW: f64 = 24.0;
 const BAR: f64 = 14.0;
-/// Edge of the column of bars. Names stand left of it, and values right of each bar.
+/// The edge of the column of bars. Names stand left of it, and values right of each bar.
 const LEFT: f64 = 250.0;
 const RIGHT: f64 = WIDTH - 84.0;
-/// Characters of a name that fit left of the bars.
+/// The number of characters of a name that fit left of the bars.
 const NAME: usize = 22;
 
 /// A chart of horizontal bars. Each bar has its name and its value beside it, so that none is
@@ -50,7 +50,7 @@ pub struct Bar {
 }
 
 impl Bars {
-    /// The text of the SVG file; `None` without a finite value.
+    /// Returns the text of the SVG file; `None` without a finite value.
     ///
     /// ```
     /// use chart::{Bar, Bars, Group};
@@ -111,7 +111,7 @@ impl Bars {
         );
     }
 
-    /// The names of the bars, each once.
+    /// Returns the names of the bars, each once.
     fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for bar in self.groups.iter().flat_map(|group| &group.bars) {
@@ -123,7 +123,7 @@ impl Bars {
     }
 }
 
-/// Three significant digits.
+/// Formats a value with three significant digits.
 fn value_label(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

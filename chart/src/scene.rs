@@ -58,7 +58,7 @@ pub struct Line {
     pub name: String,
     /// Points from left to right.
     pub marks: Vec<Mark>,
-    /// SVG path through them.
+    /// The SVG path through the marks.
     pub path: String,
 }
 
@@ -91,8 +91,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Lays out a chart. Values that an axis cannot show, such as 0 on a logarithmic one, are left out. `None` when no
-    /// value is left.
+    /// Lays out a chart. Values that an axis cannot show, such as 0 on a logarithmic one, are left out. Returns `None`
+    /// if no value is left.
     #[must_use]
     pub fn new(chart: &Chart) -> Option<Self> {
         let drawable = |(x, y): &(f64, f64)| {
@@ -122,13 +122,13 @@ impl Scene {
         Some(Self { lines, x_ticks: x_axis.ticks(6), y_ticks: y_axis.ticks(6), highlight, frame })
     }
 
-    /// Points of the first curve, which the cursor follows.
+    /// Returns the points of the first curve, which the cursor follows.
     #[must_use]
     pub fn marks(&self) -> &[Mark] {
         self.lines.first().map_or(&[], |line| &line.marks)
     }
 
-    /// Index of the point of the first curve that is nearest to the horizontal pixel `x`.
+    /// Returns the index of the point of the first curve that is nearest to the horizontal pixel `x`.
     #[must_use]
     pub fn nearest(&self, x: f64) -> Option<usize> {
         let marks = self.marks();

@@ -19,13 +19,13 @@ const LEGEND_LINE: f64 = 22.0;
 pub(crate) const INK: &str = "#171b24";
 
 impl Scene {
-    /// `stroke-dasharray` of the curve at `index`.
+    /// Returns the `stroke-dasharray` of the curve at `index`.
     #[must_use]
     pub fn dash(index: usize) -> &'static str {
         STROKES[index % STROKES.len()].1
     }
 
-    /// The text of the SVG file. `chart` is the chart that was laid out.
+    /// Returns the text of the SVG file. `chart` is the chart that was laid out.
     #[must_use]
     pub fn svg(&self, chart: &Chart) -> String {
         let legend_height = if self.lines.len() > 1 { LEGEND_LINE * self.lines.len() as f64 } else { 0.0 };

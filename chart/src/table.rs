@@ -20,8 +20,8 @@ impl Chart {
         all_x.into_iter().map(at).collect()
     }
 
-    /// [`Chart::rows`] as comma-separated values (RFC 4180) with a header line. Numbers have the shortest digits that parse
-    /// back to the same value.
+    /// Returns [`Chart::rows`] as comma-separated values (RFC 4180) with a header line. Numbers have the shortest
+    /// digits that parse back to the same value.
     #[must_use]
     pub fn csv(&self) -> String {
         let names = std::iter::once(&self.x_label).chain(self.series.iter().map(|series| &series.name));

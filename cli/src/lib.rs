@@ -34,7 +34,7 @@ pub enum Documentation {
     },
 }
 
-/// The arguments of this process. Ends the process after `--help` and `--version`.
+/// Returns the arguments of this process. Ends the process after `--help` and `--version`.
 ///
 /// # Errors
 /// The first wrong argument.
@@ -81,7 +81,7 @@ pub fn in_one_line(error: &clap::Error, command: &clap::Command, tips: Tips) -> 
 /// ```
 #[must_use]
 pub fn as_line(message: &str) -> String {
-    /// Characters at each end.
+    /// The number of characters kept at each end.
     const KEPT: usize = 900;
     let escaped = |text: &str| -> String {
         let one = |c: char| match c.is_control() {
@@ -96,7 +96,7 @@ pub fn as_line(message: &str) -> String {
     format!("{}…{}", escaped(&message[..start]), escaped(&message[last..]))
 }
 
-/// The completion script of a program.
+/// Returns the completion script of a program.
 #[must_use]
 pub fn completions(mut command: clap::Command, shell: Shell) -> String {
     let (name, mut script) = (command.get_name().to_owned(), Vec::new());
@@ -113,7 +113,7 @@ pub fn write_manual(command: clap::Command, folder: &Path) -> io::Result<()> {
     clap_mangen::generate_to(command, folder)
 }
 
-/// A bound with this number of significant digits, rounded up.
+/// Returns a bound with this number of significant digits, rounded up.
 ///
 /// ```
 /// assert_eq!([7.999_96, 2.381_501, 0.5, 12.345_1].map(|bound| cli::rounded_up(bound, 4)), ["8.000", "2.382", "0.5000", "12.35"]);

@@ -1,4 +1,4 @@
-//! Progress of reading: one line that is redrawn on a terminal.
+//! Shows the progress of reading: one line that is redrawn on a terminal.
 //!
 //! The size of a private text distinguishes neighbouring texts, so each line says whom it is for,
 //! and no line is written to a file.

@@ -2,10 +2,10 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Words of other programs, without the hyphens before them, and what to give instead.
+/// Words of other programs, without the hyphens before them, with the advice on what to give instead.
 pub type Tips = &'static [(&'static [&'static str], &'static str)];
 
-/// What to give in place of the argument that a command refused.
+/// Returns the advice on what to give in place of the argument that a command refused.
 pub(crate) fn tip(error: &clap::Error, command: &clap::Command, tips: Tips) -> Option<String> {
     if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
         return None;
@@ -30,7 +30,7 @@ pub(crate) fn tip(error: &clap::Error, command: &clap::Command, tips: Tips) -> O
         .then(|| format!("it is an option of {} and comes after it", listed(&commands)))
 }
 
-/// The first words of a list.
+/// Returns the first words of a list.
 fn listed(words: &[&str]) -> String {
     match words {
         [one] => format!("`{one}`"),

@@ -26,7 +26,7 @@ use tokenizer::{Tokenizer, format::vocab_txt};
 const TEXT_BYTES: usize = 8 << 20;
 const RUNS: usize = 5;
 
-/// Writes vocabularies of the structure of other models.
+/// A Python program that writes vocabularies of the structure of other models.
 const MODELS: &str = include_str!("../examples/conformance/models.py");
 
 /// Models whose structures differ in what takes time.
@@ -131,7 +131,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 type Case = (&'static str, Tokenizer, Option<PathBuf>);
 
-/// The wanted ones of [`STRUCTURES`], if there is a Python.
+/// Returns the wanted ones of [`STRUCTURES`], if there is a Python.
 fn structures(
     data: &Path,
     folder: &Path,
@@ -174,7 +174,7 @@ fn corpus(data: &Path, most: usize) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(lines)
 }
 
-/// MB/s by the clock, the best of three runs.
+/// Returns MB/s by the clock, the best of three runs.
 fn batch_speed(tokenizer: &Tokenizer, lines: &[String], threads: usize) -> f64 {
     let bytes: usize = lines.iter().map(String::len).sum();
     let run = || {
@@ -200,13 +200,13 @@ fn best(tokenizer: &Tokenizer, lines: &[String]) -> (f64, usize) {
     best
 }
 
-/// CPU seconds of the main thread, where the system tells.
+/// Returns the CPU seconds of the main thread, where the system tells.
 fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     Some(stat.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// CPU seconds and tokens of the peer, if there is one.
+/// Returns CPU seconds and tokens of the peer, if there is one.
 fn beside(model: &Path, text: &Path) -> Result<Option<(f64, usize)>, Box<dyn Error>> {
     let Some(python) = std::env::var_os("PEERS_PYTHON") else { return Ok(None) };
     let output = Command::new(python)

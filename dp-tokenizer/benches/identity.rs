@@ -1,5 +1,5 @@
-//! The comparison of texts: what it costs beside reading, how often different corpora are taken for one text, and whether a planted
-//! overlap is found.
+//! Measures the comparison of texts: its cost beside reading, how often different corpora are taken for one text, and
+//! whether a planted overlap is found.
 //!
 //! Corpora are those of `../shared/data`; without it, only invented notes are measured. One author's novels are a corpus. With a
 //! number of records as an argument, only their time and memory are measured: 10 million are 2 GB in the system's temporary folder. With
@@ -19,7 +19,7 @@ use dp_tokenizer::identity::{
     EqualPhrases, Key, Overlap, Passage, Reading, Share, Sketch, TELLING_WORDS, compare, compare_shares,
 };
 
-/// Records of the measurement of time and memory, unless an argument says how many.
+/// The number of records in the measurement of time and memory, unless an argument says how many.
 const RECORDS: u64 = 1_000_000;
 
 type Texts = Vec<String>;
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes invented notes; the size of the file in bytes.
+/// Writes invented notes, and returns the size of the file in bytes.
 fn write_notes(path: &Path, records: u64) -> Result<u64, Box<dyn Error>> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
     for note in open(&Source::Embedded { records, seed: 7 })? {
@@ -58,7 +58,7 @@ fn write_notes(path: &Path, records: u64) -> Result<u64, Box<dyn Error>> {
     Ok(std::fs::metadata(path)?.len())
 }
 
-/// Reading and comparing a private text of so many records with a public one.
+/// Measures reading a private text of `records` records and comparing it with a public one.
 fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     let path = folder.join("private.jsonl");
     let bytes = write_notes(&path, records)?;
@@ -76,7 +76,7 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
             }
         }
     };
-    // As many hashes as are held at once, where memory is at stake.
+    // Where memory is at stake, the public text has as many hashes as are held at once.
     let public = if records > RECORDS { 58_000 } else { 10_000 };
     let read_public = |reading: &mut Reading<'_>| {
         let text = |n: u64| (0..60).map(|word| format!("p{n}w{word} ")).collect::<String>();
@@ -118,7 +118,7 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Comparing text that is in memory, as it is where one process trains.
+/// Measures the comparison of a text in memory, as where one process trains.
 fn in_memory(private: &Texts, key: &Key) {
     let public: Texts = private.iter().take(1).cloned().collect();
     for threads in [1, Share::whole().threads] {
@@ -143,7 +143,7 @@ fn in_memory(private: &Texts, key: &Key) {
     }
 }
 
-/// Seconds of some work.
+/// Returns the seconds that `work` took.
 fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<f64, E> {
     let start = Instant::now();
     work()?;
@@ -156,7 +156,7 @@ fn peak_memory() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kilobytes| 1024 * kilobytes)
 }
 
-/// The part of each record that `text` gives.
+/// Returns the part of each record that `text` gives.
 fn records(path: &Path, format: Format, text: fn(&str) -> &str) -> Result<Texts, Box<dyn Error>> {
     let files = Files { format, ..Files::of([path.to_owned()]) };
     let texts = open(&Source::Files(files))?.map(|record| record.map(|record| text(&record.text).to_owned()));
@@ -175,7 +175,7 @@ fn after_label(text: &str) -> &str {
     text.split_once(' ').map_or(text, |(_, text)| text)
 }
 
-/// Parts of one corpus as its authors divided it, of which one is trained on and another evaluated.
+/// Returns parts of one corpus as its authors divided it, of which one is trained on and another evaluated.
 fn parts_of_corpora(data: &Path) -> Result<Vec<Parts>, Box<dyn Error>> {
     type Part = fn(&str) -> &str;
     let whole: Part = |text| text;
@@ -289,11 +289,11 @@ fn planted(corpora: &BTreeMap<String, Texts>) {
     println!("{missed} of {pairs} planted overlaps missed");
 }
 
-/// The records of fewer than eight words of a text, and its words.
+/// The records of a text with fewer than eight words, and the words of the text.
 struct Short {
     records: HashMap<String, u64>,
     words: HashMap<String, u64>,
-    /// All records.
+    /// The number of all records.
     count: u64,
 }
 
@@ -315,20 +315,20 @@ impl Short {
         short
     }
 
-    /// Equal pairs of records of two words and more, within the text.
+    /// Counts equal pairs of records of two words or more within the text.
     fn equal_pairs(&self) -> f64 {
         let equal = self.records.iter().filter(|(record, _)| record.contains(' '));
         equal.map(|(_, count)| (count * (count - 1)) as f64).sum()
     }
 }
 
-/// A short record that is in both texts.
+/// A short record that occurs in both texts.
 struct Equal {
     words: usize,
     letters: usize,
-    /// Its information, as independent words have it, beyond that of a choice among all pairs of records.
+    /// The information of the record, as if words were independent, beyond that of a choice among all pairs of records.
     bits: f64,
-    /// How often it is in either text.
+    /// The number of its occurrences in each text.
     counts: [u64; 2],
 }
 
@@ -351,10 +351,10 @@ fn equal_records([one, other]: [&Short; 2]) -> Vec<Equal> {
     one.records.iter().filter_map(equal).collect()
 }
 
-/// What it takes for an equal record to count as a copy.
+/// The condition for an equal record to count as a copy.
 type Criterion = fn(&Equal) -> bool;
 
-/// Criteria by which an equal record of fewer than eight words could count.
+/// Possible criteria for equal records of fewer than eight words to count as copies.
 const CRITERIA: [(&str, Criterion); 8] = [
     ("2 words, once in both", |one| one.words >= 2 && one.counts == [1, 1]),
     ("3 words, once in both", |one| one.words >= 3 && one.counts == [1, 1]),
@@ -366,8 +366,9 @@ const CRITERIA: [(&str, Criterion); 8] = [
     ("22 letters", |one| one.letters >= 22),
 ];
 
-/// The larger share of a text's records that each criterion counts, in percent; at last, equal pairs of records of two words and more
-/// over their most by the Cauchy–Schwarz inequality, from equal pairs within the texts.
+/// Returns, for each criterion, the larger share of a text's records that it counts, in percent. The last figure is the
+/// number of equal pairs of records of two words or more over the most that the Cauchy–Schwarz inequality allows, from
+/// equal pairs within the texts.
 fn measures(texts: [&Short; 2]) -> [f64; CRITERIA.len() + 1] {
     let equal = equal_records(texts);
     let share = |criterion: Criterion| {
@@ -381,8 +382,8 @@ fn measures(texts: [&Short; 2]) -> [f64; CRITERIA.len() + 1] {
     std::array::from_fn(|place| CRITERIA.get(place).map_or(pairs / most, |(_, criterion)| share(*criterion)))
 }
 
-/// Whether a criterion tells copied records of about three words from coincidences: what it counts in different corpora, in parts of
-/// one corpus, and where a hundredth of a text of at least 2,000 records was copied.
+/// Shows whether a criterion tells copied records of about three words from coincidences: what it counts in different
+/// corpora, in parts of one corpus, and where a hundredth of a text of at least 2,000 records was copied.
 fn short_records(corpora: &BTreeMap<String, Texts>, parts: &[Parts]) {
     let names: Vec<&String> = corpora.keys().collect();
     let short: Vec<Short> = corpora.values().map(|texts| Short::of(texts)).collect();

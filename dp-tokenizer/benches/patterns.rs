@@ -16,7 +16,7 @@ use tokenizer::Tokenizer;
 const TEXT_BYTES: usize = 8 << 20;
 const RUNS: usize = 5;
 
-/// What all these expressions end in, which needs look-ahead.
+/// The end of all these expressions, which needs look-ahead.
 const BLANKS: &str = r"\s+(?!\S)|\s+";
 
 /// The other alternatives of each model's expression.

@@ -29,7 +29,7 @@ use tokenizer::sentencepiece::SentencePieceModel;
 const DELTA: f64 = 1e-6;
 const EPSILONS: [f64; 3] = [1.0, 3.0, 8.0];
 const ADDED_TOKENS: usize = 4000;
-/// Draws of noise, of which figures are the mean.
+/// The number of draws of noise, over which figures are averaged.
 const DRAWS: u64 = 3;
 
 /// Text to learn from, its units, and text held out.
@@ -45,7 +45,7 @@ type Found = Vec<(String, f64)>;
 
 type Train = fn(&[(String, f64)]) -> Result<Tokenizer, TrainError>;
 
-/// Name, what is a word, and how a vocabulary is made of the released ones.
+/// The name, the kind of words, and the training on the released words.
 const METHODS: [(&str, Words, Train); 8] = [
     ("BPE, bare", Words::ByClass, |words| Ok(bpe(words, &BpeConfig::default())?.tokenizer)),
     ("unigram, bare", Words::ByClass, |words| Ok(unigram(words, &UnigramConfig::default())?.tokenizer)),
@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}: {words} words held out", corpus.name);
         let options = CountOptions { threads: 2, ..CountOptions::default() };
         let items = |words| UnitItems::read(&corpus.private, corpus.unit, words, &options);
-        // The words found at each ε, and last all of the text's.
+        // The words found at each ε, then all words of the text.
         let found = |words| -> Result<Vec<Vec<Found>>, Box<dyn Error>> {
             let items = items(words)?;
             let draws = |&epsilon| (1..=DRAWS).map(|seed| released(&items, epsilon, seed)).collect();
@@ -127,7 +127,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The words that the default method finds.
+/// Returns the words that the default method finds.
 fn released(items: &UnitItems, epsilon: f64, seed: u64) -> Result<Found, Box<dyn Error>> {
     let (method, delta) = (ReleaseMethod::Pooled, Delta::new(DELTA)?);
     let threshold = budget::threshold_delta(delta);
@@ -225,7 +225,7 @@ fn divided(
     Ok(Corpus { name, private, unit, held })
 }
 
-/// FNV-1a, whose upper half is even enough.
+/// Returns the FNV-1a hash, whose upper half is even enough.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step) >> 32

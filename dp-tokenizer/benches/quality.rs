@@ -55,7 +55,7 @@ else:
     print(seconds, sum(len(found.ids) for found in peer.encode_batch(lines)))
 ";
 
-/// A name, a vocabulary's training from words, and its peer.
+/// The name, a function that trains a vocabulary on words, and the name of the peer.
 type Kind = (&'static str, fn(&[(String, f64)], usize) -> Result<Tokenizer, TrainError>, &'static str);
 
 const KINDS: [Kind; 3] = [
@@ -112,7 +112,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is learnt from, and what is held out.
+/// Returns the text to learn from, and the text held out.
 fn corpus() -> Result<(Vec<String>, Vec<String>), Box<dyn Error>> {
     let novels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/novels/novels.jsonl.zst");
     let source = match novels.is_file() {
@@ -131,7 +131,7 @@ fn corpus() -> Result<(Vec<String>, Vec<String>), Box<dyn Error>> {
     Ok((train, held))
 }
 
-/// What stands between blanks.
+/// Counts the words, which are separated by blanks.
 fn count(lines: &[String]) -> usize {
     lines.iter().map(|line| line.split_whitespace().count()).sum()
 }

@@ -77,7 +77,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// How many words `config` releases from units of `size` words, and the share of the text that they are.
+    /// Returns how many words `config` releases from units of `size` words, and their share of the text.
     fn released(&self, size: usize, config: &ReleaseConfig, seed: u64) -> Result<(f64, f64), Box<dyn Error>> {
         let units = self.text.chunks(size).zip(0..).map(|(words, unit)| {
             Ok(Piece { unit, text: words.iter().map(|&number| spelt(number)).collect() })
@@ -98,7 +98,7 @@ fn unpack(path: &std::path::Path) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(out)
 }
 
-/// A word of letters alone, which is one item to the release, with a blank before it: a number to the base of 26.
+/// Spells a number as a word of letters alone, to the base of 26, with a blank before it: one item to the release.
 fn spelt(mut number: u32) -> String {
     let mut word = String::from(" q");
     while number > 0 {
@@ -113,7 +113,7 @@ fn number(word: &str) -> Option<usize> {
     Some(digits.bytes().rev().fold(0, |number, digit| number * 26 + usize::from(digit - b'a')))
 }
 
-/// The least noise with which rounds of these shares, and counts, stay within ε.
+/// Returns the least noise with which rounds of these shares, and counts, stay within ε.
 fn noise(epsilon: f64, rounds: &[f64], counts: f64) -> Result<(f64, f64), Box<dyn Error>> {
     let delta = Delta::new(DELTA)?;
     let threshold = budget::threshold_delta(delta);
@@ -122,7 +122,7 @@ fn noise(epsilon: f64, rounds: &[f64], counts: f64) -> Result<(f64, f64), Box<dy
     Ok((target.noise_multiplier(event)?, threshold))
 }
 
-/// A row of the table: its name and its configuration for (ε, N).
+/// Returns the configuration of a row of the table, by its name and for (ε, N).
 fn row(name: &str, epsilon: f64, size: u32) -> Result<ReleaseConfig, Box<dyn Error>> {
     let all_of = |method: ReleaseMethod| -> Result<ReleaseConfig, Box<dyn Error>> {
         let sum: f64 = method.round_shares().iter().sum();

@@ -23,10 +23,11 @@ use dp_tokenizer::train::{UnigramConfig, unigram};
 use dp_tokenizer::unit::PrivacyUnit;
 use tokenizer::Tokenizer;
 
-/// Text that is encoded and trained on beside peers, at most: they are slow.
+/// The most bytes of text that are encoded and trained on beside peers, which are slow.
 const TEXT_BYTES: usize = 8 << 20;
 
-/// Encodes lines one by one with both peers and trains SentencePiece on them; prints name, CPU seconds and tokens.
+/// A Python program that encodes lines one by one with both peers and trains SentencePiece on them. It prints name, CPU
+/// seconds and tokens.
 const PEERS: &str = "
 import os, sys, time
 from tokenizers import Tokenizer
@@ -102,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The corpus as a plain file, so that unpacking is not measured; and its texts.
+/// Returns the corpus as a plain file, so that unpacking is not measured, and its texts.
 fn corpus(folder: &Path) -> Result<(PathBuf, Vec<String>), Box<dyn Error>> {
     let novels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/novels/novels.jsonl.zst");
     let (source, user_field) = match novels.is_file() {
@@ -179,7 +180,7 @@ fn blank_separated(lines: &[String]) -> usize {
     lines.iter().map(|line| line.split_whitespace().count()).sum()
 }
 
-/// Wall and CPU time since its start.
+/// Measures wall and CPU time since its start.
 #[derive(Clone, Copy)]
 struct Clock {
     wall: Instant,
@@ -196,7 +197,7 @@ impl Clock {
     }
 }
 
-/// A figure of /proc/self/status in bytes.
+/// Returns a figure of /proc/self/status in bytes.
 fn memory(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(name))?;
@@ -213,7 +214,7 @@ fn report(stage: &str, start: Clock, bytes: usize) {
     );
 }
 
-/// Our own figures.
+/// The figures of this crate.
 struct Measured {
     /// CPU seconds of encoding.
     encoding: f64,

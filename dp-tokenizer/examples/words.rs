@@ -1,4 +1,4 @@
-//! What is counted as a word: the words that a release finds, the share of the text that they are, and the tokens of the
+//! Compares definitions of a word: the words that a release finds, their share of the text, and the tokens of the
 //! vocabulary made of them.
 //!
 //! `cargo run --release -p dp-tokenizer --example words -- TEXT EPSILON`; `TEXT` has a record a line. δ is 1e-6, and the noise is
@@ -19,7 +19,7 @@ use dp_tokenizer::train::{UnigramConfig, unigram};
 use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::{ReleaseMethod, TestRng};
 
-/// Most words of a unit.
+/// The most words of a unit.
 const MAX_WORDS: u32 = 64;
 const DELTA: f64 = 1e-6;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Memory holds private text and the key of the noise.
+    // The memory holds private text and the key of the noise, so no core dump is left.
     cli::leave_no_core_dump(true);
     dp_tokenizer::cli::run()
 }

@@ -1,4 +1,4 @@
-//! How records are cut into privacy units.
+//! Cuts records into privacy units.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,25 +10,25 @@ use crate::corpus::{CorpusError, Record};
 /// A part of a unit's text. No two units share text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The unit, numbered from 0 in order of first appearance.
+    /// The number of the unit, from 0 in order of first appearance.
     pub unit: u64,
     /// The text.
     pub text: String,
 }
 
-/// Why records cannot be divided into units.
+/// The reason why records cannot be divided into units.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// User-level privacy without users.
+    /// User-level privacy was asked for, but a record has no user.
     #[error(
         "record {record} has no user; name the field that holds it (user_field), or choose unit record or words:N"
     )]
     NoUser {
-        /// Counted from 1.
+        /// The number of the record, from 1.
         record: u64,
     },
-    /// Words(0).
+    /// The unit is `Words(0)`, which has no words.
     #[error("unit words:0 is empty; allowed: words:N with N >= 1")]
     NoWords,
     /// The corpus could not be read.
@@ -39,7 +39,7 @@ pub enum UnitError {
     Run {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The fault, and what to do.
         reason: String,
     },
     /// The temporary file cannot be written or read back.
@@ -47,7 +47,7 @@ pub enum UnitError {
     Spill {
         /// The folder of the temporary files.
         folder: PathBuf,
-        /// What went wrong.
+        /// The fault.
         reason: String,
     },
 }
@@ -61,7 +61,7 @@ pub struct UnitAssigner {
 }
 
 impl UnitAssigner {
-    /// An assigner for a new corpus.
+    /// Returns an assigner for a new corpus.
     ///
     /// # Errors
     /// [`UnitError::NoWords`] for `Words(0)`.
@@ -72,7 +72,7 @@ impl UnitAssigner {
         Ok(Self { unit, records: 0, units: 0, users: HashMap::new() })
     }
 
-    /// The pieces of one record. A record belongs to one unit, or to several of its own under `Words`.
+    /// Returns the pieces of one record. A record belongs to one unit, or to several of its own under `Words`.
     ///
     /// # Errors
     /// [`UnitError::NoUser`] if users are the unit and the record names none.
@@ -85,7 +85,7 @@ impl UnitAssigner {
         Ok((first..).zip(texts).map(|(unit, text)| Piece { unit, text }).collect())
     }
 
-    /// The unit of the first piece of a divided record; the others have the following numbers.
+    /// Returns the unit of the first piece of a divided record. The other pieces have the following numbers.
     pub(crate) fn assign_pieces(&mut self, user: Option<String>, pieces: u64) -> Result<u64, UnitError> {
         self.records += 1;
         match self.unit {
@@ -103,14 +103,15 @@ impl UnitAssigner {
         }
     }
 
-    /// Units seen so far. A raw count of the corpus: private unless the number of units is declared public.
+    /// Returns the number of units seen so far. This raw count of the corpus is private unless the number of units is
+    /// declared public.
     #[must_use]
     pub fn units(&self) -> u64 {
         self.units
     }
 }
 
-/// The pieces of a stream of records, in order.
+/// Returns the pieces of a stream of records, in order.
 ///
 /// ```
 /// use dp_tokenizer::corpus::Record;
@@ -142,7 +143,7 @@ where
     }))
 }
 
-/// Divides before the white space that precedes every n-th word. The pieces concatenate to the text.
+/// Divides a text before the white space that precedes every n-th word. The pieces concatenate to the text.
 pub(crate) fn cut_words(text: &str, n: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

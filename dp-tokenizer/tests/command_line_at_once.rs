@@ -29,7 +29,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Both used to end with success, and the statement of one was left.
+/// Both processes used to end with success, and only the statement of one was left.
 #[test]
 fn of_several_releases_into_one_folder_at_once_one_spends_and_its_statement_stays() {
     let dir = tempfile::tempdir().unwrap();
@@ -70,7 +70,7 @@ fn of_several_releases_into_one_folder_at_once_one_spends_and_its_statement_stay
     assert_eq!(names(&out), ["privacy.json", "tokenizer.json", "tokenizer_config.json"]);
 }
 
-/// Two conversions wrote the statement of one and the tokenizer of the other.
+/// Two conversions used to leave the statement of one and the tokenizer of the other.
 #[test]
 fn a_conversion_into_a_folder_that_another_process_writes_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn a_killed_encoder_leaves_nothing_that_the_next_start_does_not_take_over() {
         assert!(killed.try_wait().unwrap().is_none());
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    // While it runs, no other process writes there.
+    // While the process runs, no other one writes there.
     let other = spawn(&encode).wait_with_output().unwrap();
     assert_eq!(other.status.code(), Some(2));
     assert!(text(&other.stderr).contains("another process uses it"), "{}", text(&other.stderr));
@@ -142,7 +142,7 @@ fn a_killed_counter_leaves_no_text() {
             std::fs::read_dir(&opened).unwrap().flatten().filter_map(|link| link.path().read_link().ok());
         links.into_iter().any(|file| file.starts_with(&spill))
     };
-    // More distinct words than the memory holds.
+    // The text has more distinct words than the memory holds.
     let mut text = (0_u32..).map(|at| format!("{SECRET}{at} w{at}\n"));
     while !is_spilling() {
         let lines: String = text.by_ref().take(10_000).collect();

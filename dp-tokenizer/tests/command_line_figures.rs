@@ -1,4 +1,4 @@
-//! What commands print and write about two texts that differ in one record.
+//! Compares what commands print and write for two texts that differ in one record.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
@@ -8,11 +8,11 @@ use std::process::Command;
 
 const SECRET: &str = "Zebedee";
 
-/// What is printed, and every file, with its place masked.
+/// The printed text, and every file with its place masked.
 type Outputs = BTreeMap<String, String>;
 
-/// The outputs of all commands on 300 records and perhaps one more. One key draws the same noise, and nothing releases the words of
-/// the further record.
+/// Returns the outputs of all commands on 300 records and perhaps one more. One key draws the same noise, and nothing
+/// releases the words of the further record.
 fn outputs(further: &str) -> Outputs {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -67,7 +67,7 @@ fn whatever_the_commands_print_or_write_is_equal_where_the_release_is() {
     assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
     assert!(one.len() > 25, "{:?}", one.keys());
     for (name, text) in &one {
-        // Both are their owner's alone, and the comparison notices that they differ.
+        // Both files are for their owner alone. The comparison notices that they differ.
         let is_for_owner = ["part.run", "notes.tokens"].contains(&name.as_str());
         assert_eq!(*text != other[name], is_for_owner, "{name}: {text}\n{}", other[name]);
     }

@@ -114,7 +114,7 @@ fn places_of_tokens_are_shown_in_either_unit() {
         let line = succeed(&arguments, "");
         line.split_whitespace().map(|token| token.split_once(':').unwrap().1.to_owned()).collect::<Vec<_>>()
     };
-    // Both bytes of É are the whole of it.
+    // Both bytes of É have the whole character as their place.
     assert_eq!(shown("bytes"), ["0:2", "0:2", "2:4", "4:5"]);
     assert_eq!(shown("characters"), ["0:1", "0:1", "1:3", "3:4"]);
 }

@@ -1,4 +1,4 @@
-//! What a private release leaves in every file that is made of it.
+//! Tests of the marks that a private release leaves in every file that is made of it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
@@ -107,7 +107,7 @@ fn a_release_is_known_in_copies_and_in_other_formats() {
     converted("vocabulary/tokenizer.json", "same/tokenizer.json");
     assert_eq!(read(&at("same/tokenizer.json")), read(&at("vocabulary/tokenizer.json")));
     assert_eq!(read(&at("same/privacy.json")), statement);
-    // What is not of the release does not become so: neither a file beside its statement, nor what is made of it.
+    // A file beside the statement of a release does not become part of it, and neither does a file that is made of it.
     let foreign = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/vocab.txt");
     std::fs::copy(foreign, at("back/vocab.txt")).unwrap();
     converted("back/vocab.txt", "foreign/vocab.txt");

@@ -1,4 +1,4 @@
-//! What the command line reads, what it records, and what it refuses before it spends anything.
+//! Tests of what the command line reads and records, and of what it refuses before it spends anything.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
@@ -9,15 +9,15 @@ use serde_json::Value;
 mod common;
 use common::{folder_with, gzip, path, refusal, run, succeed, text, zstd};
 
-/// The only line that a refused command writes.
-/// A vocabulary of bytes, whose ids show the text.
+/// Writes a vocabulary of bytes, whose ids show the text. Returns its path.
 fn bytes_tokenizer(folder: &Path) -> PathBuf {
     let out = folder.join("bytes");
     succeed(&["train", "--model", "byte", "--out", path(&out)], "");
     out.join("tokenizer.json")
 }
 
-/// 3000 records of a table, each of six lines. Read line by line, the words of the one canary would be those of many units.
+/// Returns 3000 records of a table, each of six lines. Read line by line, the words of the one canary would be those of
+/// many units.
 fn table() -> Vec<u8> {
     let canary = "\"canaryword\ncanaryword\ncanaryword\ncanaryword\ncanaryword\ncanaryword\",1\n";
     let row = "\"one, two\nthree \"\"four\"\"\nfive\nsix\nseven\neight\",0\n";
@@ -68,7 +68,7 @@ fn texts_to_encode_are_read_in_every_format_and_unpacked() {
     assert_eq!(encoded("a.csv", "n,text\n1,\"hé\"\n2,you\n".as_bytes(), &[]), records);
     assert_eq!(encoded("a.tsv", "n\tbody\n1\thé\n2\tyou\n".as_bytes(), &["--text-field", "body"]), records);
     assert_eq!(encoded("bare", json.as_bytes(), &["--format", "jsonl"]), records);
-    // Standard input is text unless declared otherwise; nothing is answered by nothing.
+    // Standard input is text unless declared otherwise. An empty text has an empty answer.
     let arguments = ["encode", "--tokenizer", path(&tokenizer)];
     assert_eq!(text(&run(&arguments, "hé\n\nyou").stdout), want);
     assert_eq!(text(&run(&[&arguments[..], &["--format", "jsonl"]].concat(), json).stdout), records);
@@ -142,7 +142,7 @@ fn an_option_without_effect_is_refused() {
     }
 }
 
-/// What no released words could mend is refused while nothing is spent, and leaves no file.
+/// A vocabulary that no released words could mend is refused before anything is spent, and leaves no file.
 #[test]
 fn a_vocabulary_that_cannot_be_trained_is_refused_before_the_release() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ fn the_line_on_screen_names_the_whole_promise() {
     let done = run(&[&train[..], &files[..]].concat(), "");
     let shown = text(&done.stdout);
     assert!(shown.ends_with("; ε ≤ 1.5 at δ = 1e-6 for one run of 3 words (replace one)\n"), "{shown}");
-    // The number of units is private: it is neither compared nor shown, and the user is told.
+    // The number of units is private: it is neither compared nor shown, and the user is told so.
     let warned = text(&done.stderr);
     assert!(
         done.status.success() && warned.contains("δ = 1e-6 must be below one over the number of units"),
@@ -317,7 +317,7 @@ fn users_are_needed_for_user_level_privacy() {
     assert!(text(&refused.stderr).contains("record 1 has no user"), "{}", text(&refused.stderr));
     arguments.extend(["--user-field", "who"]);
     let done = run(&arguments, "");
-    // One user alone: nothing may be released, so nothing can be learnt.
+    // There is only one user: nothing may be released, so nothing can be learnt.
     assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
     assert!(text(&done.stderr).contains("no words to train on"), "{}", text(&done.stderr));
 }

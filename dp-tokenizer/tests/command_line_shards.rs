@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 mod common;
 use common::{path, run, succeed, text};
 
-/// Three parts; each user has text in all of them.
+/// Writes three parts. Each user has text in all of them.
 fn parts(folder: &Path) -> Vec<PathBuf> {
     let parts = (1..=3).map(|part| {
         let line = |n: usize| {
@@ -23,7 +23,7 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     parts.collect()
 }
 
-/// The options of a unit, and those that only the reading of text needs.
+/// The options of each unit, and those that only the reading of text needs.
 const UNITS: [(&str, &[&str]); 3] = [("user", &["--user-field", "who"]), ("record", &[]), ("words:5", &[])];
 
 const RELEASE: [&str; 8] = ["--epsilon", "8", "--delta", "1e-3", "--units", "900", "--test-key", "5"];
@@ -64,7 +64,7 @@ fn a_vocabulary_of_parts_that_processes_count_at_once_is_that_of_one_process_byt
         };
         train(&[&["--input"], files.as_slice(), of_text].concat(), &one);
         let runs = count(&parts, unit, of_text);
-        // In another order than that of the parts.
+        // The files are named in another order than that of the parts.
         train(&["--runs", &runs[2], &runs[0], &runs[1]], &many);
         for name in ["tokenizer.json", "tokenizer_config.json", "privacy.json"] {
             assert!(
@@ -117,7 +117,7 @@ fn parts_that_are_not_one_whole_corpus_are_refused_and_nothing_is_spent() {
     let copy = folder.path().join("copy.run");
     fs::copy(one, &copy).unwrap();
     let again = other("again.run", &["--shard", "3/3", "--input", path(&parts[0])]);
-    // A file of another part beside its own.
+    // This process has the file of another part beside its own.
     let overlapping = ["--shard", "3/3", "--input", path(&parts[2]), path(&parts[1])];
     let overlapping = other("overlapping.run", &overlapping);
     let foreign =

@@ -1,4 +1,4 @@
-//! What a release leaves behind that was paid for and not finished.
+//! Tests of what a release leaves behind that was paid for and not finished.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
@@ -29,7 +29,7 @@ fn a_release_that_is_stopped_before_its_tokenizer_is_written_leaves_a_record_of_
         std::fs::rename(&record, dir.path().join("record.json")).unwrap();
         is_unwritten.then_some(privacy)
     };
-    // Training takes long enough for the first attempt, on a machine that is not stalled.
+    // On a machine that is not stalled, training takes long enough for the first attempt.
     let privacy = (0..5).find_map(|_| stopped()).unwrap();
     std::fs::rename(dir.path().join("record.json"), &record).unwrap();
     assert_eq!(privacy["outcome"], "the budget is spent, and no tokenizer was written");
@@ -42,11 +42,11 @@ fn a_release_that_is_stopped_before_its_tokenizer_is_written_leaves_a_record_of_
     let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures/small.model");
     std::fs::copy(other, out.join("small.model")).unwrap();
     assert!(inspect().contains("the privacy.json beside it is of another tokenizer"));
-    // Not after the next release.
+    // The next release replaces this record by its own.
     succeed(&[&train[..], &["--overwrite"]].concat(), "");
     let privacy: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
     assert!(privacy["outcome"].is_null() && privacy["tokenizer_sha256"].is_string());
-    // What would stop a release after it is paid for is refused before.
+    // A fault that would stop a release after it is paid for is refused before.
     std::fs::remove_file(out.join("tokenizer.json")).unwrap();
     std::fs::create_dir(out.join("tokenizer.json")).unwrap();
     let refused = run(&[&train[..], &["--overwrite"]].concat(), "");

@@ -23,7 +23,7 @@ fn lines(out: &Output) -> Vec<String> {
     common::text(&out.stdout).lines().map(str::to_owned).collect()
 }
 
-/// The tokenizers of the fixture as files, with the rows of the texts that are a line.
+/// Writes the tokenizers of the fixture as files. Returns their paths with the rows of the texts that are a line.
 fn models(folder: &Path) -> (PathBuf, Vec<(PathBuf, Vec<Value>)>) {
     let fixture: Value =
         serde_json::from_str(include_str!("../../tokenizer/tests/fixtures/models.json")).unwrap();

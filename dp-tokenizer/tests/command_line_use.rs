@@ -1,4 +1,5 @@
-//! What users of other tokenizers expect of the command line: tokens as text, lengths, listings, streams, folders.
+//! Tests of what users of other tokenizers expect of the command line: tokens as text, lengths, listings, streams,
+//! folders.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
@@ -158,7 +159,7 @@ fn vocabularies_keep_to_lengths_frequencies_and_required_characters() {
             tokens(model, &["--model", model, "--vocab-size", "400", "--required-characters", "ßж"]);
         assert!(["ß", "ж"].iter().all(|c| required.iter().any(|token| token == c)), "{model}: {required:?}");
     }
-    // Also where coverage leaves rare characters out.
+    // The same holds where coverage leaves rare characters out.
     let rare = ["--model", "char", "--vocab-size", "400", "--character-coverage", "0.5"];
     assert!(!tokens("char", &rare).contains(&"ï".to_owned()));
     assert!(tokens("char", &[&rare[..], &["--required-characters", "ï"]].concat()).contains(&"ï".to_owned()));
@@ -249,7 +250,7 @@ fn text_is_normalized_by_the_rules_that_sentencepiece_names() {
             ["convert", "--tokenizer", path(&out), "--allow-rare-differences", "--out", path(&model)];
         let mut tokenizers = vec![&out];
         if name.ends_with("_cf") {
-            // With a rule for A, Hugging Face drops the accent of A and U+0301.
+            // With a rule for A, Hugging Face's library drops the accent of A and U+0301.
             assert!(refusal(&convert, "").contains("it would be read otherwise"));
         } else {
             succeed(&convert, "");
@@ -309,7 +310,7 @@ fn pieces_reach_across_blanks_on_request() {
     }
     assert!(across("runs", &["--words", "runs"]));
 
-    // A release with a test key: runs are items as words are.
+    // In a release, here with a test key, runs are items as words are.
     let out = folder.path().join("private");
     let private = ["--epsilon", "8", "--delta", "1e-6", "--test-key", "1", "--split-by-whitespace", "false"];
     succeed(&[&["train", "--embedded", "--out", path(&out)], &private[..]].concat(), "");

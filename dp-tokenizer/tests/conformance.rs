@@ -13,7 +13,7 @@ use tokenizer::format::{gpt2, vocab_txt};
 use tokenizer::normalize::BertNormalizer;
 use tokenizer::sentencepiece::SentencePieceModel;
 
-/// The bytes of a shared file, or `None` with a loud word.
+/// Returns the bytes of a shared file; `None`, with a message, if there is no such file.
 fn shared(path: &str) -> Option<Vec<u8>> {
     let full = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/tokenizers").join(path);
     let bytes = std::fs::read(&full).ok();
@@ -61,7 +61,7 @@ fn bert_encodes_every_squad_question_as_expected() {
     }
 }
 
-/// The same by the command line, which has to find out that the vocabulary is lower-cased.
+/// The command line has to find out that the vocabulary is lower-cased.
 #[test]
 fn bert_encodes_every_squad_question_on_the_command_line() {
     let Some(vocabulary) = shared("torchtext/bert_base_uncased_vocab.txt") else { return };

@@ -1,4 +1,4 @@
-//! Every form of file a user may bring, good and bad.
+//! Tests of every form of file that a user may bring, good and bad.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
@@ -144,7 +144,7 @@ fn halves_of_surrogate_pairs_are_named_and_replaced_on_request() {
         let refused = read("a.json", &format!("[{line}]"), BadUtf8::Refuse).unwrap_err().to_string();
         assert!(refused.contains("element 1: half of a surrogate pair"), "{refused}");
     }
-    // Whole pairs, and a backslash before what looks like an escape.
+    // These lines have whole pairs, and a backslash before what looks like an escape.
     for (line, text) in [(r#"{"text": "\ud83d\ude00"}"#, "😀"), (r#"{"text": "\\ud83d"}"#, r"\ud83d")] {
         assert_eq!(read("a.jsonl", line, BadUtf8::Refuse).unwrap(), [text]);
     }
@@ -174,7 +174,7 @@ fn json_lines_declared_to_be_text_are_refused() {
     assert_eq!(declared(Format::Text, &table).unwrap(), ["one record, with a comma"]);
 }
 
-/// A few kilobytes that unpack to blank lines for ever are refused in a moment, line by line and in blocks.
+/// A few kilobytes that unpack to endless blank lines are refused in a moment, line by line and in blocks.
 #[test]
 fn a_bomb_of_blank_lines_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ fn millions_of_distinct_words_are_counted_within_a_small_memory() {
     let path = folder.path().join("words.txt");
     let mut out = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
     for n in 0..words {
-        // Letters alone, so that each is one item; short ones and ones that do not fit sixteen bytes.
+        // Words are of letters alone, so that each is one item. Some are short, and some do not fit sixteen bytes.
         let spelt: String = format!("{n:08}").bytes().map(|b| char::from(b - b'0' + b'a')).collect();
         write!(out, " {spelt}{}", if n % 10 == 0 { "longerthanthat" } else { "" }).unwrap();
         if n % 16 == 15 {
@@ -42,7 +42,7 @@ fn an_endless_line_is_refused_by_each_reader_without_being_held() {
     let gzip = folder.path().join("long.txt.gz");
     let mut encoder =
         flate2::write::GzEncoder::new(std::fs::File::create(&gzip).unwrap(), flate2::Compression::fast());
-    // More than the cap is enough to be refused; a whole gigabyte takes a while to pack.
+    // A line longer than the cap is enough for a refusal. A whole gigabyte takes a while to pack.
     let length = if is_large() { 1 << 30 } else { 65 << 20 };
     std::io::copy(&mut zeros().take(length), &mut encoder).unwrap();
     encoder.finish().unwrap();
@@ -75,7 +75,7 @@ fn the_unicode_test_files_are_counted_encoded_and_decoded() {
             "the Unicode test file is not beside the checkout: only the rows of all characters are tested"
         );
     }
-    // Every character there is, in rows of 64, whether the files are there or not.
+    // The texts have every character there is, in rows of 64, whether the files are there or not.
     let all: Vec<char> = ('\0'..=char::MAX).filter(|c| *c != '\n' && *c != '\u{2581}').collect();
     texts.extend(all.chunks(64).map(|row| row.iter().collect()));
     let corpus = tempfile::tempdir().unwrap();
@@ -86,7 +86,8 @@ fn the_unicode_test_files_are_counted_encoded_and_decoded() {
     let counts =
         public_corpus_counts(&Source::files([path]), Words::ByClass, &CountOptions::default()).unwrap();
     assert!(counts.len() > 10_000);
-    // Short items: without the file every row is an item of its own, and its characters would fill the vocabulary.
+    // Only short items count: without the file every row is an item of its own, and its characters would fill the
+    // vocabulary.
     let short = counts.into_iter().filter(|count| count.0.chars().count() <= 8).take(500);
     let short: Vec<(String, f64)> = short.collect();
     let config = UnigramConfig { vocab_size: 6000, ..Default::default() };
@@ -97,7 +98,7 @@ fn the_unicode_test_files_are_counted_encoded_and_decoded() {
     }
 }
 
-/// The characters that a line of the normalization test names by their numbers, besides the line itself.
+/// Returns the characters that a line of the normalization test names by their numbers, after the line itself.
 fn unescape(line: &str) -> String {
     let numbers = line.split([';', ' ']).map_while(|code| u32::from_str_radix(code, 16).ok());
     let named: String = numbers.filter_map(char::from_u32).filter(|c| *c != '\n').collect();

@@ -4,20 +4,22 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 mod common;
+#[path = "../../tests/src/limited.rs"]
+mod limited;
 use common::{gzip, path, text, zstd};
 
-/// Memory that a process may map, in KiB, and the time that it may take.
+/// The memory that a process may map, in KiB, and the time that it may take.
 const MEMORY: u64 = 1_500_000;
 const TIME: Duration = Duration::from_secs(10);
 
-/// A file, and the command that reads it, in which {} stands for its path.
+/// A file, and the command that reads it, in which `{}` stands for the file's path.
 struct Hostile {
     name: &'static str,
     file: &'static str,
@@ -39,7 +41,7 @@ fn hostile(
     Hostile { name, file, bytes: bytes.into(), command, input: "aaaa a\n" }
 }
 
-/// A tokenizer of whole words, with one part changed.
+/// Returns a tokenizer of whole words, with one part changed.
 fn tokenizer(part: &str, value: Value) -> String {
     let mut all = json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
@@ -176,7 +178,7 @@ fn models() -> Vec<Hostile> {
 }
 
 fn archives() -> Vec<Hostile> {
-    // The header of a frame with a window of 2^41 bytes.
+    // This is the header of a frame with a window of 2^41 bytes.
     let window = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0xF8, 0x01, 0x00, 0x00];
     let zeros = vec![b'0'; 300_000_000];
     vec![
@@ -221,7 +223,7 @@ fn parquets() -> Vec<Hostile> {
     all.into_iter().map(|(name, _, bytes)| hostile(name, "a.parquet", bytes, COUNT)).collect()
 }
 
-/// A file of counts whose header states what it does not hold. Its digest is right.
+/// Returns a file of counts whose header states what it does not hold. Its digest is right.
 fn part() -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let contents = Sha256::digest(b"");
@@ -235,30 +237,20 @@ fn part() -> Vec<u8> {
     [b"DPTOKRUN", body.as_slice(), digest.as_slice()].concat()
 }
 
-/// What went wrong, if anything did.
+/// Returns what went wrong, if anything did.
 fn fault(hostile: &Hostile, folder: &Path) -> Option<String> {
     let file = folder.join(hostile.file);
     std::fs::write(&file, &hostile.bytes).unwrap();
     std::fs::write(folder.join("input"), hostile.input).unwrap();
-    let limits = format!("ulimit -c 0; ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
-    let mut command = Command::new("sh");
-    command.args(["-c", &limits, env!("CARGO_BIN_EXE_dp-tokenizer")]);
+    let mut command = limited::command(env!("CARGO_BIN_EXE_dp-tokenizer"), MEMORY);
     command.args(hostile.command.split(' ').map(|word| word.replace("{}", path(&file))));
     let stream = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
     command.stdin(std::fs::File::open(folder.join("input")).unwrap());
     let mut child =
         command.stdout(Stdio::from(stream("stdout"))).stderr(Stdio::from(stream("stderr"))).spawn().unwrap();
     let started = Instant::now();
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None if started.elapsed() > TIME => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                return Some(format!("took more than {TIME:?}"));
-            }
-            None => std::thread::sleep(Duration::from_millis(2)),
-        }
+    let Some(status) = limited::end_within(&mut child, TIME) else {
+        return Some(format!("took more than {TIME:?}"));
     };
     let said = text(&std::fs::read(folder.join("stderr")).unwrap());
     let is_short = said.len() < 2000 && std::fs::metadata(folder.join("stdout")).unwrap().len() < (64 << 20);

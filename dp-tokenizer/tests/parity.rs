@@ -30,7 +30,7 @@ const TEXTS: [&str; 6] = [
     "",
 ];
 
-/// The words that each release method finds under a test key.
+/// Returns the words that each release method finds under a test key.
 fn released(method: ReleaseMethod) -> Vec<(String, f64)> {
     let notes = Source::Embedded { records: 2000, seed: 7 };
     let options = CountOptions::default();
@@ -56,7 +56,7 @@ fn trained(words: &[(String, f64)]) -> [(&'static str, Tokenizer); 3] {
     ]
 }
 
-/// Everything that is compared, as JSON text.
+/// Returns everything that is compared, as JSON text.
 fn results() -> String {
     let releases: Vec<Value> = ReleaseMethod::GENERAL
         .into_iter()

@@ -1,4 +1,5 @@
-//! Vocabularies from the frequent words of a text alone, as a release finds them, on the words that it does not find.
+//! Tests vocabularies that were trained on the frequent words of a text alone, as a release finds them, on the other
+//! words.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its own functions too")]
 
@@ -10,7 +11,7 @@ use tokenizer::Tokenizer;
 
 const VOCAB_SIZE: usize = 4000;
 
-/// The 300 most frequent words of invented notes, and the rarer ones as text.
+/// Returns the 300 most frequent words of invented notes, and the rarer ones as text.
 fn corpus() -> (Vec<(String, f64)>, Vec<String>) {
     let notes = Source::Embedded { records: 2000, seed: 7 };
     let counts = public_corpus_counts(&notes, Words::ByClass, &CountOptions::default()).unwrap();

@@ -15,7 +15,7 @@ use tokenizer::{OffsetUnit, Tokenizer};
 #[path = "../../tests/src/program.rs"]
 mod program;
 
-/// Texts whose words have punctuation, also at line ends within a text and after tabs.
+/// Trains on texts whose words have punctuation, also at line ends within a text and after tabs.
 fn trained(words: Words) -> [Tokenizer; 2] {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.jsonl");
@@ -81,7 +81,7 @@ proptest! {
         for tokenizer in &*TRAINED {
             let encoding = tokenizer.encode_with_offsets(&text, OffsetUnit::Bytes);
             for (id, &(from, to)) in encoding.ids.iter().zip(&encoding.offsets) {
-                // Unknown characters that touch have one place for all of their bytes.
+                // Unknown characters in a row have one place for all of their bytes.
                 if tokenizer.token(*id).unwrap().starts_with("<0x") {
                     continue;
                 }

@@ -1,12 +1,12 @@
-//! Why a file cannot be used, in one line: what, where, why, how to fix it.
+//! The reasons why a file cannot be used, in one line: what failed, where, why, and how to fix it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why a file or folder cannot be used.
+/// The reason why a file or folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// What is there is not what may be there.
+    /// The file or folder cannot be used as it is. The message says why.
     #[error("{0}")]
     Refused(String),
     /// A file or folder could not be read or written.
@@ -24,7 +24,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// A storage failure, with the fix for its kind.
+    /// Returns a storage failure, with the fix for its kind.
     #[must_use]
     pub fn storage(action: &'static str, path: &Path, error: &io::Error) -> Self {
         let fix = match error.kind() {
@@ -42,7 +42,7 @@ impl FileError {
     }
 }
 
-/// A message without the system's codes, "(os error N)".
+/// Returns a message without the system's codes, "(os error N)".
 ///
 /// ```
 /// assert_eq!(durable::without_codes("a: No such file (os error 2); check the path"), "a: No such file; check the path");

@@ -4,10 +4,11 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that this process has locked, and that only its owner can read. It goes when it is dropped.
+/// A file that this process has locked, and that only its owner can read. The file is removed when this value is
+/// dropped.
 ///
-/// The kernel holds the lock on the open file, so a killed process leaves no lock behind. It leaves the file, which the next
-/// process that takes it empties.
+/// The kernel holds the lock on the open file, so a killed process leaves no lock behind. It leaves the file behind,
+/// and the next process that takes the file empties it.
 #[derive(Debug)]
 pub struct ExclusiveFile {
     path: PathBuf,
@@ -15,21 +16,21 @@ pub struct ExclusiveFile {
     is_named: bool,
 }
 
-/// Why an [`ExclusiveFile`] cannot be taken.
+/// The reason why an [`ExclusiveFile`] cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ExclusiveError {
-    /// Another process has it.
+    /// Another process has the file.
     #[error("{}: another process uses it; wait until it ends, or name another output", path.display())]
     Taken {
         /// The file that the other process has locked.
         path: PathBuf,
     },
-    /// It cannot be created or locked.
+    /// The file cannot be created or locked.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -44,7 +45,7 @@ impl From<ExclusiveError> for io::Error {
 }
 
 impl ExclusiveFile {
-    /// Takes the file at `path`, empty.
+    /// Takes the file at `path` and empties it.
     ///
     /// ```
     /// use durable::ExclusiveFile;
@@ -57,7 +58,8 @@ impl ExclusiveFile {
     /// ```
     ///
     /// # Errors
-    /// [`ExclusiveError::Taken`] while another process has it, [`ExclusiveError::Io`] where it cannot be created or locked.
+    /// [`ExclusiveError::Taken`] while another process has the file, [`ExclusiveError::Io`] where it cannot be created
+    /// or locked.
     pub fn take(path: &Path) -> Result<Self, ExclusiveError> {
         let io = |source| ExclusiveError::Io { path: path.to_owned(), source };
         loop {
@@ -69,7 +71,7 @@ impl ExclusiveFile {
                 }
                 Err(TryLockError::Error(error)) => return Err(io(error)),
             }
-            // Another process may have removed or renamed the file between the two.
+            // Another process may have removed or renamed the file between opening and locking.
             if is_at(&file, path).map_err(io)? {
                 for_the_owner_alone(&file).and_then(|()| file.set_len(0)).map_err(io)?;
                 return Ok(Self { path: path.to_owned(), file, is_named: true });
@@ -86,7 +88,7 @@ impl ExclusiveFile {
         Self::take(&path.with_file_name(format!(".{name}.partial")))
     }
 
-    /// The open file.
+    /// Returns the open file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
@@ -95,7 +97,7 @@ impl ExclusiveFile {
     /// Gives the file the name `path` once its contents are on the disk. Another file of that name is replaced.
     ///
     /// # Errors
-    /// Those of the system; then the file is gone.
+    /// Errors of the system, after which the file is gone.
     pub fn persist(mut self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.path, path)?;
@@ -125,9 +127,10 @@ impl Drop for ExclusiveFile {
         if self.is_named && is_at(&self.file, &self.path).unwrap_or(false) {
             let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let before = folder.and_then(|folder| fs::metadata(folder).ok()?.modified().ok());
-            // Still locked, so that no other process has taken it. What stays is taken over by the next.
+            // The file is still locked, so that no other process has taken it. If it cannot be removed, the next
+            // process takes it over.
             let _ = fs::remove_file(&self.path);
-            // The time of a folder says when what is in it was written, and not when the lock went.
+            // The time of a folder tells when its contents were written, not when the lock was removed.
             if let (Some(folder), Some(before)) = (folder, before) {
                 let _ = File::open(folder).and_then(|folder| folder.set_modified(before));
             }
@@ -146,7 +149,7 @@ fn options() -> OpenOptions {
 /// Makes an open file unreadable for others, whatever mode it was left with.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub fn for_the_owner_alone(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -170,7 +173,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     #[cfg(not(unix))]
     {
         let _ = (file, path);
-        // A file that is open has its name.
+        // Elsewhere than on Unix, an open file keeps its name.
         Ok(true)
     }
 }

@@ -1,4 +1,4 @@
-//! Reading files that anybody may have made.
+//! Reads files that anybody may have made.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,7 +15,7 @@ use crate::FileError;
 /// [`FileError::Storage`] if it cannot be read, [`FileError::Refused`] for anything but a file.
 pub fn open(path: &Path) -> Result<File, FileError> {
     let storage = |error: std::io::Error| FileError::storage("read", path, &error);
-    // Opening a pipe waits for its other end.
+    // Opening a pipe would wait for its other end.
     let found = fs::metadata(path).map_err(storage)?;
     let refused = |what: &str| Err(FileError::Refused(format!("{} is {what}", path.display())));
     if !found.is_file() && !found.is_dir() {

@@ -110,7 +110,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
     write_by(to, |file| std::io::copy(&mut source, file).map(drop))
 }
 
-/// The name under which a file is written before it is renamed to `path`.
+/// Returns the name under which a file is written before it is renamed to `path`.
 pub fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.tmp"))
@@ -227,7 +227,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// What `metadata` tells of its file.
+    /// Returns the identity that `metadata` gives its file.
     #[must_use]
     pub fn of(metadata: &fs::Metadata) -> Self {
         #[cfg(unix)]
@@ -267,7 +267,7 @@ pub fn pretty_json(value: &impl Serialize) -> Result<String, FileError> {
     Ok(text)
 }
 
-/// SHA-256 as lower-case hexadecimal digits.
+/// Returns the SHA-256 as lower-case hexadecimal digits.
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
@@ -289,7 +289,7 @@ pub fn sha256_of(path: &Path) -> Result<String, FileError> {
     }
 }
 
-/// Bytes as lower-case hexadecimal digits, two a byte.
+/// Returns bytes as lower-case hexadecimal digits, two a byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";

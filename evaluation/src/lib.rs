@@ -1,5 +1,5 @@
-//! What a finished run is worth, what it leaks, and what is made of it: audits, exposure, memorization, quality, synthesis, reports and
-//! exports. What trains here, an audit or a measurement of exposure, does so through [`training::run`]; nothing else charges a ledger.
+//! Examines finished runs, and makes things of them: audits, exposure, memorization, quality, synthesis, reports and
+//! exports. An audit or a measurement of exposure trains through [`training::run`]; nothing else here charges a ledger.
 
 pub mod audit;
 pub mod export;

@@ -16,11 +16,11 @@ const ROC_STEPS: usize = 100;
 /// Rates of the test that claims "member" above a score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Membership {
-    /// Probability that a member's score is above another's: the area under the ROC curve. ½ by chance.
+    /// Probability that a member's score is above a non-member's: the area under the ROC curve. ½ by chance.
     pub area_under_curve: f64,
-    /// Share of members with a score above those of all but `false_positive_rate` of the others.
+    /// Share of members whose score is above the scores of all but `false_positive_rate` of the non-members.
     pub true_positive_rate: f64,
-    /// Share of others that may be taken for members.
+    /// Share of non-members that may be taken for members.
     pub false_positive_rate: f64,
     /// False and true positive rates of at most 101 thresholds, from (0, …) to (1, 1).
     #[serde(default)]
@@ -28,7 +28,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The rates of these scores; [`None`] without members or without others.
+    /// Computes the rates of these scores; [`None`] without members or without others.
     pub fn of(members: &[f64], mut others: Vec<f64>) -> Option<Self> {
         if members.is_empty() || others.is_empty() {
             return None;
@@ -40,7 +40,7 @@ impl Membership {
             let not_more = others.partition_point(|other| other <= score);
             (less + not_more) as f64 / (2 * count) as f64
         };
-        // The largest of the others that must stay below.
+        // The largest of the other scores that a member must exceed.
         let threshold = others[count - 1 - (FALSE_POSITIVE_RATE * count as f64) as usize];
         let share = |hits: f64| hits / members.len() as f64;
         let above = |threshold: f64| share(members.iter().filter(|&&score| score > threshold).count() as f64);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_area_is_the_share_of_pairs_in_the_right_order() {
         let found = Membership::of(&[3.0, 1.0], vec![2.0, 0.0, 1.0]).unwrap();
-        // Of six pairs four are in order and one is tied.
+        // Four of the six pairs are in order, and one is tied.
         assert!((found.area_under_curve - 4.5 / 6.0).abs() < 1e-12);
         assert_eq!(found.true_positive_rate, 0.5);
         // Above 2, 1 and 0 there are one, one and both of the members.

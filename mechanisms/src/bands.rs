@@ -39,14 +39,16 @@ pub struct Bands {
     column_norm: f64,
 }
 
-/// 1, in units of an entry.
+/// The number 1 in units of an entry.
 const ONE: i64 = 1 << FRACTION_BITS;
 
-/// Largest product of Σ|C| and Σ|C⁻¹|, each over a column: 2³⁵·2¹⁶·2¹⁰ is 2⁶¹, and the rounding of the product is far below a bit.
+/// The largest product of Σ|C| and Σ|C⁻¹|, each over a column: 2³⁵·2¹⁶·2¹⁰ is 2⁶¹, and the rounding of the product is
+/// far below a bit.
 const LARGEST_SUMS: f64 = 1024.0;
 
 impl Bands {
-    /// The matrix with the entries `below` under its diagonal, in units of 2⁻¹⁶, for blocks of at most `steps` steps.
+    /// Returns the matrix with the entries `below` under its diagonal, in units of 2⁻¹⁶, for blocks of at most `steps`
+    /// steps.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] for 1024 entries or more, or for a matrix whose noise would not fit 63 bits.
@@ -64,7 +66,7 @@ impl Bands {
         }
         let sums = sum * sum_of_inverse;
         if sums <= LARGEST_SUMS {
-            // Exact: |C| adds up to at most 2¹⁰, so that the squares add up to at most 2⁵².
+            // The sum is exact: |C| adds up to at most 2¹⁰, so that the squares add up to at most 2⁵².
             let squares = below.iter().fold(ONE * ONE, |sum, entry| sum + entry * entry);
             let column_norm = (squares as f64).sqrt() / ONE as f64 * (1.0 + f64::EPSILON);
             Ok(Self { below, column_norm })
@@ -73,8 +75,8 @@ impl Bands {
         }
     }
 
-    /// The matrix of `bands` bands whose prefix sums over `steps` steps have the least error, as [`Strategy::banded`] finds it, rounded
-    /// to multiples of 2⁻¹⁶.
+    /// Returns the matrix of `bands` bands whose prefix sums over `steps` steps have the least error, as
+    /// [`Strategy::banded`] finds it, rounded to multiples of 2⁻¹⁶.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] for no steps or more than 100,000; for no bands, or more than 1024 or than steps.
@@ -88,14 +90,14 @@ impl Bands {
         Self::new(steps, below.collect())
     }
 
-    /// Number b of bands.
+    /// Returns the number b of bands.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.below.len() as u64 + 1
     }
 
-    /// The mechanism that draws z: its noise multiplier is in norms of one contribution, and that of `noise` in column norms times it.
-    /// Rounded up.
+    /// Returns the mechanism that draws z, whose noise multiplier is in norms of one contribution. The noise multiplier
+    /// of `noise` is in such norms times the norm of a column. The result is rounded up.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] for noise beyond the range of floats.
@@ -103,19 +105,19 @@ impl Bands {
         GaussianMechanism::new(noise.noise_multiplier() * self.column_norm * (1.0 + 1e-15))
     }
 
-    /// c₀, c₁, …, c_{b−1}.
+    /// Returns c₀, c₁, …, c_{b−1}.
     #[must_use]
     pub fn coefficients(&self) -> Vec<f64> {
         [ONE].iter().chain(&self.below).map(|entry| *entry as f64 / ONE as f64).collect()
     }
 
-    /// Upper bound on the L2 norm of a column; within 3e-16 of it.
+    /// Returns an upper bound on the L2 norm of a column, within 3e-16 of it.
     #[must_use]
     pub fn column_norm(&self) -> f64 {
         self.column_norm
     }
 
-    /// The first column of C⁻¹, from its top.
+    /// Returns the first column of C⁻¹, from its top.
     #[must_use]
     pub fn inverse(&self) -> InverseColumn {
         InverseColumn::new(&self.coefficients()[1..])
@@ -139,7 +141,7 @@ impl Bands {
     }
 }
 
-/// Accepts the numbers of steps and bands for which a matrix is found.
+/// Accepts only numbers of steps and bands for which a matrix can be found.
 pub(crate) fn check(steps: u64, bands: u64) -> Result<(), MechanismError> {
     if !(1..=MAX_STEPS).contains(&steps) {
         return out_of_range("steps", steps as f64, "1 to 100000 for correlated noise");
@@ -165,7 +167,7 @@ impl InverseColumn {
         Self { below: below.to_vec(), last: Vec::new(), begun: false }
     }
 
-    /// The next entry.
+    /// Returns the next entry.
     pub fn next_entry(&mut self) -> f64 {
         let earlier: f64 = self.below.iter().zip(&self.last).map(|(c, entry)| c * entry).sum();
         let entry = if self.begun { -earlier } else { 1.0 };
@@ -187,7 +189,7 @@ mod tests {
         TestRng::from_seed(31).stream(Purpose::GradientNoise, step, 0)
     }
 
-    /// w of a block, row by row.
+    /// Returns w of a block, row by row.
     fn block(bands: &Bands, std: u64, steps: u64, elements: usize) -> Vec<Vec<i64>> {
         let z = RoundedGaussian::new(std).unwrap();
         let mut rows: Vec<Vec<i64>> = Vec::new();
@@ -233,7 +235,8 @@ mod tests {
         }
     }
 
-    /// Correlation coefficient of rows of C·w, times √n: normal for independent rows, beyond 4.9 with a probability of 1e-6.
+    /// Returns the correlation coefficient of rows of C·w, times √n: normal for independent rows, beyond 4.9 with a
+    /// probability of 1e-6.
     fn correlation(bands: &Bands, w: &[Vec<i64>], step: usize, lag: usize) -> (f64, f64) {
         let coefficients = bands.coefficients();
         let row = |step: usize| -> Vec<f64> {
@@ -301,7 +304,7 @@ mod tests {
             }
             near(mean, number("mean_squared_error"), 1e-9);
             near(max, number("max_squared_error"), 1e-9);
-            // What the two searches leave, and the rounding to 2⁻¹⁶.
+            // The tolerance covers the difference of the two searches, and the rounding to 2⁻¹⁶.
             near(mean * square, number("least_normalized_error"), 1e-4);
         }
     }
@@ -314,7 +317,7 @@ mod tests {
         for (steps, bands) in [(0, 1), (10, 0), (10, 11), (100_001, 2), (2000, 1025)] {
             assert!(Bands::least_error(steps, bands).is_err(), "{steps} {bands}");
         }
-        // No search ends at a matrix that is refused.
+        // The search never ends at a matrix that is refused.
         for (steps, bands) in [(1, 1), (2, 2), (256, 256), (2000, 1024), (100_000, 64)] {
             assert!(Bands::least_error(steps, bands).is_ok(), "{steps} {bands}");
         }

@@ -2,7 +2,7 @@
 
 use crate::Stream;
 
-/// Uniform on `0..n`, exactly, by masking and rejection (`n ≥ 1`).
+/// Draws a number that is uniform on `0..n`, exactly, by masking and rejection (`n ≥ 1`).
 fn below(n: u128, stream: &mut Stream) -> u128 {
     let bits = u128::BITS - (n - 1).leading_zeros();
     loop {
@@ -21,9 +21,10 @@ fn low_mask(bits: u32) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
 }
 
-/// True with probability exactly `probability`, a float below 1: uniform bits are compared with its binary digits.
+/// Returns true with probability exactly `probability`, a float below 1: uniform bits are compared with its binary
+/// digits.
 pub(crate) fn bernoulli(probability: f64, stream: &mut Stream) -> bool {
-    /// 2⁶⁴: multiplication by it is exact.
+    /// The number 2⁶⁴. Multiplication by it is exact.
     const WORD: f64 = 18_446_744_073_709_551_616.0;
     let mut rest = probability;
     loop {
@@ -37,7 +38,7 @@ pub(crate) fn bernoulli(probability: f64, stream: &mut Stream) -> bool {
     }
 }
 
-/// True with probability exactly exp(−`numerator`/`denominator`).
+/// Returns true with probability exactly exp(−`numerator`/`denominator`).
 ///
 /// # References
 /// Canonne, Kamath, Steinke 2020, Algorithm 1, <https://arxiv.org/abs/2004.00010>

@@ -30,7 +30,7 @@ pub struct DiscreteGaussian {
 }
 
 impl DiscreteGaussian {
-    /// Largest σ: the squares of a draw must fit in 128 bits.
+    /// The largest σ: the squares of a draw must fit in 128 bits.
     const MAX_SIGMA: u64 = 1 << 48;
 
     /// Accepts 1 ≤ `sigma` ≤ 2⁴⁸.
@@ -44,7 +44,7 @@ impl DiscreteGaussian {
         out_of_range("sigma (in fixed-point units)", sigma as f64, "1 <= sigma <= 2^48")
     }
 
-    /// σ in fixed-point units.
+    /// Returns σ in fixed-point units.
     #[must_use]
     pub fn sigma(self) -> u64 {
         self.sigma
@@ -53,7 +53,7 @@ impl DiscreteGaussian {
     /// Draws an integer.
     #[must_use]
     pub fn sample(self, stream: &mut Stream) -> i64 {
-        // A discrete Laplace of scale σ, kept with probability exp(−(|y| − σ)²/2σ²).
+        // A draw is a discrete Laplace of scale σ, kept with probability exp(−(|y| − σ)²/2σ²).
         let sigma = u128::from(self.sigma);
         loop {
             let candidate = self.discrete_laplace(stream);
@@ -64,7 +64,7 @@ impl DiscreteGaussian {
         }
     }
 
-    /// Mass proportional to exp(−|x|/σ).
+    /// Draws an integer with mass proportional to exp(−|x|/σ).
     fn discrete_laplace(self, stream: &mut Stream) -> i64 {
         let scale = self.sigma;
         loop {
@@ -98,7 +98,8 @@ mod tests {
         (0..n).map(|_| noise.sample(&mut stream)).collect()
     }
 
-    /// χ² of the draws against the mass function of `sigma`, cells −4..=4 and the two tails: 10 degrees of freedom.
+    /// Returns χ² of the draws against the mass function of `sigma`, with cells −4..=4 and the two tails: 10 degrees of
+    /// freedom.
     fn chi2(draws: &[i64], sigma: f64) -> f64 {
         let mass: Vec<f64> =
             (-200..=200_i32).map(|x| (-f64::from(x * x) / (2.0 * sigma * sigma)).exp()).collect();

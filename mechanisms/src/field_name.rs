@@ -1,10 +1,10 @@
 //! Names of the fields of records, which plans publish.
 
-/// Characters of the longest name, and its words.
+/// The most characters of a name, and the most words.
 const MAX_CHARACTERS: usize = 64;
 const MAX_WORDS: usize = 8;
 
-/// Whether a text can be the name of a field. A longer one may be a cell of a record.
+/// Whether a text can be the name of a field. A longer text may be a cell of a record.
 ///
 /// ```
 /// use mechanisms::is_field_name;

@@ -13,7 +13,7 @@
 use crate::Stream;
 use crate::rng::open_unit;
 
-/// Pairs transformed at once: small enough for the first-level cache.
+/// The number of pairs that are transformed at once: few enough for the first-level cache.
 const PAIRS: usize = 1024;
 
 impl Stream {
@@ -65,7 +65,7 @@ fn box_muller(bits: &[u64], normals: &mut [f64]) {
     }
 }
 
-/// Natural logarithm for normal numbers in (0, 1], to 2 ulp of max(1, |ln|).
+/// Returns the natural logarithm of a normal number in (0, 1], to 2 ulp of max(1, |ln|).
 #[inline(always)]
 fn ln_unit(value: f64) -> f64 {
     const SQRT_HALF_BITS: u64 = 0x3FE6_A09E_667F_3BCD;
@@ -85,7 +85,8 @@ fn ln_unit(value: f64) -> f64 {
     2.0 * s + 2.0 * s * w * series + exponent * core::f64::consts::LN_2
 }
 
-/// sin(x)/x and cos(x) as polynomials of x², the highest power first. The first term left out is below 1e-17 for |x| ≤ π/4.
+/// Coefficients of sin(x)/x and cos(x) as polynomials of x², the highest power first. The first term left out is below
+/// 1e-17 for |x| ≤ π/4.
 const SIN: [f64; 9] = [
     1.0 / 355_687_428_096_000.0, // 1/17!
     -1.0 / 1_307_674_368_000.0,
@@ -109,7 +110,7 @@ const COS: [f64; 9] = [
     1.0,
 ];
 
-/// (sin, cos) of a uniform angle: two bits choose the quarter turn, the others the angle within it.
+/// Returns (sin, cos) of a uniform angle: two bits choose the quarter turn, the others the angle within it.
 #[inline(always)]
 fn sin_cos_turn(bits: u64) -> (f64, f64) {
     let x = (open_unit(bits << 2) - 0.5) * core::f64::consts::FRAC_PI_2; // |x| ≤ π/4
@@ -118,8 +119,8 @@ fn sin_cos_turn(bits: u64) -> (f64, f64) {
         lower.into_iter().fold(highest, |sum, coefficient| sum * (x * x) + coefficient)
     };
     let (sin, cos) = (polynomial(SIN) * x, polynomial(COS));
-    // One bit exchanges the two, the other turns by half: together the four quarter turns, up to reflections,
-    // which leave the uniform distribution as it is.
+    // One bit exchanges sine and cosine, the other turns by half. Together they give the four quarter turns, up to
+    // reflections, which leave the uniform distribution as it is.
     let exchange = (bits >> 63) == 1;
     let sign = (bits << 1) & (1 << 63);
     let (a, b) = if exchange { (cos, sin) } else { (sin, cos) };
@@ -170,7 +171,8 @@ mod tests {
         }
     }
 
-    /// Kolmogorov–Smirnov distance to N(0, σ²) times √n; above 2.69 with probability 1e-6 (2·exp(−2·2.69²)).
+    /// Returns the Kolmogorov–Smirnov distance to N(0, σ²) times √n; above 2.69 with probability 1e-6
+    /// (2·exp(−2·2.69²)).
     fn kolmogorov(sample: &mut [f64], sigma: f64) -> f64 {
         sample.sort_by(f64::total_cmp);
         let n = sample.len() as f64;

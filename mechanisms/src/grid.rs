@@ -19,18 +19,19 @@ pub struct Grid {
     noise: RoundedGaussian,
 }
 
-/// The unit is the largest power of two of at most 2⁻²⁸ standard deviations. With d components, rounding each to the grid
-/// moves a value by at most √d·2⁻²⁹ standard deviations: 2e-5 of one for 10⁸ components.
+/// The exponent of the fineness: the unit is the largest power of two of at most 2⁻²⁸ standard deviations. With d
+/// components, rounding each to the grid moves a value by at most √d·2⁻²⁹ standard deviations: 2e-5 of one for 10⁸
+/// components.
 const FINENESS: i32 = 28;
 
-/// Exponent of the smallest unit: about 2⁻⁴⁰ sensitivities, so that sums of thousands of units'
-/// values fit 51 bits however small the noise is.
+/// The exponent of the smallest unit: about 2⁻⁴⁰ sensitivities, so that sums of thousands of units' values fit 51 bits
+/// however small the noise is.
 const LONGEST: i32 = 40;
 
-/// Range of figures whose units are far from the limits of double precision.
+/// The range of figures whose units are far from the limits of double precision.
 const RANGE: std::ops::Range<f64> = 1e-200..1e200;
 
-/// Factor that covers the rounding of a standard deviation that was computed as a product.
+/// The factor that covers the rounding of a standard deviation that was computed as a product.
 const ROUND_UP: f64 = 1.0 + 1e-15;
 
 impl Grid {
@@ -65,25 +66,25 @@ impl Grid {
         Ok(Self { unit, noise: RoundedGaussian::new((std / unit * ROUND_UP).ceil() as u64)? })
     }
 
-    /// The distance between neighboring points: a power of two.
+    /// Returns the distance between neighboring points: a power of two.
     #[must_use]
     pub fn unit(&self) -> f64 {
         self.unit
     }
 
-    /// The noise, in units of the grid.
+    /// Returns the noise, in units of the grid.
     #[must_use]
     pub fn noise(&self) -> RoundedGaussian {
         self.noise
     }
 }
 
-/// ⌊log₂ value⌋ of a normal number above 0.
+/// Returns ⌊log₂ value⌋ of a normal number above 0.
 fn exponent(value: f64) -> i32 {
     (value.to_bits() >> 52) as i32 - 1023
 }
 
-/// 2^`exponent`, for a normal number.
+/// Returns 2^`exponent`, for an exponent of a normal number.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }

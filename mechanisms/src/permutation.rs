@@ -6,7 +6,7 @@ use crate::Stream;
 /// requires at least a million points for the network that is used for larger populations.
 const LARGEST_TABLE: u64 = 1 << 20;
 
-/// Two more than the ten rounds of FF1 in NIST SP 800-38G.
+/// The number of rounds: two more than the ten of FF1 in NIST SP 800-38G.
 const ROUNDS: u64 = 12;
 
 /// A random permutation of the numbers below a population.
@@ -55,7 +55,7 @@ impl Permutation {
         Self(Form::Table(table))
     }
 
-    /// The element at `position`. A position past the end holds itself.
+    /// Returns the element at `position`. A position past the end holds itself.
     #[must_use]
     pub fn at(&mut self, position: u64) -> u64 {
         match &mut self.0 {
@@ -75,8 +75,8 @@ impl Network {
         Self { population, left, right: population.div_ceil(left), stream }
     }
 
-    /// The network permutes left·right ≥ population pairs. Pairs beyond the population are skipped,
-    /// which happens at most once in √population times.
+    /// Returns the element at `position`. The network permutes left·right ≥ population pairs. Pairs beyond the
+    /// population are skipped, which happens at most once in √population times.
     fn at(&mut self, position: u64) -> u64 {
         let mut point = position;
         loop {
@@ -96,7 +96,7 @@ impl Network {
         l * self.right + r
     }
 
-    /// Value of round function `round` at `x`: two words of the stream that no other (round, x) has.
+    /// Returns the value of round function `round` at `x`: two words of the stream that no other (round, x) has.
     fn round(&mut self, round: u64, x: u64) -> u64 {
         let width = self.left.max(self.right);
         self.stream.seek(2 * (round * width + x));
@@ -139,8 +139,8 @@ mod tests {
         assert_ne!((table.at(0), table.at(1)), (0, 1));
     }
 
-    /// χ² of all orders of five points over many keys; 119 degrees of freedom exceed 207.2 with probability 1e-6
-    /// (scipy 1.17, chi2.isf).
+    /// Returns χ² of all orders of five points over many keys; 119 degrees of freedom exceed 207.2 with probability
+    /// 1e-6 (scipy 1.17, chi2.isf).
     fn chi2_of_orders(make: impl Fn(u64) -> Permutation) -> f64 {
         let keys = 24_000;
         let mut counts = std::collections::HashMap::<Vec<u64>, f64>::new();

@@ -3,7 +3,7 @@
 use accountant::{DpEvent, vocabulary_release_event};
 use serde::{Deserialize, Serialize};
 
-/// Share of a release's μ² that pays for the noisy counts of the released words. The rounds share the rest.
+/// The share of a release's μ² that pays for the noisy counts of the released words. The rounds share the rest.
 pub const COUNT_SHARE: f64 = 0.25;
 
 /// Largest number of a unit's items that count in a round of a release.
@@ -120,13 +120,13 @@ impl ReleaseMethod {
         self.row().name
     }
 
-    /// The method of this name.
+    /// Returns the method of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// A few words for a list to choose from.
+    /// Returns a few words for a list to choose from.
     #[must_use]
     pub const fn label(self) -> &'static str {
         self.row().label
@@ -144,7 +144,7 @@ impl ReleaseMethod {
         self.row().round_shares
     }
 
-    /// The share of μ² that pays for noisy counts of the released words; 0 without such counts.
+    /// Returns the share of μ² that pays for noisy counts of the released words; 0 without such counts.
     #[must_use]
     pub const fn count_share(self) -> f64 {
         self.row().count_share

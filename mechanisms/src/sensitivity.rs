@@ -5,8 +5,7 @@ use accountant::DpEvent;
 
 use crate::{Grid, MechanismError, Stream, out_of_range};
 
-/// Largest distance in L2 norm by which adding or removing one unit can move a value: finite and
-/// positive.
+/// The largest distance in L2 norm by which adding or removing one unit can move a value: finite and positive.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct L2Sensitivity(f64);
 
@@ -46,7 +45,7 @@ impl<T> Bounded<T> {
         Self { value, sensitivity }
     }
 
-    /// The stated bound.
+    /// Returns the stated bound.
     #[must_use]
     pub fn sensitivity(&self) -> L2Sensitivity {
         self.sensitivity
@@ -84,7 +83,7 @@ impl GaussianMechanism {
         }
     }
 
-    /// Standard deviation of the noise, in sensitivities.
+    /// Returns the standard deviation of the noise, in sensitivities.
     #[must_use]
     pub fn noise_multiplier(&self) -> f64 {
         self.noise_multiplier
@@ -124,13 +123,13 @@ impl GaussianMechanism {
         DpEvent::Gaussian { noise_multiplier: self.noise_multiplier }
     }
 
-    /// Standard deviation of the noise that `value` gets.
+    /// Returns the standard deviation of the noise that `value` gets.
     #[must_use]
     pub fn std<T>(&self, value: &Bounded<T>) -> f64 {
         self.noise_multiplier * value.sensitivity.0
     }
 
-    /// The grid of a value of this sensitivity.
+    /// Returns the grid of a value of this sensitivity.
     ///
     /// # Errors
     /// As [`Grid::new`].

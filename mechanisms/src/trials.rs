@@ -42,7 +42,8 @@ pub fn draw_trials(trials: Trials, stream: &mut Stream) -> Result<u64, Mechanism
     }
 }
 
-/// A sum of Poisson draws of mean 1, and one more of which each event is kept with the rest of the mean.
+/// Returns the sum of ⌊`mean`⌋ Poisson draws of mean 1, and of one more draw of which each event is kept with the rest
+/// of the mean as its probability.
 fn poisson(mean: f64, stream: &mut Stream) -> u64 {
     let whole = libm::floor(mean);
     let sum: u64 = (0..whole as u64).map(|_| poisson_of_mean_one(stream)).sum();
@@ -50,7 +51,8 @@ fn poisson(mean: f64, stream: &mut Stream) -> u64 {
     sum + thinned as u64
 }
 
-/// Follows the number of fixed points of a growing uniform permutation until later growth cannot change it.
+/// Draws a Poisson number of mean 1: follows the number of fixed points of a growing uniform permutation until later
+/// growth cannot change it.
 ///
 /// # References
 /// Duchon & Duvignau 2016, <https://doi.org/10.37236/4860>
@@ -96,7 +98,7 @@ mod tests {
 
     const DRAWS: usize = 200_000;
 
-    /// Probabilities of 0, 1, …, 29 as Papernot & Steinke 2022 write them (Definitions 1 and 5).
+    /// Returns the probabilities of 0, 1, …, 29 as Papernot & Steinke 2022 write them (Definitions 1 and 5).
     fn mass(trials: Trials) -> Vec<f64> {
         let mass = |k: i32| match trials {
             Trials::Poisson { mean } => {
@@ -115,8 +117,8 @@ mod tests {
         (0..30).map(mass).collect()
     }
 
-    /// Pearson's statistic of draws against a distribution, over cells of at least 20 expected draws and one for the rest;
-    /// and the number of cells.
+    /// Returns Pearson's statistic of draws against a distribution, over cells of at least 20 expected draws and one
+    /// for the rest, and the number of cells.
     fn statistic(drawn: Trials, wanted: Trials) -> (f64, usize) {
         let mut stream = TestRng::from_seed(23).stream(Purpose::Trials, 0, 0);
         let mut counts = [0_u32; 30];
@@ -138,7 +140,7 @@ mod tests {
         (sum + (rest.0 - rest.1).powi(2) / rest.1.max(20.0), cells)
     }
 
-    /// The 1 − 1e-6 quantile of χ² by Wilson and Hilferty, a little above the true one.
+    /// Returns the 1 − 1e-6 quantile of χ² by Wilson and Hilferty, a little above the true one.
     fn quantile(cells: usize) -> f64 {
         let n = cells as f64;
         n * (1.0 - 2.0 / (9.0 * n) + 4.76 * (2.0 / (9.0 * n)).sqrt()).powi(3)

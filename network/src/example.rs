@@ -25,21 +25,23 @@ pub struct Example {
     pub targets: Vec<u32>,
     /// The class of the sentence pair, if it is predicted.
     pub sentence: Option<u32>,
-    /// Seed of its dropout, if it has any.
+    /// Seed of the example's dropout, if it has any.
     pub dropout_seed: u64,
-    /// What the head for labels reads of `input`, if it was computed before: then the layers below the head do not run.
+    /// Precomputed input of the head for labels, of the model's width. If it is given, the layers below the head do not
+    /// run.
     pub features: Option<Arc<[f32]>>,
     /// Further views of the same privacy unit: other windows, records or masks. They have none themselves.
     pub further: Vec<Example>,
 }
 
 impl Example {
-    /// This example and the further views of its unit.
+    /// Returns this example and the further views of its unit.
     pub fn views(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.further)
     }
 
-    /// The first of several views of a unit, with the others as its further views. Without views, an example without targets.
+    /// Returns the first of several views of a unit, with the others as its further views. Without views, returns an
+    /// example without targets.
     #[must_use]
     pub fn of_views(views: impl IntoIterator<Item = Self>) -> Self {
         let mut views = views.into_iter();
@@ -47,7 +49,7 @@ impl Example {
         Self { further: views.collect(), ..first }
     }
 
-    /// Number of views whose gradient is not 0 whatever the weights are.
+    /// Returns the number of views that have something to predict. The gradient of all others is 0.
     pub(crate) fn learnt_views(&self) -> usize {
         self.views().filter(|view| !view.targets.is_empty() || view.sentence.is_some()).count()
     }

@@ -1,4 +1,4 @@
-//! Lengths that an objective asks of a network.
+//! The lengths of inputs and targets that an objective needs.
 
 /// Share of the tokens that is predicted in masked language modelling.
 pub const MASKED_SHARE: f64 = 0.15;
@@ -8,7 +8,7 @@ const NOISE_DENSITY: f64 = 0.15;
 /// Mean length of a run that is cut out.
 const MEAN_SPAN: f64 = 3.0;
 
-/// Maximum number of predicted tokens of an example.
+/// Returns the largest number of tokens that masked language modelling predicts in `context` tokens.
 #[must_use]
 pub fn predictions(context: usize) -> usize {
     (context as f64 * MASKED_SHARE).ceil() as usize

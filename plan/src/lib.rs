@@ -1,11 +1,11 @@
 //! `plan.json`: the verified contract between the planner and the trainer.
 //!
-//! [`PlanFile`] is what a user wrote, [`Plan`] is what makes sense, [`CertifiedPlan`] is what its privacy
-//! costs. The trainer accepts nothing but the last, and only [`Plan::certify`] makes one.
+//! [`PlanFile`] is the file as a user wrote it, [`Plan`] is a valid plan, and [`CertifiedPlan`] is a plan with its
+//! privacy cost. The trainer accepts only the last, and only [`Plan::certify`] makes one.
 //!
 //! | folder | content |
 //! |---|---|
-//! | `file` | what `plan.json` and `sweep.json` say: one file a section, their schema, and the checks up to a valid [`Plan`] |
+//! | `file` | `plan.json` and `sweep.json`: one file a section, their schema, and the checks up to a valid [`Plan`] |
 //! | `certify` | the privacy events of a plan or a sweep, their certified ε, [`CertifiedPlan`] and [`CertifiedSweep`] |
 //! | `advise` | estimates of time and memory, and proposals within a budget |
 //! | `messages` | refusals and their wording |

@@ -1,4 +1,4 @@
-//! What certification promises.
+//! Tests of the figures and refusals of certification.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -188,7 +188,7 @@ fn a_schedule_charges_each_phase_at_its_size_and_spare_steps_at_the_dearest() {
     assert_eq!(steps_charged(certified.event()), 20);
 }
 
-/// Changes to a plan in which training steps with σ = 4 are the only cost.
+/// Returns changes to a plan after which training steps with σ = 4 are its only cost.
 fn steps_alone(expected_batch_size: u64, steps: u64) -> Vec<(&'static str, Value)> {
     vec![
         ("/tokenizer", json!("bytes")),
@@ -345,8 +345,8 @@ fn no_knob_of_speed_reaches_an_event() {
     }
 }
 
-/// Of two sums clipped to C, one may be exchanged for its opposite: sensitivity 2C. Without sampling that doubles
-/// the noise; sampling hides part of it.
+/// One of two sums clipped to C may be exchanged for its opposite, so the sensitivity is 2C. Without sampling that
+/// doubles the noise; sampling hides part of it.
 #[test]
 fn exchanging_a_unit_needs_more_noise_than_removing_one() {
     let noise = |relation: &str, batch: u64| {

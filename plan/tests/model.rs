@@ -1,4 +1,4 @@
-//! What the model section may say, family by family.
+//! Tests of the values that the model section may have, family by family.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{altered, certify, refusal};
 use serde_json::{Value, json};
 
-/// The quickstart with this model, and a public tokenizer where there is a checkpoint.
+/// Returns the quickstart with this model, and with a public tokenizer if the model starts from a checkpoint.
 fn with_model(model: &Value) -> Value {
     let mut changes = vec![("/model", model.clone())];
     if model.get("initial").is_some() {

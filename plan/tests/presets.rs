@@ -1,4 +1,4 @@
-//! Every preset is a plan, keeps its promise, and is named after its file.
+//! Tests that every preset is a plan, keeps its promise, and is named after its file.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::fs;
@@ -37,7 +37,7 @@ fn every_preset_certifies_within_its_promise() {
     }
 }
 
-/// The README's table of presets is what the presets give.
+/// The README's table of presets states what certification gives.
 #[test]
 fn the_documented_figures_are_the_certified_ones() {
     let table = readme();
@@ -59,7 +59,7 @@ fn readme() -> String {
     fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/presets/README.md")).unwrap()
 }
 
-/// The settings of the papers, each with its section: what the README states of a preset is what the preset has.
+/// Oracle: the settings in the papers, by section. The README names the section for each field of a preset.
 #[test]
 fn fields_with_a_source_have_the_value_of_the_source() {
     let readme = readme();

@@ -1,4 +1,4 @@
-//! What a plan may not say, and what the user is told: the place, what was given, what is allowed, and a fix.
+//! Tests of refused plans: the message names the place, what was given, what is allowed, and a fix.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -7,7 +7,7 @@ use common::{QUICKSTART, altered, certify, read, refusal};
 use plan::PlanError;
 use serde_json::{Value, json};
 
-/// Holds that the message is one line and has each part.
+/// Checks that the message is one line and has each part.
 fn assert_says(message: &str, parts: &[&str]) {
     assert!(!message.contains('\n'), "more than one line: {message}");
     for part in parts {
@@ -65,7 +65,7 @@ fn a_warm_start_needs_released_words_a_new_model_and_running_text() {
         altered(&fields)
     };
     let accepted = certify(&with(&[("/tokenizer/train/words", json!("pairs"))])).unwrap();
-    // Texts of released words cost nothing.
+    // The texts of released words cost nothing.
     assert_eq!(accepted.event(), certify(&altered(&[])).unwrap().event());
     let says = |fields: &[(&str, Value)], parts: &[&str]| assert_says(&refusal(&with(fields)), parts);
     let checkpoint = json!({ "public": { "path": "t.json", "made_from": "public_text" } });
@@ -122,7 +122,7 @@ fn words_as_written_are_refused_with_a_model_that_cuts_them_at_punctuation() {
     for model in ["unigram", "char"] {
         let certified = certify(&words(model)).unwrap();
         assert_eq!(certified.tokenizer_release().unwrap().words, plan::Words::AsWritten);
-        // The budget is the same.
+        // The budget does not change.
         assert_eq!(certified.event(), certify(&altered(&[])).unwrap().event());
     }
     // A plan that names the default is the plan without the field, to the byte.
@@ -298,7 +298,7 @@ fn sources_that_cannot_be_meant_are_refused() {
     assert_says(&refusal(&altered(&text)), &["privacy.unit: \"user\"", "JSON lines"]);
 }
 
-/// What is not noised cannot promise anything.
+/// Text that gets no noise has no guarantee to promise.
 #[test]
 fn a_public_plan_that_promises_something_is_refused() {
     let noise = [
@@ -365,7 +365,6 @@ fn examples_that_the_units_cannot_have_are_refused_and_each_is_clipped_by_itself
     );
 }
 
-/// Its loss would be published without noise.
 #[test]
 fn a_smallest_change_needs_something_that_depends_on_the_lowest_loss() {
     let change = ("/evaluation/smallest_change", json!(0.01));
@@ -387,7 +386,8 @@ fn private_text_may_not_be_the_evaluation_text() {
     assert_says(&refusal(&twin), &["evaluation.source: the training text"]);
 }
 
-/// Under add-or-remove, a batch whose law depends on the number of units does not have its ε, let alone Poisson's.
+/// Under add-or-remove, a batch whose distribution depends on the number of units does not have the ε of this sampling,
+/// let alone Poisson's.
 #[test]
 fn sampling_by_a_private_number_of_units_is_refused_with_the_relations_allowed() {
     for sampling in
@@ -484,7 +484,7 @@ fn a_promise_below_what_the_noise_gives_is_refused_with_both_figures() {
     assert!(certify(&altered(&[noise, ("/privacy/epsilon", json!(upper))])).is_ok());
 }
 
-/// What an architecture cannot learn is refused with the ones that can, and what it can learn is accepted.
+/// An objective that an architecture cannot learn is refused, with those that it can learn.
 #[test]
 fn an_objective_that_does_not_fit_the_architecture_is_refused_with_one_that_does() {
     let with = |family: &str, objective: &str, context: u32| {
@@ -525,7 +525,7 @@ fn a_token_file_goes_with_the_public_tokenizer_that_made_it_and_with_nothing_bes
     assert_says(&refusal(&altered(&[evaluation])), &["evaluation.source", "text"]);
     let plan = altered(&[tokens, public, ("/privacy/unit", json!("user"))]);
     assert_eq!(certify(&plan).unwrap().plan().data().token_file(), Some("a.tokens"));
-    // A file of lines that is called so.
+    // The name says `.tokens`, but the format says that it is a file of lines.
     let text = altered(&[("/data/source", json!({ "path": "a.tokens" })), ("/data/format", json!("text"))]);
     assert_eq!(certify(&text).unwrap().plan().data().token_file(), None);
 }

@@ -1,4 +1,4 @@
-//! Whatever is fed in, the answer is a plan or a one-line refusal, never a panic.
+//! Tests that any input gives a plan or a one-line refusal, never a panic.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;

@@ -8,7 +8,7 @@ use common::{altered, certify, refusal};
 use plan::CertifiedPlan;
 use serde_json::{Value, json};
 
-/// The quickstart with byte tokens and fixed noise, and further changes.
+/// Returns the quickstart with byte tokens and fixed noise, and further changes.
 fn fixed(further: &[(&str, Value)]) -> Value {
     let mut changes = vec![
         ("/tokenizer", json!("bytes")),

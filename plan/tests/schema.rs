@@ -1,4 +1,4 @@
-//! The checked-in schema is the types' schema, and every preset fits it.
+//! Tests that the checked-in schema is that of the types, and that every preset fits it.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use plan::schema;

@@ -1,4 +1,4 @@
-//! Plans whose steps or batch are to be found, and none fits.
+//! Tests of plans whose steps or batch are to be found, and none fits.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Sweeps: what they cost, and which are refused.
+//! Tests of the costs and refusals of sweeps.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -21,12 +21,12 @@ fn sweep(value: &Value) -> SweepFile {
     SweepFile::parse(&value.to_string()).unwrap()
 }
 
-/// A vocabulary from private text.
+/// Returns a vocabulary from private text.
 fn trained() -> Value {
     json!({ "train": { "model": "unigram", "vocab_size": 420, "release": "sips" } })
 }
 
-/// What one trial of `steps` steps costs, spare steps included, written by hand.
+/// Returns the event of one trial of `steps` steps, spare steps included, written by hand.
 fn trial(steps: u64, noise_multiplier: f64) -> DpEvent {
     let times = |count| {
         let step = DpEvent::PoissonSampledGaussian { sampling_probability: 0.1, noise_multiplier };
@@ -40,7 +40,8 @@ fn epsilon(event: &DpEvent) -> accountant::Bounds {
     accountant::epsilon(event, plan.delta(), plan.privacy().relation).unwrap()
 }
 
-/// The certified cost is that of the event written by hand, and the calibration leaves at most its precision unused.
+/// Checks that the certified cost is that of the event written by hand, and that the calibration leaves at most its
+/// precision unused.
 fn assert_costs(certified: &CertifiedSweep, by_hand: &DpEvent, limit: f64) {
     assert_eq!(certified.event, *by_hand);
     assert_eq!(certified.epsilon, epsilon(by_hand));
@@ -148,7 +149,7 @@ fn best() -> Value {
     json!({ "best": { "poisson": { "mean": 5.0 } } })
 }
 
-/// The refusal of a sweep of a plan, in one line.
+/// Returns the refusal of a sweep of a plan, in one line.
 fn refusal(plan_file: &Value, vary: &Value, trials: &Value, epsilon: f64) -> String {
     let file = sweep(&json!({ "plan": "p", "vary": vary, "trials": trials, "epsilon": epsilon }));
     let refused = file.certify(&plan(plan_file)).unwrap_err().to_string();
@@ -239,7 +240,8 @@ fn a_text_that_is_no_sweep_is_refused() {
     }
 }
 
-/// Cheap steps that ε of a run alone would allow in place of dear ones are not among the charges of a plan.
+/// Small steps cost less than large ones, so a run's ε would allow many of them. They are still not among the charges
+/// of a plan.
 #[test]
 fn a_plan_covers_its_own_charges_and_its_spare_ones_and_no_others() {
     let mut value = base();

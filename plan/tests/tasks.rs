@@ -1,4 +1,4 @@
-//! What a plan of a task may say: labels, fields and data.
+//! Tests of the labels, fields and data that a plan of a task may have.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -8,7 +8,7 @@ use std::slice::from_ref;
 use common::{altered, certify, refusal};
 use serde_json::{Value, json};
 
-/// The quickstart as the plan of a task, changed further.
+/// Returns the quickstart as the plan of a task, with further changes.
 fn task(objective: &str, changes: &[(&str, Value)]) -> Value {
     let mut all = vec![
         ("/data/source", json!({ "path": "train.tsv" })),
@@ -64,7 +64,7 @@ fn every_task_is_accepted_by_the_families_that_learn_it() {
     certify(&task("text_to_text", &width)).unwrap();
 }
 
-/// A classifier of texts on a BERT from a checkpoint, with these fields of its model.
+/// Returns a classifier of texts on a BERT from a checkpoint, with these fields of its model.
 fn on_checkpoint(objective: &str, model: &[(&str, Value)]) -> Value {
     let public = json!({ "public": { "path": "a/tokenizer.json", "made_from": "public_text" } });
     let mut plan = task(objective, &[("/model/family", json!("bert")), ("/tokenizer", public)]);

@@ -1,7 +1,7 @@
 //! ε, δ and other costs of an event.
 
 use accountant::rdp::{self, Conversion};
-use accountant::{audit, convert, tradeoff};
+use accountant::{AccountantError, DpEvent, NeighboringRelation, audit, convert, tradeoff};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -69,13 +69,25 @@ pub(crate) fn epsilon(
     group: Option<&Bound<'_, PyAny>>,
     units: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bounds> {
-    let py = event.py();
     let units = units.map(|units| events::whole("units", units)).transpose()?;
-    let (delta, relation) = (events::delta(delta, units)?, events::relation(relation)?);
+    let delta = events::delta(delta, units)?;
+    of_group(event, relation, group, move |event, group, relation| {
+        accountant::group_epsilon(event, group, delta, relation)
+    })
+}
+
+/// The answer of `ask` to an event, a group of so many units, or of one, and a relation.
+fn of_group(
+    event: &Bound<'_, PyAny>,
+    relation: &str,
+    group: Option<&Bound<'_, PyAny>>,
+    ask: impl FnOnce(&DpEvent, u32, NeighboringRelation) -> Result<accountant::Bounds, AccountantError>
+    + Send
+    + 'static,
+) -> PyResult<Bounds> {
+    let (py, relation) = (event.py(), events::relation(relation)?);
     let (event, group) = (events::event(event)?, group.map_or(Ok(1), events::group)?);
-    computed(py, move || accountant::group_epsilon(&event, group, delta, relation))?
-        .map(Bounds::from)
-        .map_err(refusal)
+    computed(py, move || ask(&event, group, relation))?.map(Bounds::from).map_err(refusal)
 }
 
 /// ε at `delta` to nearly all digits, inside certified bounds.
@@ -110,12 +122,9 @@ pub(crate) fn delta(
     relation: &str,
     group: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bounds> {
-    let (py, relation, group) =
-        (event.py(), events::relation(relation)?, group.map_or(Ok(1), events::group)?);
-    let event = events::event(event)?;
-    computed(py, move || accountant::group_delta(&event, group, epsilon, relation))?
-        .map(Bounds::from)
-        .map_err(refusal)
+    of_group(event, relation, group, move |event, group, relation| {
+        accountant::group_delta(event, group, epsilon, relation)
+    })
 }
 
 /// Bounds on the best true positive rate of a membership test with this false positive rate: a point of the trade-off
@@ -131,11 +140,9 @@ pub(crate) fn true_positive_rate(
     relation: &str,
     group: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bounds> {
-    let (py, relation, group) =
-        (event.py(), events::relation(relation)?, group.map_or(Ok(1), events::group)?);
-    let event = events::event(event)?;
-    let ask = move || tradeoff::group_true_positive_rate(&event, group, false_positive_rate, relation);
-    computed(py, ask)?.map(Bounds::from).map_err(refusal)
+    of_group(event, relation, group, move |event, group, relation| {
+        tradeoff::group_true_positive_rate(event, group, false_positive_rate, relation)
+    })
 }
 
 /// Bounds on the probability that an attacker who starts from fifty to fifty rightly says whether one unit, or a group of
@@ -150,10 +157,7 @@ pub(crate) fn odds(
     relation: &str,
     group: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bounds> {
-    let (py, relation, group) =
-        (event.py(), events::relation(relation)?, group.map_or(Ok(1), events::group)?);
-    let event = events::event(event)?;
-    computed(py, move || tradeoff::group_odds(&event, group, relation))?.map(Bounds::from).map_err(refusal)
+    of_group(event, relation, group, tradeoff::group_odds)
 }
 
 /// Bounds on the μ at which one Gaussian mechanism costs the same ε at `delta`.

@@ -21,14 +21,14 @@ pub(crate) type Change = (char, isize);
 #[derive(Clone, Debug)]
 pub(crate) struct AlignedText {
     pub(crate) text: String,
-    /// For each byte of the text.
+    /// For each byte of the text, the range of the original that it comes from.
     pub(crate) spans: Vec<Span>,
-    /// Its start in the original.
+    /// The start of the text in the original.
     origin: usize,
 }
 
 impl AlignedText {
-    /// A part of the original that starts at `origin`.
+    /// Returns a part of the original that starts at `origin`.
     pub(crate) fn new(text: &str, origin: usize) -> Self {
         let spans = text.char_indices().flat_map(|(at, c)| {
             let span = (origin + at, origin + at + c.len_utf8());
@@ -37,18 +37,18 @@ impl AlignedText {
         Self { text: text.to_owned(), spans: spans.collect(), origin }
     }
 
-    /// A text whose bytes come from `spans`.
+    /// Returns a text whose bytes come from `spans`.
     pub(crate) fn from_spans(text: String, spans: Vec<Span>) -> Self {
         let origin = spans.first().map_or(0, |span| span.0);
         Self { text, spans, origin }
     }
 
-    /// A part of the text.
+    /// Returns a part of the text with its spans.
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         Self::from_spans(self.text[range.clone()].to_owned(), self.spans[range].to_vec())
     }
 
-    /// The span of a part of the text.
+    /// Returns the span of a part of the text.
     pub(crate) fn span(&self, range: Range<usize>) -> Span {
         let start = self.spans.get(range.start).map_or(self.origin, |first| first.0);
         match self.spans.get(range) {
@@ -145,7 +145,7 @@ impl AlignedText {
         self.text = spell_bytes(&self.text);
     }
 
-    /// Unicode normalization, with or without compatibility forms, composed or decomposed.
+    /// Applies a Unicode normalization form: with or without compatibility forms, composed or decomposed.
     pub(crate) fn unicode(&mut self, is_compatible: bool, is_composed: bool) {
         if self.text.is_ascii() {
             return;
@@ -174,7 +174,7 @@ fn order(marks: &mut [Change]) {
     marks.sort_by_key(|mark| canonical_combining_class(mark.0));
 }
 
-/// Composes decomposed characters; a character that is composed into another is dropped.
+/// Composes decomposed characters. A character that is composed into another is dropped.
 fn composed(changes: Vec<Change>) -> Vec<Change> {
     let mut out = Vec::with_capacity(changes.len());
     let mut waiting: Vec<Change> = Vec::new();
@@ -239,7 +239,8 @@ mod tests {
         text.unicode(true, true);
         text.lowercase();
         assert_eq!(text.text, "aéfi");
-        // The accent is dropped after its letter, so the span is that of the letter alone, as in tokenizers.
+        // The accent is dropped after its letter, so the span is that of the letter alone, as in Hugging Face
+        // tokenizers.
         assert_eq!(text.spans, [(11, 12), (12, 13), (12, 13), (15, 18), (15, 18)]);
         text.prepend("▁");
         assert_eq!((text.span(0..3), text.span(0..4), text.span(3..8)), ((11, 12), (11, 12), (11, 18)));

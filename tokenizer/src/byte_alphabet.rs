@@ -14,7 +14,7 @@ pub fn byte_to_char(byte: u8) -> char {
     }
 }
 
-/// `text` with each byte as its printable character.
+/// Returns `text` with each byte as its printable character.
 pub(crate) fn spell_bytes(text: &str) -> String {
     text.bytes().map(byte_to_char).collect()
 }

@@ -1,4 +1,4 @@
-//! What encoding gives.
+//! The result of encoding.
 
 /// The unit of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum OffsetUnit {
 pub struct Encoding {
     /// The ids.
     pub ids: Vec<u32>,
-    /// For each id, start and end of its part of the text. Neighboring ids may have the same part, where one character became
-    /// several tokens. Text that a normalizer dropped belongs to no id. Empty where they are not wanted.
+    /// For each id, start and end of its part of the text. Neighboring ids may have the same part, where one character
+    /// became several tokens. Text that a normalizer dropped belongs to no id. Empty if no offsets were asked for.
     pub offsets: Vec<(usize, usize)>,
 }

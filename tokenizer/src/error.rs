@@ -1,37 +1,37 @@
-//! Why a tokenizer file is refused.
+//! The reasons why a tokenizer file is refused.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Why a tokenizer file is refused.
+/// The reason why a tokenizer file is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// Not JSON, or not of the shape of a `tokenizer.json`.
+    /// The text is not JSON, or not of the shape of a `tokenizer.json`.
     #[error("tokenizer.json, line {line}, column {column}: {reason}")]
     Json {
-        /// Where.
+        /// The line of the error.
         line: usize,
-        /// Where.
+        /// The column of the error.
         column: usize,
-        /// What is wrong.
+        /// The message of the parser.
         reason: String,
     },
     /// A part of the file that asks for what is not implemented; it is refused rather than read wrongly.
     #[error("tokenizer.json: {part} = {found} is not supported; allowed: {allowed}")]
     Unsupported {
-        /// Which part.
+        /// The part of the file.
         part: &'static str,
-        /// What the file says.
+        /// The content of the file there.
         found: String,
-        /// What can be read.
+        /// The content that is supported.
         allowed: Cow<'static, str>,
     },
     /// The parts of the file contradict each other.
     #[error("tokenizer.json: {reason}")]
     Inconsistent {
-        /// How.
+        /// How they contradict each other.
         reason: String,
     },
     /// A file that does not follow its format.
@@ -41,7 +41,7 @@ pub enum FormatError {
         format: &'static str,
         /// Line from 1 (text formats), or entry or byte from 0 (binary formats).
         at: u64,
-        /// What is wrong there, and what is allowed.
+        /// The fault there, and what is allowed.
         reason: Cow<'static, str>,
     },
 }
@@ -64,7 +64,7 @@ impl FormatError {
     }
 }
 
-/// What fits a message.
+/// Returns `text`, shortened to 200 characters for a message.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -11,10 +11,10 @@ use crate::special_tokens::SpecialTokens;
 use crate::tokenizer::{Role, RoleTokens, Tokenizer};
 use crate::vocabulary::Vocabulary;
 
-/// How the pieces of a unigram vocabulary encode text: blanks become `▁` and open words.
+/// The settings with which the pieces of a unigram vocabulary encode text. Blanks become `▁` and open words.
 #[derive(Clone, Debug)]
 pub struct UnigramPipeline {
-    /// What happens to a text first.
+    /// The normalizer that changes a text first; `None` leaves it as it is.
     pub normalizer: Option<Normalizer>,
     /// Whether no piece goes across a blank.
     pub split_by_whitespace: bool,
@@ -25,7 +25,7 @@ pub struct UnigramPipeline {
 }
 
 impl Default for UnigramPipeline {
-    /// No normalizer, no piece across a blank, no byte fallback, and the special tokens of T5.
+    /// Returns the default: no normalizer, no piece across a blank, no byte fallback, and the special tokens of T5.
     fn default() -> Self {
         Self { normalizer: None, split_by_whitespace: true, byte_fallback: false, roles: RoleTokens::of_t5() }
     }
@@ -110,7 +110,7 @@ impl Tokenizer {
         Self::byte_level(vocabulary, Vec::new(), special, true)
     }
 
-    /// BERT's tokenizer over the tokens of a `vocab.txt`.
+    /// Makes BERT's tokenizer over the tokens of a `vocab.txt`.
     ///
     /// ```
     /// use tokenizer::{Tokenizer, format::vocab_txt, normalize::BertNormalizer};
@@ -128,7 +128,7 @@ impl Tokenizer {
         Self::bert_with_roles(vocabulary, normalizer, &RoleTokens::of_bert())
     }
 
-    /// BERT's tokenizer with special tokens of other names.
+    /// Makes BERT's tokenizer with special tokens of other names.
     ///
     /// # Errors
     /// If the vocabulary lacks the token for the unknown.
@@ -158,7 +158,7 @@ impl Tokenizer {
         Ok(tokenizer.with_roles(roles))
     }
 
-    /// GPT-2's tokenizer over the tokens of a `vocab.json` and the merges of a `merges.txt`.
+    /// Makes GPT-2's tokenizer over the tokens of a `vocab.json` and the merges of a `merges.txt`.
     ///
     /// ```
     /// use tokenizer::{Tokenizer, format::gpt2};

@@ -1,4 +1,4 @@
-//! What a stage of a `tokenizer.json` looks for: a text or a regular expression.
+//! The pattern of a stage of a `tokenizer.json`: a text or a regular expression.
 
 use std::ops::Range;
 
@@ -47,13 +47,13 @@ impl Pattern {
         }
     }
 
-    /// Whether it finds a single given character.
+    /// Whether the pattern is a single given character.
     pub(crate) fn is_character(&self) -> bool {
         matches!(self, Self::Text(text) if text.chars().nth(1).is_none())
     }
 
-    /// The most bytes that stages of a file may make of so many: a chain of replacements that double a text ends there, and what
-    /// would exceed it is left out. Stages of models come nowhere near it.
+    /// Returns the most bytes that the stages of a file may make of `given` bytes. A replacement that would exceed this
+    /// is left out, so a chain of replacements that double a text ends there. Stages of models come nowhere near it.
     pub(crate) fn byte_limit(given: usize) -> usize {
         given.saturating_mul(100).saturating_add(1 << 20)
     }
@@ -69,7 +69,8 @@ impl Pattern {
         }
     }
 
-    /// `text` with `content` in place of each match. None where nothing matches, or if it would have more than `limit` bytes.
+    /// Returns `text` with `content` in place of each match; `None` where nothing matches, or if the result would have
+    /// more than `limit` bytes.
     pub(crate) fn replace(&self, text: &str, content: &str, limit: usize) -> Option<String> {
         let limit = limit.max(text.len());
         let mut out: Option<String> = None;

@@ -3,10 +3,11 @@
 /// Length of the longest string that fits: fifteen bytes, with their number in the sixteenth.
 pub const SHORT_BYTES: usize = 15;
 
-/// First byte of U+2581 and of other characters.
+/// The first byte of U+2581 and of other characters.
 pub(crate) const MARK: u8 = 0xE2;
 
-/// The `length` bytes at `from`, low bytes first, and `length` in the highest byte. 0 only if `length` is 0.
+/// Returns the `length` bytes at `from`, low bytes first, with `length` in the highest byte. The key is 0 only if
+/// `length` is 0.
 #[inline]
 pub fn short_key(bytes: &[u8], from: usize, length: usize) -> u128 {
     let content = match bytes.get(from..from + 16) {
@@ -20,8 +21,8 @@ pub fn short_key(bytes: &[u8], from: usize, length: usize) -> u128 {
     content | (length as u128) << 120
 }
 
-/// Length and key of the first word of `text`, up to the next space, if it is short and contains no byte [`MARK`], which may
-/// begin a mark that stands for a space.
+/// Returns the length and key of the first word of `text`, up to the next space, if it is short and contains no byte
+/// [`MARK`], which may begin a mark that stands for a space.
 #[inline]
 pub(crate) fn short_word(text: &[u8; 16]) -> Option<(usize, u128)> {
     const EACH: u128 = u128::from_le_bytes([1; 16]);
@@ -38,7 +39,7 @@ pub(crate) fn short_word(text: &[u8; 16]) -> Option<(usize, u128)> {
     Some((length as usize, text & ((1 << (8 * length)) - 1) | u128::from(length) << 120))
 }
 
-/// For bytes near the end of the text: read from the front and from the back, overlapping in the middle.
+/// Reads bytes near the end of the text: from the front and from the back, overlapping in the middle.
 #[inline]
 fn near_the_end(bytes: &[u8]) -> u128 {
     let length = bytes.len();
@@ -53,7 +54,8 @@ fn near_the_end(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u128::from(byte))
 }
 
-/// Both halves, multiplied and folded. Chosen collisions only slow down the counting of that text.
+/// Returns a hash of the key: both halves, multiplied and folded. Chosen collisions only slow down the counting of that
+/// text.
 #[inline]
 pub fn short_hash(key: u128) -> u64 {
     let (low, high) = (key as u64 ^ 0x9E37_79B9_7F4A_7C15, (key >> 64) as u64 ^ 0xD6E8_FEB8_6659_FD93);

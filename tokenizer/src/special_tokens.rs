@@ -9,28 +9,28 @@ use crate::encode::DoubleArray;
 /// Tokens that are never cut and never made from ordinary text pieces.
 pub(crate) struct SpecialTokens {
     pub(crate) tokens: Vec<(u32, String)>,
-    /// For each token.
+    /// The options of each token.
     pub(crate) options: Vec<TokenOptions>,
-    /// What decoding shows for each, where some are sought in their normalized form.
+    /// The text that decoding shows for each token; empty if each token is shown as it is.
     forms: Vec<String>,
-    /// Those that are sought in the text as it is.
+    /// Finds the tokens that are sought in the text as it is.
     as_written: Finder,
-    /// Those that are sought in the normalized text, if any are.
+    /// Finds the tokens that are sought in the normalized text, if there are any.
     normalized: Option<Finder>,
 }
 
-/// How a token is sought, as in `added_tokens` of a `tokenizer.json`.
+/// The way in which a token is sought, as in `added_tokens` of a `tokenizer.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenOptions {
-    /// Not next to a character of a word.
+    /// Whether the token counts only where it touches no character of a word.
     pub(crate) single_word: bool,
-    /// It takes the blanks before it.
+    /// Whether the match also consumes the white space before the token.
     pub(crate) lstrip: bool,
-    /// It takes the blanks after it.
+    /// Whether the match also consumes the white space after the token.
     pub(crate) rstrip: bool,
-    /// It is sought after normalization, in its normalized form.
+    /// Whether the token is sought after normalization, in its normalized form.
     pub(crate) normalized: bool,
-    /// It is for the model, not for a reader of the decoded text.
+    /// Whether the token is for the model, not for a reader of the decoded text.
     pub(crate) special: bool,
 }
 
@@ -40,19 +40,19 @@ impl Default for TokenOptions {
     }
 }
 
-/// What a token with options takes of a text in which it was found; none if it does not count. The end of the token before
-/// comes last.
+/// A function that returns the part of the text that a token with options takes where it was found; `None` if it does
+/// not count there. The last argument is the end of the token before.
 type Extent = fn(TokenOptions, &str, Range<usize>, usize) -> Option<Range<usize>>;
 
 impl SpecialTokens {
-    /// Tokens that are sought as they are.
+    /// Returns tokens that are sought as they are.
     pub(crate) fn new(tokens: Vec<(u32, String)>) -> Self {
         let options = vec![TokenOptions::default(); tokens.len()];
         let as_written = Finder::new(tokens.iter().map(|(id, name)| (*id, name.as_str())).collect());
         Self { tokens, options, forms: Vec::new(), as_written, normalized: None }
     }
 
-    /// Tokens with options; `normalize` gives their normalized form.
+    /// Returns tokens with options. `normalize` gives their normalized form.
     pub(crate) fn with_options(
         tokens: Vec<(u32, String)>,
         options: Vec<TokenOptions>,
@@ -77,13 +77,13 @@ impl SpecialTokens {
         Self { tokens, options, forms, as_written, normalized }
     }
 
-    /// Hands the parts of a text to `take`, in order: each token with its id, and what lies between without one.
+    /// Hands the parts of a text to `take`, in order: each token with its id, and the text between tokens without one.
     #[inline]
     pub(crate) fn each_part(&self, text: &str, take: impl FnMut(Range<usize>, Option<u32>)) {
         self.as_written.each_part(text, take);
     }
 
-    /// Those that are sought in the normalized text, if any are.
+    /// Returns the finder of the tokens that are sought in the normalized text, if there are any.
     #[inline]
     pub(crate) fn normalized(&self) -> Option<&Finder> {
         self.normalized.as_ref()
@@ -93,13 +93,13 @@ impl SpecialTokens {
         self.tokens.iter().find(|t| t.0 == id).map(|t| t.1.as_str())
     }
 
-    /// What decoding shows for a token: the form in which it is sought, as in tokenizers.
+    /// Returns the text that decoding shows for a token: the form in which it is sought, as in Hugging Face tokenizers.
     pub(crate) fn shown(&self, id: u32) -> Option<&str> {
         let place = self.tokens.iter().position(|token| token.0 == id)?;
         self.forms.get(place).or(self.tokens.get(place).map(|token| &token.1)).map(String::as_str)
     }
 
-    /// Whether it is one of these tokens, and for the model.
+    /// Whether `id` is one of these tokens, and for the model.
     pub(crate) fn is_for_the_model(&self, id: u32) -> bool {
         let place = self.tokens.iter().position(|token| token.0 == id);
         place.is_some_and(|place| self.options[place].special)
@@ -114,9 +114,9 @@ impl SpecialTokens {
 pub(crate) struct Finder {
     trie: DoubleArray,
     ids: Vec<u32>,
-    /// First bytes of the tokens. Most of a text is skipped by these alone.
+    /// The first bytes of the tokens, by which most of a text is skipped.
     opens: Vec<u8>,
-    /// Where some have options.
+    /// The options of the tokens, if some have any.
     extent: Option<(Extent, Vec<TokenOptions>)>,
 }
 
@@ -129,7 +129,7 @@ impl Finder {
         Self { trie: DoubleArray::new(&names), ids, opens, extent: None }
     }
 
-    /// Hands the parts of a text to `take`, in order: each token with its id, and what lies between without one.
+    /// Hands the parts of a text to `take`, in order: each token with its id, and the text between tokens without one.
     #[inline]
     pub(crate) fn each_part(&self, text: &str, mut take: impl FnMut(Range<usize>, Option<u32>)) {
         let (mut from, mut last) = (0, 0);
@@ -151,7 +151,7 @@ impl Finder {
         }
     }
 
-    /// The first token from `from` on, the longest where several start.
+    /// Returns the first token from `from` on, the longest where several start.
     fn find(&self, text: &[u8], mut from: usize) -> Option<(Range<usize>, usize)> {
         loop {
             let rest = &text[from..];
@@ -185,7 +185,7 @@ fn extent(options: TokenOptions, text: &str, found: Range<usize>, last: usize) -
     Some(start..end)
 }
 
-/// `\w` of the `regex` crate.
+/// Whether `c` is a word character: `\w` of the `regex` crate.
 fn is_word(c: char) -> bool {
     let is_mark = || c.general_category_group() == GeneralCategoryGroup::Mark;
     let is_word_category = || {

@@ -11,19 +11,19 @@ pub(crate) type Read<S> = fn(&Value) -> Result<Arc<S>, FormatError>;
 
 /// All kinds of a stage.
 pub(crate) struct Kinds<S: ?Sized + 'static> {
-    /// The part of the file.
+    /// The name of the part of the file.
     pub(crate) part: &'static str,
     /// The field of a `Sequence` that lists its stages.
     pub(crate) list: &'static str,
-    /// How each `type` is read.
+    /// The reader of each `type`.
     pub(crate) read: &'static [(&'static str, Read<S>)],
 }
 
 impl<S: ?Sized> Kinds<S> {
-    /// The stages of a part of the file, those of sequences one after another.
+    /// Reads the stages of a part of the file, those of sequences one after another.
     ///
     /// # Errors
-    /// If a kind is unknown, or refuses what stands there.
+    /// If a kind is unknown, or refuses its part.
     pub(crate) fn read(&self, part: &Value) -> Result<Vec<Arc<S>>, FormatError> {
         if part.is_null() {
             return Ok(Vec::new());
@@ -46,8 +46,8 @@ impl<S: ?Sized> Kinds<S> {
     }
 }
 
-/// Stages as the file has them; several are a sequence in the field `list`. It does not name their kinds, so that a program that
-/// only writes files does not contain them all.
+/// Returns stages as the file has them. Several become a sequence in the field `list`. The function does not name their
+/// kinds, so that a program that only writes files does not contain them all.
 pub(crate) fn write<S: ?Sized>(stages: &[Arc<S>], list: &str, json_of: impl Fn(&S) -> Value) -> Value {
     match stages {
         [] => Value::Null,
@@ -61,17 +61,17 @@ pub(crate) fn write<S: ?Sized>(stages: &[Arc<S>], list: &str, json_of: impl Fn(&
     }
 }
 
-/// A flag of a stage.
+/// Reads a flag of a stage.
 pub(crate) fn flag(part: &Value, name: &str, default: bool) -> bool {
     part[name].as_bool().unwrap_or(default)
 }
 
-/// A text of a stage.
+/// Reads a text of a stage.
 pub(crate) fn text(part: &Value, name: &str) -> Result<String, FormatError> {
     part[name].as_str().map(str::to_owned).ok_or_else(|| lacking(part, name, "a text"))
 }
 
-/// A single character of a stage.
+/// Reads a single character of a stage.
 pub(crate) fn character(part: &Value, name: &str) -> Result<char, FormatError> {
     let mut chars = part[name].as_str().unwrap_or_default().chars();
     match (chars.next(), chars.next()) {
@@ -80,7 +80,7 @@ pub(crate) fn character(part: &Value, name: &str) -> Result<char, FormatError> {
     }
 }
 
-/// A stage lacks a field, or has another value there than is `allowed`.
+/// Returns the error of a stage that lacks a field, or has a value there that is not `allowed`.
 pub(crate) fn lacking(part: &Value, name: &str, allowed: &str) -> FormatError {
     let kind = part["type"].as_str().unwrap_or_default();
     FormatError::inconsistent(format!("{kind}: {name} is {}; allowed: {allowed}", part[name]))

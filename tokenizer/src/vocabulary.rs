@@ -15,20 +15,20 @@ pub struct Vocabulary {
 pub struct DuplicateToken {
     /// The token.
     pub token: String,
-    /// Its first id.
+    /// The first id of the token.
     pub first: u32,
-    /// Its second id.
+    /// The second id of the token.
     pub second: u32,
 }
 
-/// The name of the token of a byte.
+/// Returns the name of the token of a byte.
 #[must_use]
 pub fn byte_token(byte: u8) -> String {
     format!("<0x{byte:02X}>")
 }
 
 impl Vocabulary {
-    /// A vocabulary from the tokens in order of id.
+    /// Returns a vocabulary from the tokens in order of id.
     ///
     /// ```
     /// let vocabulary = tokenizer::Vocabulary::new(vec!["a".into(), "b".into()])?;
@@ -48,27 +48,27 @@ impl Vocabulary {
         Ok(Self { tokens, ids })
     }
 
-    /// The id of `token`.
+    /// Returns the id of `token`.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.ids.get(token).copied()
     }
 
-    /// The token of `id`.
+    /// Returns the token of `id`.
     pub fn token(&self, id: u32) -> Option<&str> {
         self.tokens.get(id as usize).map(String::as_str)
     }
 
-    /// All tokens in order of id.
+    /// Returns all tokens in order of id.
     pub fn tokens(&self) -> &[String] {
         &self.tokens
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }

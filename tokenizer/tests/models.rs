@@ -23,7 +23,7 @@ fn ids_offsets_and_texts_equal_hugging_face_s_for_the_structure_of_each_model() 
     for case in fixture["cases"].as_array().unwrap() {
         let tokenizer = Tokenizer::from_json(&case["file"].to_string())
             .unwrap_or_else(|error| panic!("{}: {error}", case["name"]));
-        // What is written is read the same.
+        // The written file is read the same.
         let again = Tokenizer::from_json(&tokenizer.to_json()).unwrap();
         for tokenizer in [&tokenizer, &again] {
             let mut encoder = tokenizer.encoder();
@@ -125,7 +125,7 @@ fn added_tokens_behind_a_gap_are_read() {
     let tokenizer = Tokenizer::from_json(&file.to_string()).unwrap();
     assert_eq!(tokenizer.encode("a<9>b<3>"), [0, 9, 1, 3]);
     assert_eq!((tokenizer.vocab_size(), tokenizer.token(2), tokenizer.token(9)), (10, None, Some("<9>")));
-    // Hugging Face's library takes their ids from the vocabulary: beside it, they would be 2 and 3.
+    // Hugging Face's library takes these ids from the vocabulary. From the list of added tokens, they would be 2 and 3.
     let written: serde_json::Value = serde_json::from_str(&tokenizer.to_json()).unwrap();
     assert_eq!(written["model"]["vocab"], file["model"]["vocab"]);
     let again = Tokenizer::from_json(&written.to_string()).unwrap();

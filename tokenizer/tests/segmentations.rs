@@ -27,7 +27,7 @@ fn the_n_best_segmentations_and_their_scores_equal_sentencepiece_s() {
         let found = tokenizer.encode_n_best(text, wanted.len(), OffsetUnit::Bytes).unwrap();
         assert_eq!(found.len(), wanted.len(), "{text:?}");
         for (found, (score, ids, offsets)) in found.iter().zip(&wanted) {
-            // It adds in single precision.
+            // SentencePiece adds in single precision.
             assert!((found.score - score).abs() < 1e-4 * score.abs().max(1.0), "{text:?}: {}", found.score);
             assert_eq!((&found.encoding.ids, &found.encoding.offsets), (ids, offsets), "{text:?}");
         }
@@ -76,7 +76,7 @@ proptest! {
         let mut ids = BTreeSet::new();
         for (found, (score, _)) in found.iter().zip(&wanted) {
             prop_assert!((found.score - score).abs() < 1e-9);
-            // Which of several with one score comes first is open.
+            // The order of segmentations with one score is open.
             let own = wanted.iter().find(|wanted| wanted.1 == found.encoding.ids).unwrap().0;
             prop_assert!((found.score - own).abs() < 1e-9 && ids.insert(&found.encoding.ids));
         }
@@ -88,7 +88,7 @@ fn added_tokens_and_unknown_text_have_one_form() {
     let tokenizer = small(&[-1.0, -1.5, -2.0, -3.0, -4.0, -4.5, -6.0]);
     let found = tokenizer.encode_n_best("abTéüa", 9, OffsetUnit::Bytes).unwrap();
     let ids: Vec<&[u32]> = found.iter().map(|one| one.encoding.ids.as_slice()).collect();
-    // Unknown characters that touch are one, with the score of each: 10 below the lowest.
+    // Unknown characters in a row become one token, with the score of each: 10 below the lowest.
     assert_eq!(ids, [&[3, 8, 0, 1][..], &[1, 2, 8, 0, 1]]);
     assert_eq!(found[0].encoding.offsets, [(0, 2), (2, 3), (3, 7), (7, 8)]);
     assert_eq!((found[0].score, found[1].score), (-2.0 - 32.0 - 1.0, -2.5 - 32.0 - 1.0));
@@ -145,7 +145,7 @@ fn unigram_samples_have_the_probabilities_of_the_lattice() {
         (0..20).map(|_| sampler.encode("ababaab", OffsetUnit::Bytes).ids).collect::<Vec<_>>()
     };
     assert!(draw(5) == draw(5) && draw(5) != draw(6));
-    // Also where the probability of a whole text is far below the smallest number.
+    // The same holds where the probability of a whole text is far below the smallest number.
     let long = "ababaab".repeat(2000);
     let ids = tokenizer.sampler(0.5, 1).unwrap().encode(&long, OffsetUnit::Bytes).ids;
     assert!(tokenizer.decode(&ids).replace(' ', "") == long);

@@ -1,4 +1,4 @@
-//! The command line of the trainer. The crate `training` carries out plans, and `evaluation` examines what they made.
+//! The command line of the trainer. The crate `training` carries out plans, and `evaluation` examines the results.
 
 pub mod cli;
 mod init;

@@ -25,9 +25,9 @@ pub(crate) struct Listing {
 struct Listed {
     name: String,
     state: State,
-    /// Whether it is private; absent unless it is finished and verified.
+    /// Whether the run is private; absent unless it is finished and verified.
     private: Option<bool>,
-    /// Upper bound on ε; absent unless it is finished and verified, and without noise.
+    /// Upper bound on ε; absent for a run that is not finished and verified, or has no noise.
     epsilon: Option<f64>,
     delta: Option<f64>,
     /// Loss per prediction on the public evaluation text, in nats.
@@ -40,7 +40,7 @@ enum State {
     Finished,
     /// The certificate does not follow from plan and ledger, or another version wrote them.
     Unverified,
-    /// Steps charged so far.
+    /// The run is not finished, and has charged this number of steps.
     Unfinished(u64),
     Sweep,
     /// The ledger cannot be read.
@@ -48,7 +48,7 @@ enum State {
     Damaged,
 }
 
-/// The runs and sweeps in the folder.
+/// Lists the runs and sweeps in the folder.
 ///
 /// # Errors
 /// [`RunError::Storage`] if it cannot be read.

@@ -390,12 +390,41 @@ fn an_export_of_a_chat_model_has_its_ends_its_beginning_and_its_template() {
     assert_eq!(ids, [259, 257, 260, 1]);
 }
 
+/// A vocabulary of this program keeps its pieces, and the line break has its character in place of its byte.
 #[test]
-fn what_llama_cpp_would_read_as_something_else_is_not_written_for_it() {
+fn an_export_for_llama_cpp_has_the_pieces_of_a_private_vocabulary() {
     let bench = Bench::new(&tiny());
     bench.model("run", &["--test-key", "5"]);
     let out = bench.path("out");
     let output = trainer(&["export", "--gguf", "--out", out.to_str().unwrap()], &bench.path("run"));
-    refused(&output, 2, "--gguf: GGUF is written for byte-level BPE tokenizers");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("a character beyond ASCII that has no piece"), "{}", stderr(&output));
+    let gguf = Gguf::read(&std::fs::read(out.join("model.gguf")).unwrap());
+    assert_eq!(gguf.texts["tokenizer.ggml.model"], ["t5"]);
+    let own = std::fs::read(bench.path("run/tokenizer.json")).unwrap();
+    let own: serde_json::Value = serde_json::from_slice(&own).unwrap();
+    let pieces = own["model"]["vocab"].as_array().unwrap();
+    let tokens = &gguf.texts["tokenizer.ggml.tokens"];
+    assert_eq!(tokens.len(), pieces.len());
+    let (bytes, others): (Vec<_>, Vec<_>) =
+        pieces.iter().zip(tokens).partition(|(piece, _)| piece[0].as_str().unwrap().starts_with("<0x"));
+    assert!(others.iter().all(|(piece, token)| piece[0] == **token));
+    let line_break = bytes.iter().find(|(piece, _)| piece[0] == "<0x0A>").unwrap();
+    assert_eq!(line_break.1, "\n");
+    assert_eq!(gguf.numbers["tokenizer.ggml.add_eos_token"], 0);
+}
+
+#[test]
+fn what_llama_cpp_would_read_as_something_else_is_not_written_for_it() {
+    let mut plan = tiny();
+    plan["tokenizer"] = json!({ "public": { "path": "words.json", "made_from": "public_text" } });
+    let bench = Bench::new(&plan);
+    let mut words = byte_level_bpe();
+    words["pre_tokenizer"] = json!({ "type": "Whitespace" });
+    std::fs::write(bench.path("words.json"), words.to_string()).unwrap();
+    bench.model("run", &["--test-key", "5"]);
+    let out = bench.path("out");
+    let output = trainer(&["export", "--gguf", "--out", out.to_str().unwrap()], &bench.path("run"));
+    refused(&output, 2, "--gguf: of tokenizers without marks for blanks, llama.cpp reads byte-level BPE");
     assert!(!out.exists());
 }

@@ -52,25 +52,25 @@ impl<T> fmt::Debug for Private<T> {
 pub struct Released<T>(T);
 
 impl<T> Released<T> {
-    /// A figure that follows from the plan and the ledger alone.
+    /// Releases a figure that follows from the plan and the ledger alone.
     #[must_use]
     pub(crate) fn from_plan(value: T) -> Self {
         Self(value)
     }
 
-    /// Post-processing of what a mechanism released in a step that the ledger charged.
+    /// Releases a result of post-processing what a mechanism released in a step that the ledger charged.
     #[must_use]
     pub(crate) fn from_mechanism(value: T) -> Self {
         Self(value)
     }
 
-    /// A figure of the released model on text that the plan declares public: post-processing.
+    /// Releases a figure of the released model on text that the plan declares public: post-processing.
     #[must_use]
     pub(crate) fn from_public_text(value: T) -> Self {
         Self(value)
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn get(&self) -> &T {
         &self.0
     }

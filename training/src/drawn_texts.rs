@@ -1,4 +1,4 @@
-//! Texts drawn from released words and pairs of them, as examples of an objective.
+//! Draws texts from released counts of words and of pairs of words, and makes examples of them for an objective.
 
 use std::collections::HashMap;
 
@@ -11,27 +11,27 @@ use crate::objective::{Objective, Task};
 use crate::token_frequencies::{MOST_WORDS, Shares, WordCounts, each_window, stream_of};
 use crate::words_by_label::{LabelWords, label_words};
 
-/// Examples of an objective in texts of words that follow each other as in released pairs, without end. All that draws on the same
-/// counts draws the same.
+/// An endless supply of examples for an objective. Their texts are drawn from released counts: words follow each other
+/// as in the released pairs. The same counts always give the same examples.
 pub(crate) struct DrawnExamples<'a> {
     texts: Texts<'a>,
     objective: &'a Objective,
-    /// Texts drawn so far.
+    /// Number of texts drawn so far.
     drawn: u64,
-    /// Examples of the last text that are not handed on.
+    /// Examples of the last text that were not handed on yet.
     left: Vec<Example>,
 }
 
-/// What is drawn.
+/// The kind of text that is drawn.
 enum Texts<'a> {
     /// Windows of running text.
     Running(Chain),
-    /// Records with a label, which is read, and a text, which is written.
+    /// Records of a label, which the model reads, and a text, which it writes.
     Labelled(LabelledTexts<'a>),
 }
 
 impl<'a> DrawnExamples<'a> {
-    /// Of a task, records with these labels are drawn.
+    /// Draws examples from released counts: labelled records if the objective has a task, else windows.
     pub fn new(
         counts: &'a WordCounts<'_>,
         tokenizer: &'a Tokenizer,
@@ -45,7 +45,7 @@ impl<'a> DrawnExamples<'a> {
         Self { texts, objective, drawn: 0, left: Vec::new() }
     }
 
-    /// The next examples, so many.
+    /// Returns the next `count` examples.
     pub fn take(&mut self, count: usize) -> Vec<Example> {
         let Self { texts, objective, drawn, left } = self;
         while left.len() < count {
@@ -65,11 +65,11 @@ impl<'a> DrawnExamples<'a> {
     }
 }
 
-/// Texts whose words suit a label.
+/// Draws texts whose words suit a label.
 struct LabelledTexts<'a> {
     task: &'a Task,
     tokenizer: &'a Tokenizer,
-    /// How each word is written.
+    /// The spelling of each word.
     words: Vec<String>,
     labels: Shares,
     chains: Vec<(String, Chain)>,
@@ -80,7 +80,8 @@ impl<'a> LabelledTexts<'a> {
         let words: Vec<String> = counts.words.words.iter().map(|word| word.0.replace(BLANK, " ")).collect();
         let found = label_words(counts.words, labels);
         let shares = Shares::new(found.iter().map(|of| of.share));
-        // Words are put together before they become tokens. Unseen words are spelt at random: no record to be published needs them.
+        // A text is put together from words before it is encoded. Unseen words are left out, because their spelling is
+        // random.
         let counted = || counts.words.words.iter().map(|word| (Vec::new(), word.1)).collect();
         let chain = |of: LabelWords| {
             let chain = Chain::new(counted(), counts, Some(&of.factors));
@@ -108,30 +109,30 @@ impl<'a> LabelledTexts<'a> {
     }
 }
 
-/// A Markov chain of words. The boundary of texts, their beginning and end, is a word of it, the last one.
+/// A Markov chain of words. Its last state is no word: it stands for the beginning and the end of a text.
 struct Chain {
     /// The tokens of each word.
     words: Vec<Vec<u32>>,
-    /// Of each word that begins a pair: the words that follow it.
+    /// The words that follow each word which begins a released pair.
     next: HashMap<usize, Followers>,
-    /// What follows a word where no pair tells: words by the counts that no pair explains.
+    /// What follows a word if no pair says so: each word, with the part of its count that no pair explains.
     rest: Shares,
 }
 
-/// The words that follow a word, of those that pairs name.
+/// The words that follow a word in released pairs.
 struct Followers {
-    /// Share of the word's count.
+    /// Share of the word's count that its pairs explain.
     known: f64,
     words: Vec<usize>,
     shares: Shares,
 }
 
 impl Chain {
-    /// Least share of a word's count that no pair explains: counts are noisy.
+    /// Least share of a word's count that no pair explains. It makes up for the noise of the counts.
     const LEAST_REST: f64 = 0.05;
 
-    /// A chain of words with their counts. With `factors`, of each of the counted words and the boundary, what follows a word is as
-    /// frequent as counted times its factor.
+    /// Creates the chain of words with their counts. With `factors`, one for each counted word and one for the end of a
+    /// text, each word follows another as often as counted, times its factor.
     fn new(words: Vec<(Vec<u32>, f64)>, counts: &WordCounts<'_>, factors: Option<&[f64]>) -> Self {
         let (last, boundary) = (words.len(), counts.words.words.len());
         let texts = words.iter().map(|word| word.1).sum::<f64>() / counts.words_a_text as f64;
@@ -169,7 +170,7 @@ impl Chain {
         }
     }
 
-    /// The tokens of a text, with its end.
+    /// Draws a text and returns its tokens, with the end-of-text token.
     fn text(&self, objective: &Objective, stream: &mut Stream) -> Vec<u32> {
         let spec = objective.window_spec();
         let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.bos).into_iter().collect();
@@ -178,7 +179,7 @@ impl Chain {
         tokens
     }
 
-    /// The words of a text.
+    /// Draws the words of a text.
     fn draw(&self, stream: &mut Stream) -> Vec<usize> {
         let (boundary, mut words) = (self.words.len(), Vec::new());
         let mut last = boundary;
@@ -189,13 +190,13 @@ impl Chain {
             } else if last != boundary {
                 break;
             }
-            // No text is empty.
+            // A text has at least one word.
             last = word;
         }
         words
     }
 
-    /// The word after another.
+    /// Draws the word after another.
     fn after(&self, word: usize, stream: &mut Stream) -> usize {
         match self.next.get(&word) {
             Some(next) if stream.uniform() < next.known => next.words[next.shares.draw(stream)],
@@ -225,7 +226,7 @@ mod tests {
         Chain::new(words_of_chain, &WordCounts { words: &words, words_a_text }, factors)
     }
 
-    /// Words drawn after another, with their shares.
+    /// Returns the share of each word among those drawn after another.
     fn after(chain: &Chain, word: usize) -> Vec<f64> {
         const DRAWS: usize = 20_000;
         let mut stream = stream_of(0);
@@ -239,14 +240,15 @@ mod tests {
         assert!(shares.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.018), "{shares:?} {expected:?}");
     }
 
-    /// By hand: 100 texts begin with the first word, and end with the third or where no pair tells.
+    /// By hand: 100 texts begin with the first word. They end with the third, or after a word of which no pair tells.
     #[test]
     fn words_follow_their_pairs_and_else_what_no_pair_explains() {
         let pairs = [(3, 0, 100.0), (0, 1, 100.0), (1, 2, 150.0), (2, 3, 60.0)];
         let chain = chain(&[100.0, 200.0, 200.0], &pairs, 5);
         assert_near(&after(&chain, 3), &[1.0, 0.0, 0.0, 0.0]);
         assert_near(&after(&chain, 0), &[0.0, 1.0, 0.0, 0.0]);
-        // Of 100, 200 and 200 counts and 100 texts, pairs leave 5 (the least), 100, 50 and 40.
+        // The counts are 100, 200 and 200, in 100 texts. Pairs leave 5 of the first (the least), 100 and 50 of the
+        // others, and 40 ends.
         let rest = [5.0, 100.0, 50.0, 40.0].map(|count| count / 195.0);
         let second = [0, 1, 2, 3].map(|word| 0.25 * rest[word] + if word == 2 { 0.75 } else { 0.0 });
         assert_near(&after(&chain, 1), &second);

@@ -34,7 +34,8 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// The process's exit code: 2 refused input or unusable storage, 130 interrupted, 1 anything else.
+    /// Returns the process's exit code: 2 for refused input or unusable storage, 130 for an interrupt, 1 for anything
+    /// else.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -45,7 +46,7 @@ impl RunError {
         }
     }
 
-    /// A storage failure, with the fix for its kind.
+    /// Creates a storage failure, with the fix for its kind.
     pub fn storage(action: &'static str, path: &Path, error: &io::Error) -> Self {
         durable::FileError::storage(action, path, error).into()
     }

@@ -27,14 +27,14 @@ pub struct History {
     delta: f64,
 }
 
-/// A stage and its own cost.
+/// A stage and its cost by itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct StageCost {
     name: String,
-    /// The name that no other stage has.
+    /// The stage's unique name.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// SHA-256 of its ledger as far as it was written, of its statement, or of the charge of a sweep.
+    /// SHA-256 of the stage's ledger as far as it was written, of its statement, or of the charge of a sweep.
     sha256: String,
     /// Whether the stage has its result. Its charges count in any case.
     finished: bool,
@@ -67,7 +67,7 @@ pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<His
             ));
         }
     }
-    // Anybody can write a statement, so it can name figures whose bounds take hours.
+    // A statement may have been forged, with figures whose bounds take hours.
     let epsilon = |events: Vec<DpEvent>, of: &Known| {
         let (event, relation) = (DpEvent::Composed { events }, first.stage.relation);
         let found = plan_file::within(longest, move || accountant::epsilon(&event, delta, relation));
@@ -105,7 +105,7 @@ pub fn history(folders: &[PathBuf], delta: f64, longest: Duration) -> Result<His
 /// A stage, in the latest known state.
 struct Known {
     stage: Parent,
-    /// The runs of a sweep, by their folders; of a run, itself, under no name. Their ledgers show
+    /// The runs of a sweep, by their folders. A single run has one entry, with an empty name. Their ledgers show
     /// whether one state of the stage continues another.
     runs: BTreeMap<String, PlannedRun>,
     finished: bool,
@@ -120,7 +120,7 @@ impl Known {
         Self { stage: proof.stage, runs: run.into_iter().collect(), finished, folder: folder.to_owned() }
     }
 
-    /// Whether it is the same stage as `earlier`, in the same or a later state.
+    /// Returns whether this is the same stage as `earlier`, in the same or a later state.
     fn continues(&self, earlier: &Self) -> bool {
         // A release is charged at once, so the statements before and after its tokenizer was
         // written agree on it. The same holds for a sweep, and not for a run.
@@ -143,7 +143,8 @@ impl PlannedRun {
         self.ledger.reservations() > 0
     }
 
-    /// The digest of the vocabulary that its search released, or the id of the run in which that stopped.
+    /// Returns the digest of the vocabulary that the run's search released, or the id of the run that was stopped while
+    /// releasing it.
     fn vocabulary(&self) -> Option<&str> {
         let header = self.ledger.header();
         let given = header.search.as_ref().and_then(|search| search.vocabulary_sha256.as_deref());
@@ -152,12 +153,12 @@ impl PlannedRun {
     }
 }
 
-/// Stages among which each search was carried out and charged once.
+/// Stages of searches of which each was carried out and charged once.
 struct ChargedOnce<'a>(Vec<&'a Known>);
 
 impl ChargedOnce<'_> {
-    /// Whether no search among these and this stage has more than it was charged for: more trials than it publishes, two vocabularies,
-    /// or two states of a run that both went on.
+    /// Returns whether a stage can be added so that no search here has more than it was charged for: more trials than
+    /// it publishes, two vocabularies, or two states of a run that both went on.
     fn has_room(&self, stage: &Known) -> bool {
         if self.0.iter().any(|other| other.stage.identity() == stage.stage.identity()) {
             return false;
@@ -207,7 +208,7 @@ fn insert(stages: &mut Vec<Known>, found: Known) {
 
 fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     if sweep::is_sweep(folder) {
-        // All of it was charged before the first trial began.
+        // The whole sweep was charged before the first trial began.
         if let Some(sweep::Spent { stage, finished, runs }) = sweep::spent(folder)? {
             insert(stages, Known { stage, runs, finished, folder: folder.to_owned() });
         }
@@ -215,7 +216,7 @@ fn add(stages: &mut Vec<Known>, folder: &Path) -> Result<(), RunError> {
     }
     let (proof, earlier_statements) = found_in(folder)?;
     if let Some((mut proof, finished)) = proof {
-        // What is declared disjoint is another text.
+        // Text that is declared disjoint has other units.
         for parent in proof.parents.iter().filter(|parent| parent.made_from == MadeFrom::SameUnits) {
             if let Some(earlier) = proof.earlier.take(parent) {
                 insert(stages, Known::of(earlier, true, folder));
@@ -256,8 +257,8 @@ fn found_in(folder: &Path) -> Result<Found, RunError> {
     Ok((proof, earlier))
 }
 
-/// Returns the events that stages spent together. Trials of one search were charged together. What
-/// one charge does not pay for belongs to a copy of the search, which costs the same.
+/// Returns the events that stages spent together. Trials of one search were charged together. Trials beyond what one
+/// charge pays for belong to a copy of the search, which costs the same.
 fn spent(stages: &[Known]) -> Vec<DpEvent> {
     let mut copies: Vec<ChargedOnce<'_>> = Vec::new();
     for stage in stages {
@@ -270,7 +271,7 @@ fn spent(stages: &[Known]) -> Vec<DpEvent> {
 }
 
 impl Proof {
-    /// Whether a run that stopped spent anything, or stands for a search that was charged before it began.
+    /// Returns whether a run that stopped spent anything, or stands for a search that was charged before it began.
     fn spent_something(&self) -> bool {
         let steps = self.ledger.as_ref().is_some_and(|ledger| ledger.reservations() > 0);
         steps || self.stage.charges.iter().next().is_some()

@@ -1,5 +1,5 @@
-//! The counts of labels of a `text_to_text` plan: released with noise before the first step, so that the mixture of synthetic
-//! records is private too.
+//! Releases the counts of labels of a `text_to_text` plan with noise, before the first step, so that the mixture of
+//! synthetic records is private too.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::data::{LabelledRecord, LabelledRecords, Units};
 use crate::progress::note;
 use crate::store::RunStore;
 
-/// A label and how often it was counted.
+/// A label and its released count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCount {
-    /// The label, one of the plan's.
+    /// One of the plan's labels.
     pub label: String,
     /// Count with noise, so it may be below 0.
     pub count: i64,
@@ -145,7 +145,8 @@ mod tests {
         assert_eq!(counts(&records, &histogram(1.0), &rng), [300, 0]);
         records.extend(heavy);
         assert_eq!(counts(&records, &histogram(1.0), &rng).iter().sum::<i64>(), 301);
-        // Which of its records counts is random: a quarter of them joy. Bounds: five standard deviations of a binomial.
+        // It is random which record of a unit counts: a quarter of them are joy. The bounds are five standard
+        // deviations of a binomial.
         let several: Vec<LabelledRecord> = (0..2000)
             .flat_map(|unit| ["joy", "anger", "anger", "anger"].map(|label| record(unit, label)))
             .collect();

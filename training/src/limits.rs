@@ -55,7 +55,7 @@ fn control_groups(mount: &Path, groups: &str) -> Option<u64> {
 
 fn control_group(folder: &Path, [limit, usage, reclaimable]: [&str; 3]) -> Option<u64> {
     let number = |name: &str| read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
-    // "max" is no number: no limit.
+    // The text "max" is no number: there is no limit.
     let limit = number(limit)?;
     let statistics = read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let reclaimable = statistics.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse().ok());
@@ -67,7 +67,7 @@ fn control_group(folder: &Path, [limit, usage, reclaimable]: [&str; 3]) -> Optio
 /// `/proc/self/limits` and `/proc/self/status`.
 fn address_space(limits: &str, status: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-    // "unlimited" is no number.
+    // The text "unlimited" is no number.
     let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(limit.saturating_sub(kibibytes(status, "VmSize:").unwrap_or(0)))
 }

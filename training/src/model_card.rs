@@ -1,4 +1,5 @@
-//! The model card of an export. It follows from the certificate, the plan and the figures on public text, so it is verified too.
+//! Writes the model card of an export. The card follows from the certificate, the plan and the figures on public text,
+//! so it can be verified too.
 
 use plan::Objective;
 

@@ -44,7 +44,7 @@ pub fn read_uncertified(path: &Path) -> Result<Plan, RunError> {
     Ok(PlanText::read(path)?.plan)
 }
 
-/// Longest time for which a plan's noise is searched.
+/// Longest time that the search for a plan's noise may take.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// Certifies a plan, unless its figures are so unusual that the search takes too long.
@@ -60,14 +60,14 @@ fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
     }
 }
 
-/// The result of work that ends within this time.
+/// Returns the result of work, if it ends within this time.
 pub(crate) fn within<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (send, received) = channel();
     std::thread::spawn(move || {
-        // Nobody listens any more if it took too long.
+        // If it took too long, nobody waits for the result any more.
         let _ = send.send(work());
     });
     received.recv_timeout(longest).ok()

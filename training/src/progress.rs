@@ -50,7 +50,7 @@ pub fn configure(quiet: bool, log_file: Option<&Path>) -> Result<(), RunError> {
 pub struct Silence(());
 
 impl Silence {
-    /// Begins the silence.
+    /// Begins to suppress progress and notes.
     pub fn begin() -> Self {
         SILENT.store(true, Ordering::SeqCst);
         Self(())
@@ -81,7 +81,7 @@ pub(crate) struct Progress {
 pub(crate) struct Status {
     /// Logical steps done.
     pub steps_done: u64,
-    /// Tokens that a step processes on average.
+    /// ε spent so far; `None` in a run without noise.
     pub expected_tokens: Released<u64>,
     /// ε spent so far; `None` in a run without noise.
     pub epsilon: Released<Option<Bounds>>,
@@ -100,7 +100,7 @@ impl Progress {
         Self { bar, started: Instant::now(), first, end, last_line: None }
     }
 
-    /// Whether it is time for new figures. Most steps have none, since computing ε takes a moment.
+    /// Returns whether it is time for new figures. Most steps show none, because computing ε takes a moment.
     pub fn is_due(&self) -> bool {
         self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY)
     }
@@ -125,7 +125,7 @@ impl Progress {
         };
         let line = format!("step {}/{}: {epsilon}", status.steps_done, self.end);
         let Some(bar) = &self.bar else { return note(&line) };
-        // The plan's expected tokens of a step, rounded: sampled batch sizes are private.
+        // The rate follows from the tokens of a step on average, rounded, because the drawn batch sizes are private.
         let rate = two_figures(*status.expected_tokens.get() as f64 / each);
         bar.set_position(status.steps_done);
         bar.set_message(format!(
@@ -158,7 +158,7 @@ fn two_figures(value: f64) -> f64 {
     if scale.is_normal() { (value / scale).round() * scale } else { 0.0 }
 }
 
-/// Digits of ε on the screen. JSON has them all.
+/// Number of digits of ε on the screen. JSON has them all.
 pub const DIGITS: i32 = 4;
 
 /// Writes a line to stderr. A closed stderr does not stop a run.
@@ -201,7 +201,7 @@ fn log(text: &str) {
     }
 }
 
-/// Whether notes are not shown on the screen.
+/// Returns whether notes are not shown on the screen.
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::SeqCst)
 }

@@ -13,7 +13,7 @@ static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The command that continues a run of several ranks.
 static CONTINUE: OnceLock<String> = OnceLock::new();
 
-/// Whether that command was shown after a signal.
+/// Whether `CONTINUE` was shown after a signal.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether the command that continues has not been shown yet. The caller must show it;
@@ -70,12 +70,12 @@ pub(crate) fn listen() -> Result<(), RunError> {
     }
 }
 
-/// Set when a signal is received.
+/// Returns the flag that is set when a signal is received.
 pub fn flag() -> &'static AtomicBool {
     &REQUESTED
 }
 
-/// Whether a signal was received.
+/// Returns whether a signal was received.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

@@ -21,7 +21,7 @@ pub struct Summary {
     pub private: bool,
     /// Whether the training text was public.
     pub public_data: bool,
-    /// ε spent; absent without noise.
+    /// ε spent; absent in a run without noise.
     pub epsilon: Option<Bounds>,
     /// Failure probability.
     pub delta: f64,
@@ -34,7 +34,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary of a run folder with this certificate.
+    /// Summarises a run folder with this certificate.
     ///
     /// # Errors
     /// As [`read_evaluation`].

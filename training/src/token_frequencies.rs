@@ -1,7 +1,7 @@
-//! How often a model will have to predict each token, by the words that a release has paid for.
+//! Estimates from released words how often a model will have to predict each token.
 //!
-//! The counts of the words give the tokens of text. Ends of texts, sentinels and the like follow from the objective: it is given
-//! texts of independent words. All of this is post-processing of released counts.
+//! The counts of the words give the tokens of text. Ends of texts, sentinels and the like depend on the objective, so
+//! they are counted in its examples of random texts. All of this is post-processing of released counts.
 
 use std::collections::HashMap;
 
@@ -12,21 +12,23 @@ use tokenizer::{BLANK, Tokenizer};
 
 use crate::objective::Objective;
 
-/// What a release found, with noisy counts above 0.
+/// The words that a release found, with their noisy counts, which are above 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReleasedWords {
     pub words: Vec<(String, f64)>,
-    /// Words such as the release does not find.
+    /// Estimated words, of the kind that the release does not find.
     unseen: Vec<(String, f64)>,
-    /// Words that follow each other, as their places in `words`. The place after the last word is the beginning of a text, and its end.
+    /// Pairs of words that follow each other, as places in `words`, with their counts. The place after the last word
+    /// stands for the beginning and the end of a text.
     pub pairs: Vec<(usize, usize, f64)>,
-    /// Words with a label: the label, the word's place in `words`, and how often texts with this label have it. The place after the last
-    /// word counts these texts.
+    /// Words with a label: the label, the word's place in `words`, and how often texts with this label contain the
+    /// word. The place after the last word counts the texts themselves.
     pub by_label: Vec<(String, usize, f64)>,
 }
 
 impl ReleasedWords {
-    /// Tells words from pairs of them, and from words with a label. What has a word that was not found is left out.
+    /// Sorts what a release found into words, pairs of words and words with a label. Items that contain a word which
+    /// was not found are left out.
     pub fn of(found: Vec<(String, f64)>, kind: Words) -> Self {
         if !kind.has_pairs() {
             return Self::new(found, Vec::new());
@@ -53,28 +55,29 @@ impl ReleasedWords {
         Self { by_label, ..Self::new(words, pairs) }
     }
 
-    /// Words, and pairs of them by their places.
+    /// Creates words with their counts, and pairs of words by their places.
     pub fn new(words: Vec<(String, f64)>, pairs: Vec<(usize, usize, f64)>) -> Self {
         Self { unseen: unseen_words(&words), words, pairs, by_label: Vec::new() }
     }
 
-    /// The words with their counts: those of unseen words after those of the others.
+    /// Returns the words with their counts, then the unseen words with theirs.
     fn all(&self) -> impl Iterator<Item = &(String, f64)> {
         self.words.iter().chain(&self.unseen)
     }
 
-    /// Whether they are enough to tell how many words a text has beside them.
+    /// Returns whether the words are enough to estimate unseen words.
     pub fn are_many(&self) -> bool {
         !self.unseen.is_empty()
     }
 
-    /// The tokens of each word of [`Self::all`], with its count.
+    /// Returns the tokens of each word of [`Self::all`], with its count.
     pub fn tokens(&self, tokenizer: &Tokenizer) -> Vec<(Vec<u32>, f64)> {
         self.all().map(|(word, count)| (tokens_of(word, tokenizer), *count)).collect()
     }
 
-    /// Words of a text, about, if `units` texts have these counts. Where each text's counts are `scaled` to an L2 norm of 1, a text of
-    /// n distinct items adds √n. Some of its items are pairs or words with a label, about as many as of all counts.
+    /// Estimates the number of words of a text, if `units` texts have these counts. If each text's counts were `scaled`
+    /// to an L2 norm of 1, a text of n distinct items added √n. The share of words among a text's items is taken to be
+    /// that among all counts.
     pub fn words_a_text(&self, units: u64, scaled: bool) -> usize {
         let words: f64 = self.all().map(|word| word.1).sum();
         let pairs: f64 = self.pairs.iter().map(|pair| pair.2).sum();
@@ -86,20 +89,20 @@ impl ReleasedWords {
     }
 }
 
-/// Released words with their counts, and what the counts are.
+/// Released words with their counts, and the length of the texts that they come from.
 pub(crate) struct WordCounts<'a> {
     pub words: &'a ReleasedWords,
-    /// Words of a text, about.
+    /// Approximate number of words of a text.
     pub words_a_text: usize,
 }
 
-/// Words drawn to see what an objective predicts beside them.
+/// Number of words that are drawn to see which other tokens an objective predicts.
 const DRAWN: usize = 100_000;
 pub(crate) const MOST_WORDS: f64 = 1000.0;
 
 impl WordCounts<'_> {
-    /// Returns the log-probability of each token as a target of the objective, in nats. A token that no word has is as rare as the
-    /// rarest.
+    /// Returns the log-probability of each token as a target of the objective, in nats. A token that is in no word is
+    /// as rare as the rarest token.
     ///
     /// # Shapes
     /// - output: `[vocab_size]`
@@ -123,7 +126,7 @@ impl WordCounts<'_> {
         shares().map(|share| share.max(rarest).ln() as f32).collect()
     }
 
-    /// Hands on the targets of the objective in texts of independent words.
+    /// Passes the targets of the objective in texts of independent words to `take`.
     fn each_target(&self, words: &[(Vec<u32>, f64)], objective: &Objective, mut take: impl FnMut(u32)) {
         let draw = Draw::new(words);
         for text in 0..(DRAWN / self.words_a_text) as u64 {
@@ -140,12 +143,12 @@ impl WordCounts<'_> {
     }
 }
 
-/// What is drawn for a text is public, and the same in every run.
+/// Returns the random stream of a text. It is public, and the same in every run.
 pub(crate) fn stream_of(text: u64) -> Stream {
     TestRng::from_seed(0).stream(Purpose::Data, text, 0)
 }
 
-/// Hands on the windows of a text, as training reads them.
+/// Passes the windows of a text to `take`, as training reads them.
 pub(crate) fn each_window(tokens: &[u32], objective: &Objective, mut take: impl FnMut(&[u32])) {
     let spec = objective.window_spec();
     let mut begin = 0;
@@ -162,7 +165,7 @@ struct Draw<'a> {
     shares: Shares,
 }
 
-/// Sums of counts up to each of some outcomes, relative to all.
+/// Cumulative shares of some outcomes, in proportion to their counts.
 pub(crate) struct Shares(Vec<f64>);
 
 impl Shares {
@@ -187,7 +190,7 @@ impl<'a> Draw<'a> {
         Self { words, shares: Shares::new(words.iter().map(|word| word.1)) }
     }
 
-    /// The tokens of a text of so many words, with its end.
+    /// Draws a text of so many words and returns its tokens, with the end-of-text token.
     fn text(&self, words: usize, objective: &Objective, stream: &mut Stream) -> Vec<u32> {
         let spec = objective.window_spec();
         let mut tokens: Vec<u32> = spec.overlaps.then_some(spec.bos).into_iter().collect();
@@ -200,10 +203,10 @@ impl<'a> Draw<'a> {
     }
 }
 
-/// The tokens of a word in the middle of a text.
+/// Returns the tokens of a word in the middle of a text.
 fn tokens_of(word: &str, tokenizer: &Tokenizer) -> Vec<u32> {
     let text = word.replace(BLANK, " ");
-    // A character that no word of this kind goes on.
+    // A character that words of this kind never follow without a break.
     let before = if text.starts_with(char::is_alphanumeric) { "." } else { "a" };
     let (alone, both) = (tokenizer.encode(before), tokenizer.encode(&format!("{before}{text}")));
     match both.strip_prefix(alone.as_slice()) {
@@ -221,7 +224,8 @@ mod tests {
     use super::*;
     use crate::objective::special_tokens;
 
-    /// A plan of this objective, and a vocabulary with its special tokens in which each of four words is a token.
+    /// Returns a plan of this objective, and a vocabulary with its special tokens in which each of four words is a
+    /// token.
     fn setting(objective: &str, family: &str) -> (Objective, Tokenizer, Vec<(String, f64)>) {
         let text = include_str!("../../plan/presets/quickstart.json");
         let mut plan: Value = serde_json::from_str(text).unwrap();
@@ -260,7 +264,7 @@ mod tests {
         }
         let end = shares[tokenizer.eos_id().unwrap() as usize];
         assert!((end - 1.0 / 11.0).abs() < 0.01, "{end}");
-        // What no word has is as rare as the rarest token.
+        // A token that is in no word is as rare as the rarest token.
         let rarest = shares.iter().copied().fold(1.0, f64::min);
         assert!(rarest > 0.05 && shares.iter().filter(|share| **share == rarest).count() > 200);
     }

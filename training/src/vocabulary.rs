@@ -1,5 +1,5 @@
-//! The tokenizer of a run: trained on privately released words, read from a public file, or with
-//! one token per byte.
+//! Obtains the tokenizer of a run: trained on privately released words, read from a public file, or with one token per
+//! byte.
 
 use std::path::Path;
 
@@ -27,10 +27,10 @@ use crate::token_frequencies::{ReleasedWords, WordCounts};
 /// Character that stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
 
-/// The tokenizer of the run: the saved one, or else a new one, which is then saved.
+/// Returns the tokenizer of the run: the saved one, or else a new one, which is then saved.
 ///
-/// A private release is charged on the ledger before any noise is drawn. A trial of a sweep uses
-/// the vocabulary that the sweep released for all trials, if there is one.
+/// A private release is charged on the ledger before any noise is drawn. A trial of a sweep uses the vocabulary that
+/// the sweep released for all trials, if there is one.
 pub(crate) fn obtain(
     plan: &CertifiedPlan,
     base: &Path,
@@ -43,7 +43,7 @@ pub(crate) fn obtain(
         return parse(&json, &path);
     }
     let json = match shared {
-        // Byte for byte, so that it has the digest that the sweep's ledger names.
+        // The file is taken byte for byte, so that it has the digest that the sweep's ledger names.
         Some(shared) => text(&durable::read(shared)?, shared)?.to_owned(),
         None => make(plan, base, store, rng)?,
     };
@@ -91,7 +91,7 @@ pub fn most_tokens(plan: &plan::Plan, base: &Path) -> Result<u32, RunError> {
     }
 }
 
-/// The public tokenizer with released words.
+/// Extends the public tokenizer by released words.
 fn extended(
     settings: &plan::ExtendedTokenizer,
     public: &Tokenizer,
@@ -193,8 +193,8 @@ fn make(
     }
 }
 
-/// Marks the tokenizer as the run's, if it holds words of private text. The mark has the log-probabilities of the tokens that the
-/// model will predict, by the released counts.
+/// Marks the tokenizer as the run's, if it holds words of private text. The mark has the log-probabilities of the
+/// tokens that the model will predict, estimated from the released counts and, for a warm start, the counts themselves.
 fn marked(
     tokenizer: Tokenizer,
     words: &ReleasedWords,
@@ -275,10 +275,10 @@ fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(
     }
 }
 
-/// Bytes of disk that a tokenizer's file may take.
+/// Returns the number of bytes that a tokenizer's file may take on the disk.
 fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
-    /// Bytes for each token: a piece of 16 characters with its escapes and its score, indented, and
-    /// the same for its merge rule.
+    /// Number of bytes for each token: a piece of 16 characters with its escapes and its score, indented, and the same
+    /// for its merge rule.
     const PER_TOKEN: u64 = 256;
     const STAGES: u64 = 64 << 10;
     match tokenizer {
@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    /// 2 MB of lines with common and rare words.
+    /// Writes 2 MB of lines with common and rare words.
     fn corpus(folder: &Path) -> Source {
         let path = folder.join("corpus.txt");
         let mut draws = TestRng::from_seed(5).stream(Purpose::Data, 0, 0);

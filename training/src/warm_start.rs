@@ -1,4 +1,4 @@
-//! Steps without noise on texts of released words, before the first private step.
+//! Takes steps without noise on texts of released words, before the first private step.
 //!
 //! The texts are drawn from noisy counts that the release of the vocabulary has paid for, so the weights after these steps are
 //! post-processing of them.
@@ -18,7 +18,7 @@ use crate::train::{Trainer, TrainerError};
 /// Peak of the learning rate at a width of 64; other widths divide it by the root of their ratio.
 const PEAK: f64 = 3e-3;
 
-/// The words that the tokenizer's mark tells, and how many of them a text has.
+/// Returns the words in the tokenizer's mark, and the number of words of a text.
 fn released(tokenizer: &Tokenizer) -> Option<(ReleasedWords, usize)> {
     let mark = tokenizer.mark()?;
     let mut words = ReleasedWords::new(mark.words()?, mark.pairs()?);
@@ -26,10 +26,10 @@ fn released(tokenizer: &Tokenizer) -> Option<(ReleasedWords, usize)> {
     Some((words, mark.words_a_text()?))
 }
 
-/// Takes the plan's steps. `go_on` is asked before each.
+/// Takes the plan's steps. Calls `go_on` before each of them.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the tokenizer's mark does not have the words; what `go_on` returns.
+/// [`RunError::Refused`] if the tokenizer's mark has no words; the errors of `go_on`.
 pub(crate) fn carry_out<B: Kernels>(
     plan: &CertifiedPlan,
     tokenizer: &Tokenizer,
@@ -44,7 +44,7 @@ pub(crate) fn carry_out<B: Kernels>(
         ));
     };
     if !words.are_many() {
-        // A model that has seen a few words alone is surprised by all others, more than a new one.
+        // A model that has seen only a few words predicts all other words worse than a new model does.
         note("too few words were released to start from: training.warm_start is left out");
         return Ok(());
     }
@@ -111,7 +111,7 @@ mod tests {
         Ok(trainer.trained())
     }
 
-    /// The mark of so many words, whose counts fall as this power of the rank.
+    /// Returns the mark of so many words, whose counts fall as this power of the rank.
     fn mark(number: usize, power: f64) -> StageMark {
         let syllables = ["ta", "ri", "mon", "el"];
         let spelt =
@@ -126,7 +126,7 @@ mod tests {
         let first = start(Some(mark(64, 2.0))).unwrap();
         assert_eq!(first, start(Some(mark(64, 2.0))).unwrap());
         assert_ne!(first, start(Some(mark(64, 2.5))).unwrap());
-        // Too few words are nothing to start from.
+        // Too few words give no texts, so these weights stay as they were drawn.
         assert_eq!(start(Some(mark(2, 2.0))).unwrap(), start(Some(mark(3, 2.5))).unwrap());
         assert_ne!(first, start(Some(mark(2, 2.0))).unwrap());
     }

@@ -1,4 +1,4 @@
-//! How much more often texts with a label have a word than other texts do, by counts that a release has paid for.
+//! Estimates from released counts how much more often texts with a label contain a word than other texts do.
 
 use crate::token_frequencies::ReleasedWords;
 
@@ -6,18 +6,18 @@ use crate::token_frequencies::ReleasedWords;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LabelWords {
     pub label: String,
-    /// Share of texts with this label.
+    /// Share of the texts that have this label.
     pub share: f64,
-    /// Of each word: its share among words of this label's texts, relative to its share among all words. 1 beyond their end. The place
-    /// after the last word is the end of a text.
+    /// For each word, its share among the words of this label's texts, relative to its share among all words. The last
+    /// factor is that of the end of a text. Words beyond, which were not found, count as if they had a factor of 1.
     pub factors: Vec<f64>,
 }
 
-/// Count that is added to what is found of a word and label, and to what is expected.
+/// A small count that is added to both sides of each ratio of a found and an expected count.
 const PRIOR: f64 = 0.1;
 
-/// Of each label. Counts that the release did not find are, for each word, what those found leave of its count, in proportion to the
-/// labels' shares.
+/// Returns the share and word factors of each label. A count that was not released is estimated from what the found
+/// ones leave.
 pub(crate) fn label_words(words: &ReleasedWords, labels: &[String]) -> Vec<LabelWords> {
     let end = words.words.len();
     let mut found = vec![vec![None; end + 1]; labels.len()];

@@ -1,11 +1,11 @@
-//! The text of a plan that a link holds.
+//! Writes the text of a plan for a link.
 
 use plan::{Initial, PlanFile, Source, Tokenizer};
 
-/// Fields of a checkpoint's `config.json` that name the folder that it was loaded from. They change no figure.
+/// Fields of a checkpoint's `config.json` that name the folder that it was loaded from. They affect no figure.
 const FOLDERS: [&str; 2] = ["_name_or_path", "name_or_path"];
 
-/// The plan without names of files, folders and fields, in one line. Its figures are those of the plan.
+/// Returns the plan without names of files, folders and fields, in one line. Its figures stay the same.
 pub(crate) fn text(plan: &PlanFile) -> String {
     let mut plan = plan.clone();
     remove_file_names(&mut plan);
@@ -62,7 +62,7 @@ mod tests {
     use crate::handler::certify;
     use crate::presets::PRESETS;
 
-    /// A plan with these fields in place of its own.
+    /// Returns a plan with these fields in place of its own.
     fn with(text: &str, fields: &[(&str, Value)]) -> String {
         let mut plan: Value = serde_json::from_str(text).unwrap();
         for (name, value) in fields {

@@ -21,23 +21,23 @@ pub(crate) enum KeyStep {
     Fine,
     /// 10 %.
     Coarse,
-    /// Times or divided by ten.
+    /// A factor of ten.
     Decade,
 }
 
 impl LogScale {
-    /// The position nearest to `value`.
+    /// Returns the position nearest to `value`.
     pub(crate) fn position(&self, value: f64) -> f64 {
         let span = (self.max / self.min).ln();
         ((value / self.min).ln() / span * LAST_POSITION).clamp(0.0, LAST_POSITION).round()
     }
 
-    /// The value at a position, rounded to four significant digits.
+    /// Returns the value at a position, rounded to four significant digits.
     pub(crate) fn value(&self, position: f64) -> f64 {
         self.rounded(self.min * (self.max / self.min).powf(position / LAST_POSITION))
     }
 
-    /// `value` after one key press, within the range. An integer moves by at least 1.
+    /// Returns `value` after one key press, within the range. An integer moves by at least 1.
     pub(crate) fn after_key(&self, value: f64, step: KeyStep, up: bool) -> f64 {
         let factor = match step {
             KeyStep::Fine => 1.01,
@@ -65,7 +65,7 @@ impl LogScale {
     }
 }
 
-/// `count` values from `min` to `max` with equal ratios, ends included (`numpy.geomspace`).
+/// Returns `count` values from `min` to `max` with equal ratios, ends included (`numpy.geomspace`).
 pub(crate) fn geomspace(min: f64, max: f64, count: usize) -> Vec<f64> {
     let ratio = max / min;
     let last = count.saturating_sub(1).max(1) as f64;

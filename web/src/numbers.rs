@@ -2,12 +2,12 @@
 
 use accountant::Bounds;
 
-/// `value` with `digits` significant digits, rounded up. For upper bounds and noise.
+/// Formats `value` with `digits` significant digits, rounded up. For upper bounds and noise.
 pub(crate) fn rounded_up(value: f64, digits: usize) -> String {
     rounded(value, digits, true)
 }
 
-/// `value` with `digits` significant digits, rounded down. For lower bounds.
+/// Formats `value` with `digits` significant digits, rounded down. For lower bounds.
 pub(crate) fn rounded_down(value: f64, digits: usize) -> String {
     rounded(value, digits, false)
 }
@@ -22,12 +22,12 @@ pub(crate) fn interval(bounds: Bounds) -> String {
     format!("{lower} to {upper}")
 }
 
-/// A probability in percent with one decimal, rounded up.
+/// Formats a probability in percent with one decimal, rounded up.
 pub(crate) fn percent(probability: f64) -> String {
     percent_with(probability, 1, 10.0)
 }
 
-/// A probability near one in percent with three decimals, rounded up.
+/// Formats a probability near one in percent with three decimals, rounded up.
 pub(crate) fn fine_percent(probability: f64) -> String {
     percent_with(probability, 3, 1000.0)
 }
@@ -39,8 +39,8 @@ fn percent_with(probability: f64, decimals: usize, scale: f64) -> String {
     format!("{:.decimals$}", (percent * scale).ceil() / scale)
 }
 
-/// `value` with two significant digits in the largest fitting unit. Each unit is its size and its name, in increasing
-/// order.
+/// Formats `value` with two significant digits in the largest fitting unit. Each unit is its size and its name, in
+/// increasing order.
 pub(crate) fn approximate(value: f64, units: &[(f64, &str)]) -> String {
     let fitting = units.iter().rev().find(|(size, _)| value >= *size).or(units.first());
     fitting.map_or_else(String::new, |(size, name)| {
@@ -58,7 +58,7 @@ pub(crate) const TIMES: [(f64, &str); 5] =
 pub(crate) const COUNTS: [(f64, &str); 4] =
     [(1.0, ""), (1e3, "thousand"), (1e6, "million"), (1e9, "billion")];
 
-/// An integer with its digits in groups of three.
+/// Formats an integer with its digits in groups of three.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -4,7 +4,7 @@ use plan::PlanFile;
 
 /// A plan that the page can load.
 pub struct Preset {
-    /// Name of its file, without `.json`.
+    /// Name of the preset's file, without `.json`.
     pub name: &'static str,
     /// Text of the file.
     pub text: &'static str,
@@ -67,19 +67,19 @@ const fn without_paper(name: &'static str, text: &'static str, title: &'static s
     Preset { name, text, title, published: None, remark: "" }
 }
 
-/// The presets with a published ε.
+/// Returns the presets with a published ε.
 pub fn papers() -> impl Iterator<Item = &'static Preset> {
     PRESETS.iter().filter(|preset| preset.published.is_some())
 }
 
-/// The published ε of exactly this plan.
+/// Returns the published ε of exactly this plan.
 #[must_use]
 pub fn published(plan: &PlanFile) -> Option<&'static str> {
     papers().filter(|preset| preset.plan().as_ref() == Some(plan)).find_map(|preset| preset.published)
 }
 
 impl Preset {
-    /// The parsed plan. Never `None`: a test parses every preset.
+    /// Parses the plan. Never returns `None`: a test parses every preset.
     #[must_use]
     pub fn plan(&self) -> Option<PlanFile> {
         PlanFile::unchecked(self.text)

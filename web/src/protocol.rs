@@ -9,14 +9,14 @@ use plan::Unknown;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A message as bytes.
+/// Encodes a message as bytes.
 #[must_use]
 pub fn encode(message: &impl Serialize) -> Vec<u8> {
     // Messages are plain values, so encoding cannot fail. The other side ignores an empty message.
     postcard::to_allocvec(message).unwrap_or_default()
 }
 
-/// A message from its bytes, or `None` if they are not such a message.
+/// Decodes a message, or returns `None` if the bytes are no such message.
 #[must_use]
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     postcard::from_bytes(bytes).ok()
@@ -25,7 +25,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 /// A task with a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// Copied into the response, so that the page can drop responses to outdated requests.
+    /// A number that is copied into the response, so that the page can drop responses to outdated requests.
     pub id: u64,
     /// The task.
     pub task: Task,

@@ -15,7 +15,7 @@ pub(crate) struct QuickFix {
     pub(crate) plan: PlanFile,
 }
 
-/// The quick fixes for `refusal`. Empty where a person has to decide.
+/// Returns the quick fixes for `refusal`. Empty if a person has to decide.
 pub(crate) fn quick_fixes(refusal: &Refusal, plan: &PlanFile) -> Vec<QuickFix> {
     let remedies = refusal.remedies.iter().filter_map(|(label, text)| {
         let mut letters = label.chars();
@@ -35,7 +35,7 @@ pub(crate) fn quick_fixes(refusal: &Refusal, plan: &PlanFile) -> Vec<QuickFix> {
     fixes
 }
 
-/// The quick fix that makes `change`.
+/// Makes the quick fix that consists of `change`.
 fn quick_fix(label: impl Into<String>, plan: &PlanFile, change: impl FnOnce(&mut PlanFile)) -> QuickFix {
     let mut plan = plan.clone();
     change(&mut plan);

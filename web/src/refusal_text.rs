@@ -1,7 +1,6 @@
-//! Sentences about a refused setting.
+//! Writes sentences about a refused setting.
 
-/// Says what is wrong with the setting `name`, what is allowed, and how to fix it. Empty parts are
-/// left out.
+/// Describes what is wrong with the setting `name`, what is allowed, and how to fix it. Empty parts are left out.
 pub(crate) fn refusal_text(name: &str, given: &str, allowed: &str, fix: &str) -> (String, String) {
     let [given, allowed, fix] = [given, allowed, fix].map(|text| text.trim_end_matches('.'));
     let fix = if fix.is_empty() { String::new() } else { format!(" To fix it, {fix}.") };
@@ -25,7 +24,7 @@ pub(crate) fn refusal_text(name: &str, given: &str, allowed: &str, fix: &str) ->
     }
 }
 
-/// A range of the plan's schema in words.
+/// Describes a range of the plan's schema in words.
 fn range(allowed: &str) -> String {
     let (kind, rest) = match allowed.strip_prefix("a whole number") {
         Some(rest) => ("a whole number ", rest),

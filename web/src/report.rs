@@ -1,4 +1,4 @@
-//! The report: the plan, its figures and its charts as one self-contained HTML file. The page can open it again.
+//! Writes the report: the plan, its figures and its charts as one self-contained HTML file. The page can open it again.
 
 use chart::{Chart, Scene};
 use plan::PlanFile;
@@ -7,11 +7,11 @@ use crate::numbers::{fine_percent, percent, rounded_up};
 use crate::protocol::{AttackerFigures, Certified};
 use crate::statement::{figures, sections};
 
-/// Markup around the plan in a report.
+/// Markup before the plan in a report.
 const PLAN_BEGINS: &str = "<script type=\"application/json\" id=\"plan\">";
 const PLAN_ENDS: &str = "</script>";
 
-/// The report of a certified plan.
+/// Writes the report of a certified plan.
 pub(crate) fn html(
     plan: &PlanFile,
     certified: &Certified,
@@ -61,11 +61,11 @@ pub(crate) fn html(
     )
 }
 
-/// Runs a saved plan, then recomputes its figures.
+/// Commands that run a saved plan and then recompute its figures.
 pub(crate) const COMMANDS: &str = "cargo run --release -p trainer-native -- --plan plan.json\n\
                             cargo run --release -p trainer-native -- verify plan.json";
 
-/// The plan in the text of a report, or the whole text if it is not a report.
+/// Returns the plan in the text of a report, or the whole text if it is not a report.
 pub(crate) fn plan_in(file: &str) -> &str {
     let inside = file.split_once(PLAN_BEGINS).and_then(|(_, rest)| rest.split_once(PLAN_ENDS));
     inside.map_or(file, |(plan, _)| plan)

@@ -1,4 +1,4 @@
-//! The privacy statement of a plan, and the table of its figures.
+//! Writes the privacy statement of a plan, and the table of its figures.
 
 use accountant::NeighboringRelation;
 use plan::{Clipping, PlanFile, PrivacyUnit, Sampling, Visibility};
@@ -16,7 +16,7 @@ pub(crate) struct Section {
     pub(crate) text: String,
 }
 
-/// The statement of a certified plan.
+/// Writes the statement of a certified plan.
 pub(crate) fn sections(plan: &PlanFile, certified: &Certified) -> Vec<Section> {
     if is_public(plan) {
         let text = "NOT PRIVATE: this plan declares its text public. Training adds no noise, and nobody in the text is \
@@ -93,12 +93,12 @@ fn sampling(sampling: Sampling) -> &'static str {
     }
 }
 
-/// Whether the plan declares its text public, so that nothing is guaranteed.
+/// Returns whether the plan declares its text public, so that nothing is guaranteed.
 pub(crate) fn is_public(plan: &PlanFile) -> bool {
     plan.data.visibility == Visibility::Public
 }
 
-/// Describes the change that nobody can detect, as it follows “whether”.
+/// Describes the change that nobody can detect, in words that can follow “whether”.
 fn hidden_change(unit: PrivacyUnit, relation: NeighboringRelation) -> String {
     let (subject, verb) = match unit {
         PrivacyUnit::Record => ("any one record".to_owned(), "was"),
@@ -113,7 +113,7 @@ fn hidden_change(unit: PrivacyUnit, relation: NeighboringRelation) -> String {
     format!("{subject} {verb} {change}")
 }
 
-/// Name and value of every figure in the certificate.
+/// Returns the name and value of every figure in the certificate.
 pub(crate) fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static str, String)> {
     let by_phase = |value: fn(&PhaseFigures) -> String| {
         let mut all: Vec<String> = certified.phases.iter().map(value).collect();

@@ -1,5 +1,5 @@
-//! Numbers as a person types them. A separator counts only where it can mean one thing; anything else is refused with the
-//! possible readings, because a number that is read wrongly gives a wrong guarantee.
+//! Reads numbers as a person types them. A separator counts only if it has one possible meaning. Otherwise the text is
+//! refused and its possible readings are shown, because a number that is read wrongly gives a wrong guarantee.
 
 /// Largest integer up to which JSON holds every integer exactly.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -53,7 +53,8 @@ pub(crate) fn typed(text: &str, kind: NumberKind) -> Result<f64, String> {
     Ok(value)
 }
 
-/// The text before a suffix such as `k`, and the suffix's factor. `None` for `m`, which can mean million or milli.
+/// Returns the text before a suffix such as `k`, and the suffix's factor. `None` for `m`, which can mean million or
+/// milli.
 fn with_factor(text: &str) -> Option<(&str, f64)> {
     let last = text.chars().last()?;
     let factor = match last {
@@ -83,7 +84,8 @@ fn read(text: &str) -> Reading {
     let points = (text.matches(',').count(), text.matches('.').count());
     let (whole, fraction, mark) = match (points, text.rfind([',', '.'])) {
         ((0, 0), _) | (_, None) => (text, "", None),
-        // Several of one kind: thousands, and the other kind, if it is there, comes last and separates decimals.
+        // If one kind of separator occurs several times, it separates thousands. The other kind, if there is one, comes
+        // last and separates decimals.
         ((2.., 0) | (0, 2..), _) => (text, "", None),
         (_, Some(at)) => (&text[..at], &text[at + 1..], Some(&text[at..=at])),
     };
@@ -111,7 +113,7 @@ fn read(text: &str) -> Reading {
     }
 }
 
-/// Whether `text` is groups of three digits after a first group of one to three that does not start with 0.
+/// Returns whether `text` is groups of three digits after a first group of one to three that does not start with 0.
 fn are_groups(text: &str, separator: char) -> bool {
     let mut groups = text.split(separator);
     let first = groups.next().unwrap_or_default();
@@ -143,7 +145,7 @@ mod tests {
         ("4,5k", Some(4500.0), Some(4500.0)),
         ("1,1", Some(1.1), None),
         ("2,0000", Some(2.0), Some(2.0)),
-        // One separator before three digits.
+        // There is one separator before three digits.
         ("6,000", None, Some(6000.0)),
         ("6.000", Some(6.0), None),
         ("1.250", Some(1.25), None),
@@ -161,7 +163,7 @@ mod tests {
         ("1_000", Some(1e3), Some(1e3)),
         ("12 000,5", Some(12_000.5), None),
         ("1 234.500", Some(1234.5), None),
-        // No number, or more than one.
+        // These are no number, or more than one.
         ("1,23,456", None, None),
         ("12 34", None, None),
         ("1 2", None, None),
@@ -185,7 +187,7 @@ mod tests {
         ("٣", None, None),
         ("", None, None),
         (",", None, None),
-        // Beyond what a number can hold.
+        // These are beyond what a number can hold.
         ("1e999", None, None),
         ("1e-999", None, None),
         ("0e-999", Some(0.0), Some(0.0)),

@@ -10,7 +10,7 @@ use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 use crate::handler::handle;
 use crate::protocol::{Request, decode, encode};
 
-/// Sent by a worker once it listens. Earlier messages to it are lost.
+/// The message that a worker sends once it listens. Earlier messages to it are lost.
 pub(crate) const READY: &str = "ready";
 
 /// Serves requests for as long as the page lives.

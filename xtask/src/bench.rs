@@ -48,7 +48,7 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
-/// Names of the benchmarks in a folder: its files, and its folders that contain a `main.rs`.
+/// Returns the names of the benchmarks in a folder: its files, and its folders that contain a `main.rs`.
 fn benches(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {

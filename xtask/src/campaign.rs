@@ -9,7 +9,7 @@ use crate::fuzz;
 use crate::process::Job;
 use crate::toolchain::mpi;
 
-/// Runs one campaign. False if it found something.
+/// Runs one campaign. Returns false if it found something.
 pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
     let (kind, minutes) = match rest {
         [kind] => (*kind, 10),
@@ -41,14 +41,14 @@ fn tests(root: &Path, tests: &[&str], minutes: u32) -> Result<bool> {
         [] => &["--release", "--workspace"],
         _ => &["--release", "--package", "trainer-native"],
     };
-    // The programs that the tests start.
+    // The tests start these programs.
     let cargo = || Job::cargo(root).env(mpi::VARIABLE, mpi::clang_arguments(root));
     cargo().args(["build"]).args(selection).args(["--bins"]).args(&features).run()?;
     cargo()
         .args(["test"])
         .args(selection)
         .args(tests)
-        // All run at once, so that each has these minutes and the campaign takes no longer.
+        // All tests run at once: each has the given minutes, and the campaign takes no longer.
         .args(["--", "--nocapture", "--test-threads=16"])
         .env("CAMPAIGN_MINUTES", minutes.to_string())
         .run()

@@ -1,4 +1,4 @@
-//! `cargo xtask test` and `cargo xtask check`, cheapest stages first.
+//! Runs `cargo xtask test` and `cargo xtask check`, cheapest stages first.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::{js, python, setup, tidy, web};
 /// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
 const BROWSER_CRATES: [&str; 4] = ["accountant", "plan", "tokenizer", "dp-tokenizer"];
 
-/// Everything CI runs.
+/// Runs everything that CI runs.
 pub fn test(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
     Ok(stages.close())
 }
 
-/// `test`, then the checks that only a change of dependencies or documentation can break.
+/// Runs `test`, then the checks that only a change of dependencies or documentation can break.
 pub fn check(root: &Path) -> Result<bool> {
     let mut stages = Stages::default();
     all_tests(root, &mut stages);
@@ -39,7 +39,8 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("format", || passed(Job::cargo(root).args(["fmt", "--all", "--check"])));
     stages.run("tidy", || tidy::run(root));
     stages.run("setup", || setup::run(root));
-    // Always the release profile: the numerics are too slow without it, and dependencies are compiled once.
+    // Everything is compiled in the release profile: the numerics are too slow without it, and dependencies are
+    // compiled once.
     stages.run("clippy with wgpu, cuda and mpi", || {
         mpi::find_or_install(root)?;
         clippy(

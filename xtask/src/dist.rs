@@ -12,7 +12,7 @@ use crate::process::{Job, note};
 use crate::toolchain::tools;
 
 const PROGRAMS: [&str; 3] = ["accountant", "dp-tokenizer", "trainer-native"];
-/// Shells, and the file that each reads.
+/// Shells, each with the name of the file that it reads.
 const SHELLS: [(&str, &str); 3] = [("bash", "{}.bash"), ("zsh", "_{}"), ("fish", "{}.fish")];
 const FEATURES: [&str; 2] = ["--features", "trainer-native/parquet"];
 
@@ -102,7 +102,7 @@ fn dependencies(root: &Path, metadata: &Value) -> Result<BTreeMap<(String, Strin
     Ok(found)
 }
 
-/// The licence of each dependency, and the files that state it.
+/// Writes the licence of each dependency, and the files that state it.
 fn licences(dependencies: &BTreeMap<(String, String), Dependency>, folder: &Path) -> Result<()> {
     let mut table =
         "# Licences of the crates in these programs\n\n| crate | licence |\n|---|---|\n".to_owned();
@@ -122,7 +122,7 @@ fn licences(dependencies: &BTreeMap<(String, String), Dependency>, folder: &Path
     write(&folder.join("THIRD-PARTY.md"), &table)
 }
 
-/// A CycloneDX bill of materials.
+/// Returns a CycloneDX bill of materials.
 fn bill(dependencies: &BTreeMap<(String, String), Dependency>, version: &str) -> Value {
     let component = |((name, _), dependency): (&(String, String), &Dependency)| {
         let Dependency { version, licence, .. } = dependency;

@@ -23,7 +23,8 @@ pub const TARGETS: [(&str, &[&str]); 12] = [
     ("postprocess", &["tests/fuzz/seeds/postprocess"]),
 ];
 
-/// Coverage for libFuzzer. The address sanitizer would need a nightly compiler; the fuzzed crates have no unsafe code.
+/// Flags that make the compiler count coverage for libFuzzer. The address sanitizer would need a nightly compiler; the
+/// fuzzed crates have no unsafe code.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -31,7 +32,8 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
 /// A file system in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// Runs one target or all of them. False if an input crashes, hangs or takes too much memory; libFuzzer prints its path.
+/// Runs one target or all of them. Returns false if an input crashes, hangs or takes too much memory; libFuzzer prints
+/// its path.
 pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
     let (target, seconds) = match rest {
         [] => (None, "60"),

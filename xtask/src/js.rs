@@ -92,7 +92,7 @@ impl Engine {
     }
 }
 
-/// Node and Chromium.
+/// Returns Node and Chromium.
 fn engines(root: &Path) -> Result<[Engine; 2]> {
     browser::node_packages(root)?;
     let scripts = root.join("accountant/js");
@@ -107,7 +107,7 @@ fn engines(root: &Path) -> Result<[Engine; 2]> {
     ])
 }
 
-/// Whether the built declarations consist of the checked-in types and functions.
+/// Returns whether the built declarations consist of the checked-in types and functions.
 fn declarations_match(root: &Path, package: &Path, Package { krate, library }: &Package) -> Result<bool> {
     let read =
         |path: &Path| std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
@@ -125,8 +125,8 @@ fn declarations_match(root: &Path, package: &Path, Package { krate, library }: &
     Ok(same)
 }
 
-/// The text without the lines of one part of it and without the blank lines around them. wasm-bindgen changes the indentation of
-/// the part.
+/// Returns the text without the lines of one part of it and without the blank lines around them. wasm-bindgen changes
+/// the indentation of the part.
 fn without(text: &str, part: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let part: Vec<&str> = part.trim().lines().map(str::trim_start).collect();

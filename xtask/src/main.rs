@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one task. False if a check failed; its output says why.
+/// Runs one task. Returns false if a check failed; its output says why.
 fn run(args: &[&str]) -> Result<bool> {
     let root = root()?;
     match args {
@@ -105,6 +105,6 @@ fn root() -> Result<PathBuf> {
     if root.join("Cargo.toml").is_file() {
         return Ok(root.to_path_buf());
     }
-    // The workspace was moved after xtask was built.
+    // The workspace may have been moved after xtask was built.
     std::env::current_dir().context("cannot find the workspace")
 }

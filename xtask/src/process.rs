@@ -1,4 +1,4 @@
-//! Runs other programs. The command is printed, a failure names it, and variables of a parent cargo are removed.
+//! Runs other programs. Each command is printed, and named if it fails. Variables of a parent cargo are removed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// `program` in `folder`.
+    /// Creates a job that runs `program` in `folder`.
     pub fn new(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut command = Command::new(&program);
         command.current_dir(folder);
@@ -27,7 +27,7 @@ impl Job {
         Self { command, shown: program.as_ref().to_string_lossy().into_owned() }
     }
 
-    /// The cargo of the toolchain that the folder selects.
+    /// Creates a job for the cargo of the toolchain that the folder selects.
     pub fn cargo(folder: &Path) -> Self {
         Self::new("cargo", folder)
     }
@@ -69,7 +69,7 @@ impl Job {
             .with_context(|| format!("the output of `{}` is not UTF-8", self.shown))
     }
 
-    /// The standard output of the program if it succeeds, else `None` without a message.
+    /// Returns the standard output of the program if it succeeds, else `None` without a message.
     pub fn probe(mut self) -> Option<String> {
         let output = self.command.stderr(Stdio::null()).output().ok()?;
         if output.status.success() { String::from_utf8(output.stdout).ok() } else { None }
@@ -81,7 +81,7 @@ pub fn note(line: &str) {
     eprintln!("{line}");
 }
 
-/// The first file called `program` on PATH.
+/// Returns the first file called `program` on PATH.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())

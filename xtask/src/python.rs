@@ -61,7 +61,7 @@ fn pytest(root: &Path, python: &Path) -> Result<Job> {
     Ok(Job::new(python, &root.join("python/tests")).args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]))
 }
 
-/// The Python of a virtual environment in the target folder, with the packages that the tests need.
+/// Creates a virtual environment in the target folder, with the packages that the tests need, and returns its Python.
 fn environment(root: &Path, name: &str) -> Result<PathBuf> {
     let folder = tools::target_dir(root).join(name);
     let python = folder.join("bin/python");

@@ -8,8 +8,8 @@ use anyhow::Result;
 use crate::process::note;
 use crate::toolchain::{browser, mpi, tools::Tool, vulkan, wasm};
 
-/// Finds or installs everything that the checks need. False if something is still missing; the output then says what to
-/// run.
+/// Finds or installs everything that the checks need. Returns false if something is still missing; the output then says
+/// what to run.
 pub fn run(root: &Path) -> Result<bool> {
     let mut missing = 0;
     let mut report = |what: &str, outcome: Result<String>| match outcome {

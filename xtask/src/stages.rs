@@ -26,7 +26,7 @@ impl Stages {
         self.done.push((name.to_string(), passed, seconds));
     }
 
-    /// Prints one line per stage and the totals. True if all stages passed.
+    /// Prints one line per stage and the totals. Returns true if all stages passed.
     pub fn close(self) -> bool {
         note("");
         for line in self.summary() {

@@ -1,4 +1,4 @@
-//! Parameters that meet a target.
+//! Finds parameters that meet a target.
 
 mod search;
 
@@ -21,7 +21,7 @@ pub struct EpsilonTarget {
 }
 
 impl EpsilonTarget {
-    /// Smallest noise multiplier (rounded up by at most 1e-6, relative) that meets the target.
+    /// Returns the smallest noise multiplier that meets the target, rounded up by at most 1e-6, relative.
     ///
     /// ```
     /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, calibrate::EpsilonTarget};
@@ -42,7 +42,7 @@ impl EpsilonTarget {
         Trials::new(self, event_for)?.smallest_noise(1.0)
     }
 
-    /// The largest count from 0 to `most` that meets the target: steps, or trials.
+    /// Returns the largest count from 0 to `most` that meets the target: a number of steps, or of trials.
     ///
     /// ```
     /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, calibrate::EpsilonTarget};
@@ -62,8 +62,8 @@ impl EpsilonTarget {
         Trials::new(self, event_for)?.largest_count(most)
     }
 
-    /// The largest expected batch, a whole number up to `units`, that meets the target, for a run
-    /// of given noise and steps. 0 means that no batch meets it.
+    /// Returns the largest expected batch, a whole number up to `units`, that meets the target, for a run of given
+    /// noise and steps. 0 means that no batch meets it.
     ///
     /// ```
     /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, calibrate::EpsilonTarget};
@@ -84,9 +84,8 @@ impl EpsilonTarget {
         self.steps(units, event_for)
     }
 
-    /// The smallest expected batch, a whole number up to `units`, that meets the target. ε must
-    /// fall with the batch, as in a run of given steps and noise-batch ratio, whose noise
-    /// multiplier grows with the batch.
+    /// Returns the smallest expected batch, a whole number up to `units`, that meets the target. ε must fall with the
+    /// batch, as in a run of given steps and noise-batch ratio, whose noise multiplier grows with the batch.
     ///
     /// ```
     /// use accountant::{Delta, DpEvent, NeighboringRelation::AddOrRemoveOne, calibrate::EpsilonTarget};
@@ -107,7 +106,7 @@ impl EpsilonTarget {
         Trials::new(self, event_for)?.smallest_count(units)
     }
 
-    /// The batch of the least noise-batch ratio, or the smallest batch within `slack` of it.
+    /// Returns the batch of the least noise-batch ratio, or the smallest batch within `slack` of it.
     ///
     /// Model quality depends on the ratio, not on the multiplier (Ponomareva et al. 2023, section 5,
     /// <https://arxiv.org/abs/2303.00654>). With steps given, the ratio falls with the batch and levels off where noise no
@@ -165,13 +164,13 @@ impl EpsilonTarget {
         found.into_iter().find(|tried| tried.ratio <= least * (1.0 + slack)).ok_or(nothing)
     }
 
-    /// Certified upper ε of `event`.
+    /// Returns the certified upper ε of `event`.
     fn spent(&self, event: &DpEvent) -> Result<f64> {
         Ok(epsilon(event, self.delta, self.relation)?.upper)
     }
 }
 
-/// Limit of a run's cost besides privacy.
+/// The limit of a run's cost besides privacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute {
     /// Number of steps, whatever the batch.
@@ -183,17 +182,18 @@ pub enum Compute {
 /// A batch with the noise that its privacy needs.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct NoiseBatch {
-    /// Expected batch, in units.
+    /// The expected batch, in units.
     pub expected_batch_size: u64,
-    /// Steps of the run.
+    /// The number of steps of the run.
     pub steps: u64,
-    /// Noise multiplier that meets the target.
+    /// The noise multiplier that meets the target.
     pub noise_multiplier: f64,
-    /// Noise multiplier over expected batch: the noise on the mean gradient in clip norms, whatever the clip norm is.
+    /// The noise multiplier over the expected batch: the noise on the mean gradient in clip norms, whatever the clip
+    /// norm is.
     pub ratio: f64,
 }
 
-/// Powers of two up to `units`, and `units`.
+/// Returns the powers of two up to `units`, and `units`.
 fn candidates(units: u64) -> impl Iterator<Item = u64> {
     let powers = core::iter::successors(Some(1_u64), |batch| batch.checked_mul(2));
     powers.take_while(move |batch| *batch < units).chain((units > 0).then_some(units))

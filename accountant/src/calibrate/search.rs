@@ -43,7 +43,7 @@ impl<'a, F> Trials<'a, F> {
 }
 
 impl<F: Fn(f64) -> DpEvent> Trials<'_, F> {
-    /// The smallest noise multiplier that meets the target, searched from a guess.
+    /// Returns the smallest noise multiplier that meets the target, searched from a guess.
     pub(super) fn smallest_noise(&self, guess: f64) -> Result<f64> {
         let (mut low, mut high) = self.bracket(guess)?;
         let target = libm::log(self.target.epsilon);

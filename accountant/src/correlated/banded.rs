@@ -22,7 +22,7 @@ pub(super) fn solve(coefficients: &[f64], right: &[f64]) -> Vec<f64> {
     solution
 }
 
-/// Coefficients of the square root of the matrix of ones: 1, 1/2, 3/8, …
+/// Returns the coefficients of the square root of the matrix of ones: 1, 1/2, 3/8, …
 fn square_root(bands: usize) -> Vec<f64> {
     let mut next = 1.0;
     (1..=bands)
@@ -34,8 +34,8 @@ fn square_root(bands: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Coefficients of norm 1 whose prefix sums have the least mean squared error, by L-BFGS from the square root (Nocedal & Wright 2006,
-/// *Numerical Optimization*, Algorithm 7.4).
+/// Returns the coefficients of norm 1 whose prefix sums have the least mean squared error, by L-BFGS from the square
+/// root (Nocedal & Wright 2006, *Numerical Optimization*, Algorithm 7.4).
 pub(super) fn least_error(steps: usize, bands: usize) -> Vec<f64> {
     let evaluations = (MAX_WORK / (2 * steps * bands + 1)).min(MAX_EVALUATIONS);
     let mut at = normalized(square_root(bands));
@@ -45,7 +45,7 @@ pub(super) fn least_error(steps: usize, bands: usize) -> Vec<f64> {
     while used < evaluations {
         let direction = descent(&slope, &corrections);
         let expected = dot(&direction, &slope);
-        // Also where a slope is no number.
+        // This is false also where a slope is no number.
         let descends = expected < -1e-14;
         if !descends {
             break;
@@ -91,7 +91,7 @@ struct Correction {
     curvature: f64,
 }
 
-/// The quasi-Newton direction.
+/// Returns the quasi-Newton direction.
 fn descent(slope: &[f64], corrections: &[Correction]) -> Vec<f64> {
     let mut direction: Vec<f64> = slope.iter().map(|x| -x).collect();
     let mut shares = Vec::with_capacity(corrections.len());
@@ -111,7 +111,7 @@ fn descent(slope: &[f64], corrections: &[Correction]) -> Vec<f64> {
     direction
 }
 
-/// log(‖c‖²·mean squared error), which does not depend on the scale of c, and its slope.
+/// Returns log(‖c‖²·mean squared error), which does not depend on the scale of c, and its slope.
 ///
 /// With s = C⁻¹·1 and w_t = 1 − t/n, the error is Σ w_t·s_t². Since ds = −C⁻¹(dC)s, its derivative by c_j is −2·Σ_t w_t·s_t·r_{t−j} with
 /// r = C⁻¹·s.

@@ -1,4 +1,4 @@
-//! Ways to correlate the noise of one training run, side by side.
+//! Compares ways to correlate the noise of one training run.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The field's name.
+    /// Returns the name of the family in the literature.
     ///
     /// ```
     /// use accountant::correlated::Family;
@@ -79,11 +79,11 @@ pub struct Compared {
     pub root_mean_squared_error: f64,
     /// The noise multiplier at which independent noise has the same error.
     pub equivalent_noise_multiplier: f64,
-    /// ε of the mechanism at the noise multiplier. The two ends differ where only an upper bound is known.
+    /// The ε of the mechanism at the noise multiplier. The two ends differ where only an upper bound is known.
     pub epsilon: Bounds,
 }
 
-/// The best mechanism of each family that meets `target`, in the order of [`Family`].
+/// Returns the best mechanism of each family that meets `target`, in the order of [`Family`].
 ///
 /// Numbers of bands are tried in a geometric series, λ on a grid of 1/64. Correlations never change how many units a step uses.
 ///
@@ -133,8 +133,8 @@ pub fn compare(run: TrainingRun, target: &EpsilonTarget) -> Result<Vec<Compared>
     Ok(rows)
 }
 
-/// The number of bands with which banded matrix factorization under cyclic Poisson sampling has the least error in prefix sums at
-/// `target`. Numbers of bands are tried in a geometric series.
+/// Returns banded matrix factorization under cyclic Poisson sampling with the number of bands that has the least error
+/// in prefix sums at `target`. Numbers of bands are tried in a geometric series.
 ///
 /// ```
 /// use accountant::calibrate::EpsilonTarget;
@@ -157,7 +157,7 @@ pub fn best_banded(run: TrainingRun, target: &EpsilonTarget) -> Result<Compared>
 }
 
 impl TrainingRun {
-    /// Number of steps of an epoch. In a fixed order, a unit takes part in one step of each epoch.
+    /// Returns the number of steps of an epoch. In a fixed order, a unit takes part in one step of each epoch.
     fn separation(self) -> Result<u64> {
         let batch = self.expected_batch_size;
         if (1..=self.units).contains(&batch) {
@@ -168,14 +168,14 @@ impl TrainingRun {
         }
     }
 
-    /// Sampling from one of as many parts as there are bands.
+    /// Returns the sampling from one of as many parts as there are bands.
     fn poisson(self, bands: u64) -> Participation {
         let probability = (bands as f64 * self.expected_batch_size as f64 / self.units as f64).min(1.0);
         Participation::CyclicPoisson { sampling_probability: probability }
     }
 }
 
-/// The mechanism of a strategy at `target`, and the number of bands that names it.
+/// Returns the mechanism of a strategy at `target`. `bands` is the number of bands that names it.
 fn measure(
     target: &EpsilonTarget,
     family: Family,
@@ -196,10 +196,10 @@ fn measure(
     })
 }
 
-/// The most bands that are tried: a trainer keeps or draws again as many vectors of the model's size.
+/// The most bands that are tried: a trainer keeps, or draws again, as many vectors of the model's size.
 pub const MAX_BANDS: u64 = 1024;
 
-/// 1, 2, 3, 4, 6, 8, 12, … up to `most`, and `most`.
+/// Returns 1, 2, 3, 4, 6, 8, 12, … up to `most`, and `most`.
 fn bands_up_to(most: u64) -> Vec<u64> {
     let most = most.min(MAX_BANDS);
     let powers = core::iter::successors(Some(1_u64), |bands| bands.checked_mul(2));

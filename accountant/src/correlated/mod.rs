@@ -204,12 +204,13 @@ impl Strategy {
         self.decoder.iter().map(|value| value * value).sum()
     }
 
-    /// Upper bound on the ℓ₂ norm of a column of C. Column j has the first n − j coefficients, so that the first has the largest norm.
+    /// Returns an upper bound on the ℓ₂ norm of a column of C. Column j has the first n − j coefficients, so that the
+    /// first has the largest norm.
     fn column_norm(&self) -> f64 {
         libm::sqrt(self.coefficients.iter().map(|c| c * c).sum::<f64>()) * (1.0 + self.rounding)
     }
 
-    /// Bounds on ‖C·u‖ for the worst admissible participation u of one unit with gradients of norm 1.
+    /// Returns bounds on ‖C·u‖ for the worst admissible participation u of one unit with gradients of norm 1.
     ///
     /// # Proof note
     /// If the coefficients are non-negative and non-increasing, gradients in one direction at steps 0, b, 2b, … are the worst (Kalinin &
@@ -235,7 +236,7 @@ impl Strategy {
             if at < window {
                 return rows[at];
             }
-            // A difference would lose digits: the sum itself, over few terms.
+            // A difference would lose digits, so the sum itself is computed, over few terms.
             (0..most).map(|use_of| coefficient(at - use_of * separation)).sum()
         };
         let norm = libm::sqrt((0..steps).map(in_window).map(|row| row * row).sum::<f64>());

@@ -122,7 +122,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `selection` has the proof.
+    /// Adds `count` uses of a selection. The module `selection` has the proof.
     fn selection(&mut self, event: &DpEvent, trials: Trials, count: u64, depth: usize) -> Result<()> {
         if contains_selection(event, depth)? {
             return Err(AccountantError::Unsupported {
@@ -143,7 +143,7 @@ impl Builder<'_> {
                 self.pair.push(Law::Selection(selection), count);
                 Ok(())
             }
-            // Without a trial nothing is released.
+            // Without a trial, nothing is released.
             Trials::Poisson { .. } => Ok(()),
             _ => self.add(event, count, depth + 1),
         }
@@ -179,7 +179,7 @@ fn times(count: u64, more: u64) -> Result<u64> {
 mod tests {
     use super::*;
 
-    /// With one pair for both bounds, the lower bound of such an event would not be one.
+    /// If one pair served both bounds, the lower bound of such an event would not be one.
     #[test]
     fn events_whose_pair_from_below_is_another_one_are_known() {
         let (noise_multiplier, batches) = (1.5, 4);

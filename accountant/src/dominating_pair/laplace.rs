@@ -42,7 +42,7 @@ fn discretized(displacement: f64, from_below: bool) -> Result<DiscretePair> {
     let cells = libm::ceil(2.0 * displacement / WIDEST).max(CELLS);
     let width = 2.0 * displacement / cells;
     let sign = if from_below { -1.0 } else { 1.0 };
-    // Covers the rounding of the exponentials.
+    // The slack covers the rounding of the exponentials.
     let slack = 1.0 + sign * 1e-13;
     let mut outcomes = vec![
         Outcome { loss: displacement, mass: 0.5 },

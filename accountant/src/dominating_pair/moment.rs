@@ -36,12 +36,12 @@ fn step(pair: &MixturePair, power: f64, frequency: f64) -> f64 {
     if far == 0.0 {
         return 0.25 * sigma;
     }
-    // Powers that divide: of P when s < 0, of Q when s > 1.
+    // The powers that divide: of P when s < 0, of Q when s > 1.
     let negative =
         if p > 0.0 { (-power).max(0.0) } else { 0.0 } + if q > 0.0 { (power - 1.0).max(0.0) } else { 0.0 };
     let normal = sigma * sigma / (2.0 * far * far);
     let doubled = if p > 0.0 && q > 0.0 { 2.0 } else { 1.0 };
-    // For a strip given by θ, in which the integrand grows by e^{constant + turning·θ + widening·θ²}.
+    // The step for a strip given by θ, in which the integrand grows by e^{constant + turning·θ + widening·θ²}.
     let step = |constant: f64, turning: f64, widening: f64, widest: f64| {
         let theta = libm::sqrt((38.0 + constant) / widening).min(widest);
         let grown = 38.0 + constant + turning * theta + widening * theta * theta;
@@ -127,7 +127,7 @@ pub(crate) fn log_moment(pair: &MixturePair, s: f64) -> f64 {
     log_moment_within(pair, s, MAX_NODES)
 }
 
-/// [`log_moment`], or +∞ where it needs more than `most` nodes.
+/// Returns [`log_moment`], or +∞ where it needs more than `most` nodes.
 fn log_moment_within(pair: &MixturePair, s: f64, most: f64) -> f64 {
     let sigma = pair.sigma();
     let mut scale = 0.0;
@@ -212,7 +212,7 @@ pub(crate) fn cumulant(pair: &DominatingPair, t: f64) -> f64 {
     cumulant_within(pair, t, MAX_NODES)
 }
 
-/// [`cumulant`] where it is cheap, +∞ elsewhere: for a search that rarely ends at such an order.
+/// Returns [`cumulant`] where it is cheap, +∞ elsewhere: for a search that rarely ends at such an order.
 pub(crate) fn cheap_cumulant(pair: &DominatingPair, t: f64) -> f64 {
     cumulant_within(pair, t, CHEAP_NODES)
 }
@@ -236,7 +236,7 @@ fn truncated_moment(mixture: &TruncationMixture, s: f64, most: f64) -> f64 {
     let whole = log_moment_within(&mixture.whole, s, most);
     let truncated = log_moment_within(&mixture.truncated, s, most);
     let p = mixture.probability;
-    // The error of p, on either part.
+    // The slack is the error of p, on either part.
     let slack = binomial::RELATIVE * p;
     let most = whole.max(truncated);
     if most > 1.0 {
@@ -260,7 +260,7 @@ mod tests {
             let pair = MixturePair::new(sigma, part(weight, 1.0), part(0.5 * weight, 1.0)).cut_at_tail(tail);
             let (left, right, count) = (-1.0 - 9.8 * sigma, pair.cut(), 2_000_000);
             let width = (right - left) / f64::from(count);
-            // Taken out, so that no power overflows.
+            // This factor is taken out, so that no power overflows.
             let scale = power * pair.loss(right);
             let sum: f64 = (0..count)
                 .map(|index| {

@@ -1,4 +1,4 @@
-//! Thresholds that can fail: an item of one unit alone is released.
+//! Accounts for thresholds that can fail by releasing an item that only one unit holds.
 
 use super::{DominatingPair, PairRequest, positive};
 use crate::{AccountantError, Result, normal};
@@ -38,7 +38,7 @@ impl Thresholds {
     pub(super) fn add_failures(&self, pair: &mut DominatingPair, request: PairRequest) {
         let group = request.group_size;
         if group > 1 && request.is_lower() {
-            // Known from above only.
+            // The failures are known from above only.
             return;
         }
         let units = f64::from(group);

@@ -47,11 +47,11 @@ pub(crate) struct TruncationMixture {
 /// Probabilities of a Poisson batch that is cut to a largest size.
 #[derive(Clone, Copy, Debug)]
 struct BatchProbabilities {
-    /// The other units fill the batch.
+    /// The probability that the other units fill the batch.
     full: f64,
-    /// The unit is kept given that they do, rounded up.
+    /// The probability, given that they do, that the unit is kept; rounded up.
     kept_when_full: f64,
-    /// The unit is kept, rounded down.
+    /// The probability that the unit is kept, rounded down.
     kept: f64,
 }
 
@@ -61,7 +61,7 @@ impl BatchProbabilities {
         let (n, cap) = (step.units as f64, step.largest_batch as f64);
         let full = binomial::at_least(cap, n - 1.0, q);
         let both = cap / n * binomial::at_least(cap + 1.0, n, q);
-        // Ten times the error of the binomial.
+        // The slack is ten times the error of the binomial.
         let slack = 10.0 * binomial::RELATIVE;
         Self {
             full,

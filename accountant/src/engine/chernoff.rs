@@ -1,4 +1,5 @@
-//! [`ChernoffBound`](crate::dominating_pair::chernoff::ChernoffBound) as an engine: from above only, and always.
+//! Makes [`ChernoffBound`](crate::dominating_pair::chernoff::ChernoffBound) an engine, which answers from above only,
+//! and always.
 
 use super::{Engine, Problem, Target};
 use crate::{Bounds, Result};

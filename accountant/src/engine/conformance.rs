@@ -32,7 +32,7 @@ fn least_narrow(engine: &Entry) -> usize {
     }
 }
 
-/// ε by an engine.
+/// Returns the ε that an engine gives.
 fn ask(entry: &Entry, pair: &DominatingPair, delta: f64) -> Result<Bounds> {
     entry.bounds(&Problem::new(pair, Target::Epsilon { delta }, 0.0))
 }
@@ -96,7 +96,7 @@ fn rows() -> Vec<Row> {
         row(sampled(1e-4, 1.0, 1_000_000), 1e-8, 0.658_114, 1e-6),
         row(sampled(t5, 0.3, 100_000), 1.9e-10, 11.576_781, 1e-6),
         row(sampled(0.23, 3.0, 109), 1e-8, 4.937_670, 1e-6),
-        // The same: rare jumps, low noise, small and many steps, a tiny δ.
+        // Contour inversion again: rare jumps, low noise, small and many steps, a tiny δ.
         row(sampled(t5, 0.4, 100_000), 1.0 / 5_240_387_307.0, 4.175_651_021_143_484, 1e-9),
         row(sampled(t5, 0.1, 100_000), 1.0 / 5_240_387_307.0, 279.575_317_697_017_2, 1e-9),
         row(sampled(1e-2, 0.2, 100), 1e-6, 86.696_150_95, 1e-8),
@@ -171,7 +171,7 @@ fn every_engine_knows_that_more_noise_and_fewer_steps_cost_no_more() {
 
 #[test]
 fn no_engine_answers_with_what_is_not_a_bound() {
-    // Questions without a useful answer: ε of 0, δ next to 1, no event, moments that overflow.
+    // These questions have no useful answer: ε of 0, δ next to 1, no event, moments that overflow.
     for (q, sigma, steps, delta) in [
         (1e-9, 100.0, 1, 1e-3),
         (0.5, 1e-2, 10, 0.999),
@@ -203,7 +203,7 @@ fn steps_with_a_public_coin_are_bounded_alike_by_both_of_their_engines() {
     let pairs = dominating_pairs(&run, PairRequest::new(NeighboringRelation::ZeroOut)).unwrap();
     let (squared, counted) = (ask(&PLD_ADAPTIVE, &pairs[0], 1e-5), ask(&TRUNCATION_COUNTS, &pairs[0], 1e-5));
     let (squared, counted) = (squared.unwrap(), counted.unwrap());
-    // Both dominate; the untruncated step costs 1.828 (reference query A).
+    // Both bounds lie above the cost without truncation, 1.828 (reference query A).
     assert!(squared.upper >= 1.828 && counted.upper >= 1.828, "{squared:?} {counted:?}");
     assert!((squared.upper / counted.upper - 1.0).abs() < 5e-3, "{squared:?} {counted:?}");
 }

@@ -59,7 +59,7 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// ε at which a curve is evaluated first: the given one, or Chernoff's.
+    /// Returns the ε at which a curve is evaluated first: the given one, or Chernoff's.
     fn first_epsilon(&self) -> f64 {
         match self.target {
             Target::Epsilon { .. } => self.chernoff().epsilon,
@@ -67,7 +67,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// δ at which a curve is evaluated first: the given one, or Chernoff's.
+    /// Returns the δ at which a curve is evaluated first: the given one, or Chernoff's.
     fn first_delta(&self) -> f64 {
         match self.target {
             Target::Epsilon { delta } => delta,
@@ -78,7 +78,7 @@ impl<'a> Problem<'a> {
 
 /// A way to bound ε or δ of a dominating pair.
 pub(crate) trait Engine: Sync {
-    /// Certified bounds. An engine that refines its answer stops at the relative width `tightness`.
+    /// Returns certified bounds. An engine that refines its answer stops at the relative width `tightness`.
     ///
     /// # Errors
     /// If the engine declines. Another engine may still answer.

@@ -1,4 +1,4 @@
-//! Checks what JavaScript passes.
+//! Checks the values that JavaScript passes.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ fn read<T: DeserializeOwned>(name: &str, value: JsValue, allowed: &str) -> Resul
         .map_err(|refused| type_error(&format!("{name}: {refused}; allowed: {allowed}")))
 }
 
-/// An event, or a list of events on the same data.
+/// Reads an event, or a list of events on the same data.
 pub(super) fn event(value: JsValue) -> Result<DpEvent, JsValue> {
     let allowed =
         "one event such as {\"type\": \"gaussian\", \"noise_multiplier\": 1.0}, or a list of events";
@@ -73,7 +73,7 @@ fn kind(value: &JsValue) -> String {
     value.js_typeof().as_string().unwrap_or_default()
 }
 
-/// Numbers.
+/// Reads a list of numbers.
 pub(super) fn numbers(name: &str, value: JsValue) -> Result<Vec<f64>, JsValue> {
     read(name, value, "a list of numbers")
 }
@@ -86,12 +86,12 @@ pub(super) fn unit(value: &JsValue) -> Result<String, JsValue> {
     value.as_string().ok_or_else(|| type_error(&format!("unit must be a string; got {}", kind(value))))
 }
 
-/// δ.
+/// Reads δ.
 pub(super) fn delta(value: &JsValue) -> Result<Delta, JsValue> {
     Delta::new(number("delta", value)?).map_err(refusal)
 }
 
-/// A whole number that a JavaScript number holds exactly.
+/// Reads a whole number that a JavaScript number holds exactly.
 pub(super) fn whole(name: &'static str, value: &JsValue) -> Result<u64, JsValue> {
     let value = number(name, value)?;
     if (0.0..=9_007_199_254_740_991.0).contains(&value) && value.fract() == 0.0 {
@@ -100,7 +100,7 @@ pub(super) fn whole(name: &'static str, value: &JsValue) -> Result<u64, JsValue>
     Err(refusal(AccountantError::OutOfRange { name, value, allowed: "a whole number from 0 to 2^53 - 1" }))
 }
 
-/// The number of units in a group; one unless given.
+/// Reads the number of units in a group; one unless given.
 pub(super) fn group(value: &JsValue) -> Result<u32, JsValue> {
     let units = if value.is_undefined() { 1 } else { whole("group", value)? };
     // A number beyond 32 bits is as much out of range as the largest one within.
@@ -116,7 +116,7 @@ pub(super) fn field(object: &JsValue, name: &'static str) -> Result<Option<u64>,
     whole(name, &value).map(Some)
 }
 
-/// A function of JavaScript that says which event some parameters make.
+/// A JavaScript function that returns the event of some parameters.
 pub(super) struct EventFor {
     function: Function,
     thrown: RefCell<Option<JsValue>>,
@@ -131,9 +131,8 @@ impl EventFor {
         Ok(Self { function, thrown: RefCell::new(None) })
     }
 
-    /// The function's event. A search cannot fail while it runs, so an error that the function
-    /// throws is kept for [`Self::found`], and an event that every question refuses ends the
-    /// search.
+    /// Returns the function's event. A search cannot fail while it runs, so an error that the function throws is kept
+    /// for [`Self::found`], and an event that every question refuses ends the search.
     pub(super) fn event(&self, parameters: &[f64]) -> DpEvent {
         let parameters: Array = parameters.iter().copied().map(JsValue::from_f64).collect();
         let made = self.function.apply(&JsValue::UNDEFINED, &parameters).and_then(event);

@@ -1,6 +1,6 @@
-//! Time that a process took, for the benches.
+//! The time that a process took, for the benches.
 
-/// CPU seconds of this process, or wall seconds where the system does not tell.
+/// Returns the CPU seconds of this process, or wall seconds where the system does not tell.
 pub fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();

@@ -19,10 +19,10 @@ use super::{Case, Outcome};
 
 const MODELS: &str = include_str!("models.py");
 
-/// Texts of a corpus for each of the many structures, evenly spaced.
+/// The number of texts of a corpus for each of the many structures, evenly spaced.
 const FOR_STRUCTURES: usize = 4000;
 
-/// All vocabularies; their files are in `folder`.
+/// Makes all vocabularies. Their files are in `folder`.
 pub(super) fn make(data: &Path, folder: &Path, python: &Path, corpora: &Corpora) -> Outcome<Vec<Case>> {
     let mut cases = Vec::new();
     public(data, folder, &corpora["novels"], &mut cases)?;
@@ -30,7 +30,7 @@ pub(super) fn make(data: &Path, folder: &Path, python: &Path, corpora: &Corpora)
     Ok(cases)
 }
 
-/// Public vocabularies, and those that are trained here on every eighth of the novels' paragraphs.
+/// Adds public vocabularies, and those that are trained here on every eighth of the novels' paragraphs.
 fn public(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Case>) -> Outcome<()> {
     let file = |path: &str| data.join("tokenizers").join(path);
     let mut add = |name: &str, tokenizer, kind, path, is_lossless| {
@@ -70,7 +70,7 @@ fn public(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Case>) 
     trained(folder, &words?, &runs?, &mut add)
 }
 
-/// Small vocabularies of the structure of well-known models, made by Hugging Face's library.
+/// Adds small vocabularies of the structure of well-known models, made by Hugging Face's library.
 fn structures(python: &Path, folder: &Path, corpora: &Corpora, cases: &mut Vec<Case>) -> Outcome<()> {
     let [models, script, part] = ["models", "models.py", "models.txt"].map(|name| folder.join(name));
     std::fs::write(&script, MODELS)?;

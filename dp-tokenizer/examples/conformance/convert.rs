@@ -1,4 +1,4 @@
-//! Each vocabulary in each format: equal to the original on all texts, or refused.
+//! Compares each vocabulary in each format with the original: it is equal on all texts, or refused.
 
 use tokenizer::Tokenizer;
 use tokenizer::format::{gpt2, vocab_txt};
@@ -9,8 +9,8 @@ use super::{Case, Outcome};
 
 const FORMATS: [&str; 4] = ["tokenizer.json", ".model", "vocab.txt", "vocab.json"];
 
-/// What a file of this format gives when it is read; none if the format has no such tokenizer. A vocab.txt does not state its
-/// case, so either is tried.
+/// Returns the tokenizer that a file of this format gives when it is read; `None` if the format has no such tokenizer.
+/// A vocab.txt does not state its case, so either is tried.
 fn converted(tokenizer: &Tokenizer, format: &str) -> Option<Tokenizer> {
     match format {
         "tokenizer.json" => Tokenizer::from_json(&tokenizer.to_json()).ok(),
@@ -32,7 +32,7 @@ fn converted(tokenizer: &Tokenizer, format: &str) -> Option<Tokenizer> {
     }
 }
 
-/// How many texts of all corpora differ in ids, and how many with equal ids in decoded text.
+/// The number of texts of all corpora that differ in ids, and of those with equal ids that differ in decoded text.
 #[derive(Default)]
 struct Differing {
     texts: usize,

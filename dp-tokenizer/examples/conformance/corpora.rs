@@ -14,19 +14,19 @@ pub(super) const SWEEP: &str = "sweep";
 /// Texts by the name of their corpus.
 pub(super) type Corpora = BTreeMap<&'static str, Vec<String>>;
 
-/// The lines of a file, compressed or not, whatever its name says; blank ones are left out.
+/// Returns the lines of a file, compressed or not, whatever its name says. Blank ones are left out.
 fn lines_of(path: &Path) -> Outcome<Vec<String>> {
     let files = Files { format: Format::Text, bad_utf8: BadUtf8::Replace, ..Files::of([path.to_owned()]) };
     open(&Source::Files(files))?.map(|record| Ok(record?.text)).collect()
 }
 
-/// The sentences of a file with a word and its tag a line.
+/// Returns the sentences of a file that has a word and its tag on each line.
 fn sentences_of_words(path: &Path) -> Outcome<Vec<String>> {
     let files = Files { format: Format::Iob, ..Files::of([path.to_owned()]) };
     open(&Source::Files(files))?.map(|record| Ok(record?.text)).collect()
 }
 
-/// Every text, one a line of a file or a record.
+/// Reads every text: a line of a file, or a record.
 pub(super) fn read(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora> {
     let texts = |path: &str| -> Outcome<Vec<String>> {
         let path = data.join(path);
@@ -43,7 +43,7 @@ pub(super) fn read(data: &Path, python: &Path, script: &Path) -> Outcome<Corpora
     let zip = data.join("unicode/udhr2.zip");
     let udhr = Command::new(python).arg(script).arg("udhr").arg(zip).stderr(Stdio::inherit()).output()?;
     let udhr = udhr.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    // Within a word, between words, and repeated.
+    // Each character stands within a word, between words, and repeated.
     let sweep = (0..=0x10FFFF).filter_map(char::from_u32).map(|c| format!("a{c}b {c} {c}{c}"));
     let tables = |paths: &[&str], column: usize| -> Outcome<Vec<String>> {
         let rows = paths.iter().map(|path| lines_of(&data.join(path))).collect::<Outcome<Vec<_>>>()?;

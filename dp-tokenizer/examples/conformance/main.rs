@@ -1,10 +1,11 @@
-//! Ids, offsets and decoded texts beside Hugging Face tokenizers, transformers and SentencePiece, on whole corpora:
-//! `cargo xtask conformance --venv PATH`, where PATH is a Python environment that has them.
+//! Compares ids, offsets and decoded texts with those of Hugging Face tokenizers, transformers and SentencePiece, on
+//! whole corpora: `cargo xtask conformance --venv PATH`, where PATH is a Python environment that has them.
 //!
-//! Public vocabularies and vocabularies trained here, on the texts of `../shared/data`. Prints a line for each vocabulary
-//! and corpus, and fails where more texts differ than `tokenizer/docs/conformance.md` explains by name. Arguments name the corpora to
-//! run on, and how the names of the vocabularies to run begin; without them, all. `at-most=N` takes N texts of each corpus,
-//! evenly spaced. `convert` writes each vocabulary in each format instead, and compares what is read of it on the same texts.
+//! Runs public vocabularies, and vocabularies trained here, on the texts of `../shared/data`. Prints a line for each
+//! vocabulary and corpus, and fails where more texts differ than `tokenizer/docs/conformance.md` explains by name.
+//! Arguments name the corpora to run on, and how the names of the vocabularies to run begin; without them, all.
+//! `at-most=N` takes N texts of each corpus, evenly spaced. `convert` writes each vocabulary in each format instead,
+//! and compares what is read of it on the same texts.
 
 #![allow(clippy::print_stdout, reason = "a report talks to its user")]
 
@@ -38,18 +39,18 @@ const EXPLAINED: [(&str, &str, Differing, &str); 8] = [
     ("WordPiece tokenizer.json", SWEEP, [949, 0, 0], "1"),
 ];
 
-/// How many texts differ in ids, in offsets, and decoded.
+/// The number of texts that differ in ids, in offsets, and in decoded text.
 type Differing = [usize; 3];
 
-/// A vocabulary and how its peer reads it.
+/// A vocabulary, and the way in which its peer reads it.
 struct Case {
     name: String,
     tokenizer: Tokenizer,
     kind: &'static str,
     path: PathBuf,
-    /// Whether decoding promises the text again.
+    /// Whether decoding promises to give back the text.
     is_lossless: bool,
-    /// Texts of a corpus at most.
+    /// The most texts of a corpus.
     most: usize,
 }
 
@@ -95,7 +96,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Keeps what the arguments name; whether formats are to be converted.
+/// Keeps what the arguments name. Returns whether formats are to be converted.
 fn select(corpora: &mut Corpora, cases: &mut Vec<Case>) -> Outcome<bool> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let converts = arguments.iter().any(|argument| argument == "convert");
@@ -120,7 +121,7 @@ fn select(corpora: &mut Corpora, cases: &mut Vec<Case>) -> Outcome<bool> {
     Ok(converts)
 }
 
-/// One vocabulary on one corpus; whether it differs no more than explained.
+/// Compares one vocabulary on one corpus. Returns whether it differs no more than explained.
 fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read) -> Outcome<bool> {
     let mut encoder = case.tokenizer.encoder();
     // SentencePiece's own form of an answer counts bytes.
@@ -140,7 +141,7 @@ fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read)
         let ours = encoder.encode_with_offsets(line, unit);
         let decoded = case.tokenizer.decode(&ours.ids);
         count += ours.ids.len();
-        // A literal mark is a blank to all but GPT-2's.
+        // A literal mark is a blank to all tokenizers but GPT-2's.
         let is_kept = decoded == *line || decoded == line.replace('\u{2581}', " ");
         altered += usize::from(case.is_lossless && !is_kept);
         let same = [
@@ -181,7 +182,7 @@ fn compare(case: &Case, corpus: &str, lines: &[String], answers: &mut impl Read)
     Ok(is_explained)
 }
 
-/// Characters by general category, as ranges.
+/// Prints characters by general category, as ranges.
 fn classes(characters: &[char]) {
     let mut by_class: BTreeMap<String, Vec<(u32, u32)>> = BTreeMap::new();
     for code in characters.iter().map(|c| *c as u32) {
@@ -204,7 +205,7 @@ fn classes(characters: &[char]) {
 
 type Encoded<'a, T> = (&'a [u32], &'a [(usize, usize)], T);
 
-/// Where a public text differs first.
+/// Describes the first difference of a public text.
 fn example(number: usize, line: &str, ours: Encoded<&str>, theirs: Encoded<&[u8]>) -> String {
     let start: String = line.chars().take(60).collect();
     let token = ours.0.iter().zip(theirs.0).take_while(|(a, b)| a == b).count();

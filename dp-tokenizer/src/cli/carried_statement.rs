@@ -17,9 +17,9 @@ pub(super) struct CarriedStatement {
 }
 
 impl CarriedStatement {
-    /// That of the tokenizer in `from`, if it was made from private text and `files` lie in another folder. It names the files that
-    /// its tokenizer.json does not vouch for. A tokenizer that a private run made has its ledger in place of it; then the statement
-    /// names the run, and says nothing that could be added up.
+    /// Returns the statement of the tokenizer in `from`, if that was made from private text and `files` lie in another
+    /// folder. The statement names the files that its tokenizer.json does not vouch for. A tokenizer that a private run
+    /// made has a ledger instead; then the statement names the run, and has no figures that could be added up.
     pub(super) fn of(
         from: &Path,
         tokenizer: &Tokenizer,
@@ -40,7 +40,7 @@ impl CarriedStatement {
                 let is_of_it = stated["tokenizer_sha256"].is_string() && statement::is_of(&stated, from);
                 (bytes, is_of_it)
             }
-            // A run's own tokenizer.json bears its mark; another format of it beside the ledger cannot.
+            // The tokenizer.json of a run bears its mark; another format of it beside the ledger cannot.
             None if tokenizer.mark().is_some() || (!is_json && from_folder.join("ledger.jsonl").exists()) => {
                 let id = tokenizer.mark().and_then(StageMark::id);
                 let reason =
@@ -64,12 +64,12 @@ impl CarriedStatement {
         let known = statement::parse(&earlier.unwrap_or_else(|| text_of(&stated(&bytes))));
         let named =
             statement::with_converted(&known, files.iter().map(|(_, bytes)| durable::sha256_hex(bytes)));
-        // Byte for byte, if no other file has to be named.
+        // The statement stays byte for byte the same if no other file has to be named.
         let bytes = if named == statement::parse(&bytes) { bytes } else { text_of(&named) };
         Ok(Some(Self { bytes }))
     }
 
-    /// Writes it beside a file that is not written yet.
+    /// Writes the statement beside a file that is not written yet.
     pub(super) fn write(&self, out: &Path) -> anyhow::Result<()> {
         let path = folder_of(out).join(PRIVACY);
         write_whole(&path, &self.bytes)

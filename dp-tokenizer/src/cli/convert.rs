@@ -28,7 +28,7 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    /// The files that are read.
+    /// Returns the paths of the files that are read.
     fn inputs(&self) -> [PathBuf; 2] {
         [self.tokenizer.path.clone(), self.tokenizer.path.with_file_name("merges.txt")]
     }
@@ -64,6 +64,12 @@ pub(super) fn run(arguments: &Convert) -> anyhow::Result<()> {
         TokenizerFormat::Gpt2 => {
             let (vocab, merges) = tokenizer.to_gpt2().map_err(refuse)?;
             vec![(out.clone(), vocab.into_bytes()), (out.with_file_name("merges.txt"), merges.into_bytes())]
+        }
+        TokenizerFormat::Tiktoken => {
+            return Err(refuse(format!(
+                "--out: {}: tiktoken files are read, not written; allowed: tokenizer.json, *.model, vocab.txt, vocab.json",
+                out.display()
+            )));
         }
     };
     let _lock = ExclusiveFile::take(&folder_of(out).join(".lock"))

@@ -77,7 +77,7 @@ pub(super) struct Machine {
 }
 
 impl Corpus {
-    /// The files, with wildcards expanded and no text twice.
+    /// Returns the files, with wildcards expanded and no text twice.
     pub(super) fn source(&self, given: &Given) -> anyhow::Result<Source> {
         let paths = corpus::expand(&self.input).map_err(refuse)?;
         paths.iter().try_for_each(|path| check_unwritten(path))?;
@@ -86,8 +86,8 @@ impl Corpus {
         Ok(source)
     }
 
-    /// Texts to be answered one by one: each line of a text file, blank ones too, or each record of another file. Without a
-    /// file, each line of standard input.
+    /// Returns the texts to be answered one by one: each line of a text file, blank ones too, or each record of another
+    /// file. Without a file, each line of standard input.
     pub(super) fn texts(&self, given: &Given) -> anyhow::Result<Source> {
         let path = match self.input.as_slice() {
             [] => PathBuf::from("-"),
@@ -151,7 +151,7 @@ impl Machine {
     }
 }
 
-/// Smaller limits mean nothing beside the memory of the program itself.
+/// The least limit on memory. Smaller ones mean nothing beside the memory of the program itself.
 const LEAST_MEMORY: usize = 32 << 20;
 
 fn bytes(text: &str) -> Result<usize, String> {

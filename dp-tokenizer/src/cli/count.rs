@@ -63,6 +63,6 @@ pub(super) fn run(mut arguments: Count, given: &Given) -> anyhow::Result<()> {
     let counted = count_shard(&source, shard, &common, &arguments.machine.options(), &arguments.out);
     drop(shown);
     counted.map_err(refuse)?;
-    // No counts of units or words: they are private if the text is.
+    // The counts of units and words are not shown: they are private if the text is.
     Ok(writeln!(io::stdout(), "{}: shard {shard}", arguments.out.display())?)
 }

@@ -1,4 +1,4 @@
-//! How a failed command reports: one line on stderr and an exit code.
+//! The report of a failed command: one line on stderr and an exit code.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,18 +27,18 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if refused { 2 } else { 1 })
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// One line: what was given, what is allowed, how to fix it.
+    /// One line that says what was given, what is allowed, and how to fix it.
     pub message: String,
-    /// Whether it is the user's to mend, as opposed to the machine's failure.
+    /// Whether the user can mend it, as opposed to a failure of the machine.
     pub refused: bool,
 }
 
 impl Failure {
     pub(super) fn of(error: &anyhow::Error) -> Self {
-        // A file that cannot be read or written is the user's to mend, as refused input is.
+        // The user can mend a file that cannot be read or written, as refused input.
         let is_storage = error.chain().any(|cause| cause.is::<io::Error>());
         let message = without_codes(&format!("{error:#}").replace('\n', " "));
         Self { message, refused: error.is::<Refused>() || is_storage }

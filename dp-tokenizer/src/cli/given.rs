@@ -1,4 +1,4 @@
-//! Which options the user gave, as opposed to their defaults: one without effect is refused.
+//! Tells the options that the user gave from defaults. An option without effect is refused.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ impl Given {
         self.0.contains(option)
     }
 
-    /// Refuses the first option of the list that was given. `why` says with what it has no effect.
+    /// Refuses the first option of the list that was given. `why` says why it has no effect.
     pub(super) fn refuse_any(&self, options: &[&str], why: &str) -> anyhow::Result<()> {
         let Some(option) = options.iter().find(|option| self.has(option)) else { return Ok(()) };
         let flag = match *option {

@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Inspect) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The `privacy.json` beside a tokenizer: null if there is none, and a text if it belongs to another tokenizer.
+/// Returns the `privacy.json` beside a tokenizer: null if there is none, and a text if it belongs to another tokenizer.
 fn statement_beside(tokenizer: &Path) -> Value {
     let Ok(bytes) = std::fs::read(tokenizer.with_file_name("privacy.json")) else { return Value::Null };
     let statement = statement::parse(&bytes);
@@ -113,7 +113,7 @@ fn measure(tokenizer: &Tokenizer, arguments: &Inspect) -> anyhow::Result<Value> 
         "tokens_per_word": tokens as f64 / words.max(1) as f64,
         "bytes_per_token": bytes as f64 / tokens.max(1) as f64,
         "unknown_tokens": unknown,
-        // Of items as a release counts them by class: words, and what is between them.
+        // Items are counted as a release counts them by class: words, and the text between them.
         "share_in_one_token": whole as f64 / items.max(1) as f64,
     }))
 }

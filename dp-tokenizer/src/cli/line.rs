@@ -59,7 +59,7 @@ pub(super) struct Ranked {
 pub(super) struct LineWriter<'a> {
     tokenizer: &'a Tokenizer,
     options: &'a Line,
-    /// How many tokens are put around a text, if they are asked for.
+    /// The number of tokens that are put around a text, if they are asked for.
     around: Option<usize>,
     has_offsets: bool,
     /// The padding token, where texts are padded.
@@ -67,7 +67,7 @@ pub(super) struct LineWriter<'a> {
 }
 
 impl<'a> LineWriter<'a> {
-    /// Refuses a padding token that the tokenizer does not have, and a length without room.
+    /// Returns a writer. Refuses a padding token that the tokenizer does not have, and a length without room.
     pub(super) fn new(
         options: &'a Line,
         tokenizer: &'a Tokenizer,
@@ -91,7 +91,7 @@ impl<'a> LineWriter<'a> {
         Ok(Self { tokenizer, options, around, has_offsets, pad: pad.transpose()? })
     }
 
-    /// Writes a line. `ranked`: the number of the text, and the score of this segmentation of it.
+    /// Writes a line. `ranked` has the number of the text, and the score of this segmentation of it.
     pub(super) fn write(
         &self,
         out: &mut impl Write,
@@ -149,7 +149,7 @@ impl<'a> LineWriter<'a> {
     }
 }
 
-/// A token without white space: as a JSON string, if it has some.
+/// Returns a token without white space: as a JSON string, if it has some.
 pub(super) fn in_one_word(token: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control();
     if !token.is_empty() && !token.contains(is_odd) {

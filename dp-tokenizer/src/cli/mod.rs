@@ -69,14 +69,14 @@ enum Command {
     Documentation(Documentation),
 }
 
-/// The commands and their options.
+/// Returns the commands and their options.
 #[must_use]
 pub fn command() -> clap::Command {
     // `--epsilon -1` is a number out of range, not an unknown argument.
     Arguments::command().mut_subcommands(|command| command.allow_negative_numbers(true))
 }
 
-/// Arguments of other tokenizers.
+/// Tips for arguments of other tokenizers' commands.
 const TIPS: ::cli::Tips = &[
     (&["files", "file", "corpus", "data", "train-file"], "name the text with --input FILE"),
     (&["model-type"], "give --model unigram, bpe or wordpiece"),
@@ -96,7 +96,7 @@ const TIPS: ::cli::Tips = &[
     (&["export", "save-pretrained"], "`dp-tokenizer convert` writes other formats"),
 ];
 
-/// The refusal of a command line. A file in place of an option is a text.
+/// Describes why a command line is refused. A file in place of an option is taken for a text.
 fn refusal(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let given = error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));

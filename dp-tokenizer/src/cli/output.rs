@@ -1,4 +1,4 @@
-//! What a command writes, and what it must not write over.
+//! The files that a command writes, and those that it must not write over.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ impl Output {
     }
 }
 
-/// Writes a file that is whole as soon as it has its name. Whoever calls this keeps other processes out of the folder.
+/// Writes a file that is whole as soon as it has its name. The caller keeps other processes out of the folder.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let partial = path.with_file_name(format!(".{name}.partial"));

@@ -1,4 +1,4 @@
-//! What the user sees of the work.
+//! Shows the user the progress of the work.
 
 use std::io::{self, Write};
 

@@ -35,11 +35,11 @@ pub(super) struct SegmentationOptions {
 
 /// Encodes texts in the way that the options ask for.
 pub(super) enum Segmenter<'a> {
-    /// The best segmentation.
+    /// Writes the best segmentation.
     Best(Box<tokenizer::Encoder<'a>>),
-    /// The best ones.
+    /// Writes the best segmentations.
     NBest { tokenizer: &'a Tokenizer, count: usize },
-    /// A random one.
+    /// Writes a random segmentation.
     Sample(Sampler<'a>),
 }
 
@@ -47,7 +47,7 @@ impl<'a> Segmenter<'a> {
     pub(super) fn new(options: &SegmentationOptions, tokenizer: &'a Tokenizer) -> anyhow::Result<Self> {
         Ok(match (options.n_best, options.alpha) {
             (Some(count), _) => {
-                // Refused before the first text.
+                // A model without scores is refused before the first text.
                 tokenizer.encode_n_best("", 1, OffsetUnit::Bytes).map_err(refuse)?;
                 Self::NBest { tokenizer, count: count.into() }
             }
@@ -58,7 +58,7 @@ impl<'a> Segmenter<'a> {
         })
     }
 
-    /// Writes the lines of the text with this number. Without a unit, no offsets are wanted.
+    /// Writes the lines of the text with this number. Without a unit, no offsets are written.
     pub(super) fn write(
         &mut self,
         number: u64,

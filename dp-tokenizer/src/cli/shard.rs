@@ -1,4 +1,4 @@
-//! Which part of a corpus a process counts.
+//! Decides which part of a corpus a process counts.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,18 +13,19 @@ use super::failure::refuse;
 pub(super) enum ShardName {
     /// The part whose number the launcher gave this process.
     Auto,
-    /// K/N.
+    /// The part K/N.
     Given(Shard),
 }
 
-/// Where launchers put the number of a process, from 0, and the number of processes: Open MPI, MPICH and Intel MPI, Slurm.
+/// The variables in which launchers put the number of a process, from 0, and the number of processes: Open MPI, MPICH
+/// and Intel MPI, Slurm.
 const LAUNCHERS: [[&str; 2]; 3] = [
     ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
     ["PMI_RANK", "PMI_SIZE"],
     ["SLURM_PROCID", "SLURM_NTASKS"],
 ];
 
-/// Stands for the number of the part in names of files.
+/// The placeholder for the number of the part in names of files.
 const NUMBER: &str = "{}";
 
 impl FromStr for ShardName {
@@ -36,7 +37,7 @@ impl FromStr for ShardName {
 }
 
 impl ShardName {
-    /// The part. Where the launcher numbers it, its number replaces `{}` in the names of files.
+    /// Returns the part. Where the launcher numbers it, its number replaces `{}` in the names of files.
     pub(super) fn resolve(self, input: &mut [PathBuf], out: &mut PathBuf) -> anyhow::Result<Shard> {
         if let Self::Given(shard) = self {
             return Ok(shard);
@@ -62,7 +63,7 @@ impl ShardName {
     }
 }
 
-/// The number of this process and the number of processes, if there are several.
+/// Returns the number of this process and the number of processes, if there are several.
 fn launched() -> Option<[u64; 2]> {
     let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
     let found = LAUNCHERS.iter().find_map(|[rank, count]| Some([number(rank)?, number(count)?]));

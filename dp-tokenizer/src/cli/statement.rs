@@ -5,39 +5,40 @@ use std::path::Path;
 use dp_tokenizer::unit::PrivacyUnit;
 use serde_json::Value;
 
-/// The statement of a file, or a text if the file is damaged.
+/// Parses the statement in a file. Returns a text if the file is damaged.
 pub(super) fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| Value::from("not valid JSON"))
 }
 
-/// In place of a statement that belongs to another tokenizer.
+/// The text in place of a statement that belongs to another tokenizer.
 pub(super) const OF_ANOTHER: &str = "the privacy.json beside it is of another tokenizer";
 
 /// The `outcome` of a release whose vocabulary is not written, or not yet.
 const SPENT: &str = "the budget is spent, and no tokenizer was written";
 
-/// The statement that stands on the disk from the release on until its tokenizer is written.
+/// Returns the statement that stands on the disk from the release on until its tokenizer is written.
 pub(super) fn spent(privacy: &Value) -> Value {
     let mut spent = privacy.clone();
     spent["outcome"] = SPENT.into();
     spent
 }
 
-/// Whether it states a release without a tokenizer.
+/// Whether the statement is of a release without a tokenizer.
 pub(super) fn is_spent(privacy: &Value) -> bool {
     privacy["outcome"] == SPENT
 }
 
-/// Whether it states that nothing private was used. A damaged one does not.
+/// Whether the statement says that nothing private was used. A damaged one does not.
 pub(super) fn is_of_public_text(privacy: &Value) -> bool {
     privacy["private"] == false && privacy["event"].is_null()
 }
 
-/// Digests of files in other formats that `convert` made of the tokenizer and wrote to another folder.
+/// The field with the digests of files in other formats that `convert` made of the tokenizer and wrote to another
+/// folder.
 const CONVERTED: &str = "converted_sha256";
 
-/// Whether a statement is of the tokenizer in a file beside it. Other formats are made from the `tokenizer.json` beside them, or
-/// named where `convert` wrote them.
+/// Whether a statement is of the tokenizer in a file beside it. A file in another format counts if the `tokenizer.json`
+/// beside it does, or if `convert` named it where it wrote it.
 pub(super) fn is_of(privacy: &Value, tokenizer: &Path) -> bool {
     let Some(stated) = privacy["tokenizer_sha256"].as_str() else { return !is_spent(privacy) };
     let converted = privacy[CONVERTED].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -47,7 +48,7 @@ pub(super) fn is_of(privacy: &Value, tokenizer: &Path) -> bool {
         || digest(&tokenizer.with_file_name("tokenizer.json")).as_deref() == Some(stated)
 }
 
-/// The statement with further files that `convert` made of its tokenizer.
+/// Returns the statement with further files that `convert` made of its tokenizer.
 pub(super) fn with_converted(privacy: &Value, files: impl Iterator<Item = String>) -> Value {
     let mut all: Vec<Value> = privacy[CONVERTED].as_array().cloned().unwrap_or_default();
     for digest in files.filter(|digest| privacy["tokenizer_sha256"] != **digest) {
@@ -63,7 +64,7 @@ pub(super) fn with_converted(privacy: &Value, files: impl Iterator<Item = String
     privacy
 }
 
-/// The statement without the files that `convert` made of its tokenizer.
+/// Returns the statement without the files that `convert` made of its tokenizer.
 pub(super) fn without_converted(privacy: &Value) -> Value {
     let mut privacy = privacy.clone();
     if let Value::Object(fields) = &mut privacy {
@@ -77,7 +78,7 @@ pub(super) fn is_spent_in(folder: &Path) -> bool {
     std::fs::read(folder.join("privacy.json")).is_ok_and(|bytes| is_spent(&parse(&bytes)))
 }
 
-/// The promise of a statement in a few words, with ε rounded up.
+/// Returns the promise of a statement in a few words, with ε rounded up.
 pub(super) fn guarantee(privacy: &Value) -> String {
     let text = |field: &str| privacy[field].as_str().unwrap_or("unstated").to_owned();
     match (&privacy["private"], privacy["epsilon"]["upper"].as_f64(), &privacy["delta"]) {
@@ -95,7 +96,7 @@ pub(super) fn guarantee(privacy: &Value) -> String {
     }
 }
 
-/// A statement in one line. Null means that there is no file.
+/// Returns a statement in one line. Null means that there is no file.
 pub(super) fn in_words(privacy: &Value) -> String {
     let guarantee = guarantee(privacy);
     match (&privacy["private"], privacy["method"].as_str()) {
@@ -116,7 +117,7 @@ fn unit_in_words(unit: &str) -> String {
     }
 }
 
-/// Four significant digits, never below the value, without zeros at the end.
+/// Writes four significant digits, never below the value, without zeros at the end.
 fn rounded_up(value: f64) -> String {
     if !(value.is_finite() && value > 0.0) {
         return value.to_string();
@@ -130,7 +131,7 @@ fn rounded_up(value: f64) -> String {
         if let Some(below) = shown.parse().ok().filter(|near: &f64| *near < value) {
             shown = format!("{:.digits$}", below + unit);
         }
-        // Where adding the last digit's unit was not enough, a digit more tells.
+        // If adding one to the last digit was not enough, one more digit is shown.
         if shown.parse().is_ok_and(|near: f64| near >= value) {
             break;
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tokenizer::format::{gpt2, vocab_txt};
+use tokenizer::format::{gpt2, tiktoken, vocab_txt};
 use tokenizer::normalize::BertNormalizer;
 use tokenizer::sentencepiece::SentencePieceModel;
 use tokenizer::{FormatError, Tokenizer};
@@ -18,11 +18,16 @@ pub(super) enum TokenizerFormat {
     SentencePiece,
     VocabTxt,
     Gpt2,
+    Tiktoken,
 }
 
-/// By the name of the file, or by its content where the name tells nothing.
+/// Returns the format by the name of the file, where that is not the name of two formats, or by its content where the name tells nothing.
 fn format_of_content(path: &Path) -> anyhow::Result<TokenizerFormat> {
     let error = match format_of(path) {
+        // Llama 3 names its tiktoken file tokenizer.model.
+        Ok(TokenizerFormat::SentencePiece) if tiktoken::is_tiktoken(&read(path)?) => {
+            return Ok(TokenizerFormat::Tiktoken);
+        }
         Ok(format) => return Ok(format),
         Err(error) => error,
     };
@@ -38,10 +43,11 @@ pub(super) fn format_of(path: &Path) -> anyhow::Result<TokenizerFormat> {
     match (path.file_name().and_then(|n| n.to_str()), path.extension().and_then(|e| e.to_str())) {
         (_, Some("model" | "spm")) => Ok(TokenizerFormat::SentencePiece),
         (_, Some("txt")) => Ok(TokenizerFormat::VocabTxt),
+        (_, Some("tiktoken")) => Ok(TokenizerFormat::Tiktoken),
         (Some("vocab.json"), _) => Ok(TokenizerFormat::Gpt2),
         (_, Some("json")) => Ok(TokenizerFormat::TokenizerJson),
         _ => Err(refuse(format!(
-            "{}: the format is told by the name; allowed: tokenizer.json, *.model, *.spm, vocab.txt, vocab.json with merges.txt",
+            "{}: the format is told by the name; allowed: tokenizer.json, *.model, *.spm, *.tiktoken, vocab.txt, vocab.json with merges.txt",
             path.display()
         ))),
     }
@@ -50,7 +56,7 @@ pub(super) fn format_of(path: &Path) -> anyhow::Result<TokenizerFormat> {
 /// A tokenizer to use.
 #[derive(Args)]
 pub(super) struct TokenizerFile {
-    /// A tokenizer.json, a SentencePiece .model or .spm, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt; or a folder,
+    /// A tokenizer.json, a SentencePiece .model or .spm, a .tiktoken file, BERT's vocab.txt, or GPT-2's vocab.json beside its merges.txt; or a folder,
     /// which stands for the first of these in it.
     #[arg(long = "tokenizer", value_name = "PATH", value_parser = locate)]
     pub(super) path: PathBuf,
@@ -83,13 +89,13 @@ impl TokenizerFile {
             }
             TokenizerFormat::Gpt2 => parse(&format, &bytes, &read(&path.with_file_name("merges.txt"))?),
             TokenizerFormat::TokenizerJson => with_stated_roles(parse(&format, &bytes, &[]), path),
-            TokenizerFormat::SentencePiece => parse(&format, &bytes, &[]),
+            TokenizerFormat::SentencePiece | TokenizerFormat::Tiktoken => parse(&format, &bytes, &[]),
         };
         tokenizer.map_err(|error| refuse(format!("{}: {error}", path.display())))
     }
 }
 
-/// The file of a tokenizer: the path itself, or a file in that folder.
+/// Returns the file of a tokenizer: the path itself, or a file in that folder.
 pub(super) fn locate(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     if !path.is_dir() {
@@ -129,7 +135,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| refuse(format!("{}: {error}; {give}", path.display())))
 }
 
-/// A tokenizer with the roles that the `tokenizer_config.json` beside it states.
+/// Gives a tokenizer the roles that the `tokenizer_config.json` beside it states.
 fn with_stated_roles(read: Result<Tokenizer, FormatError>, path: &Path) -> Result<Tokenizer, FormatError> {
     match (read, std::fs::read_to_string(path.with_file_name("tokenizer_config.json"))) {
         (Ok(tokenizer), Ok(config)) => tokenizer.with_config(&config),
@@ -149,6 +155,7 @@ pub(super) fn parse(format: &TokenizerFormat, bytes: &[u8], merges: &[u8]) -> Re
         TokenizerFormat::SentencePiece => {
             Tokenizer::from_sentencepiece(&SentencePieceModel::from_bytes(bytes)?)
         }
+        TokenizerFormat::Tiktoken => tiktoken::read(bytes),
         TokenizerFormat::VocabTxt => bert(vocab_txt::read(bytes)?, None),
         TokenizerFormat::Gpt2 => Tokenizer::gpt2(gpt2::read_vocab(bytes)?, gpt2::read_merges(merges)?),
     }
@@ -174,9 +181,9 @@ fn stated_case(vocabulary: &Path) -> anyhow::Result<Option<bool>> {
     }
 }
 
-/// A vocab.txt does not state its case. A vocabulary with capitals was not learnt from lower-cased text. Only those from A
-/// to Z tell: the property of Unicode holds of characters that lower-casing leaves as they are, and BERT's own lower-cased
-/// vocabulary has some.
+/// Returns the tokenizer of a vocab.txt, which does not state its case. A vocabulary with capitals was not learnt from
+/// lower-cased text. Only capitals from A to Z tell: Unicode calls some characters upper case that lower-casing leaves
+/// as they are, and BERT's own lower-cased vocabulary has some.
 fn bert(vocabulary: tokenizer::Vocabulary, cased: Option<bool>) -> Result<Tokenizer, FormatError> {
     let is_special = |token: &str| token.starts_with('[') && token.ends_with(']');
     let has_capital =

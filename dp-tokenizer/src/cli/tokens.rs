@@ -128,7 +128,7 @@ fn encode_to_file(
     let done = encode_corpus(&source, arguments.unit, tokenizer, digest, out, threads);
     drop(shown);
     done.map_err(refuse)?;
-    // No counts of records or tokens: they are private if the text is.
+    // The counts of records and tokens are not shown: they are private if the text is.
     Ok(writeln!(io::stdout(), "{}", out.display())?)
 }
 
@@ -161,7 +161,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// The id that `text` writes; none if it is not to be shown.
+    /// Returns the id that `text` writes; `None` if the token is not to be shown.
     fn read(&self, text: &str, line: u64) -> anyhow::Result<Option<u32>> {
         let id = text.parse().ok().filter(|&id: &u32| (id as usize) < self.size);
         let size = self.size;
@@ -172,14 +172,14 @@ impl Ids {
     }
 }
 
-/// Decodes the lines of `input`, and writes what is certain of a text before its line has ended.
+/// Decodes the lines of `input`, and writes the certain text of a line before the line has ended.
 fn stream(
     tokenizer: &Tokenizer,
     ids: &Ids,
     mut input: impl BufRead,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    /// No id has as many digits.
+    /// The most digits that are read. No id has as many.
     const MAX_DIGITS: usize = 32;
     let (mut number, mut word, mut text, mut is_open) = (1, String::new(), tokenizer.decode_stream(), false);
     loop {
@@ -215,7 +215,7 @@ fn stream(
 /// Calls `each` with the number and the text of each record.
 fn for_texts(source: &Source, mut each: impl FnMut(u64, &str) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let records = match corpus::open(source) {
-        // Nothing to answer.
+        // A file without text has no answers.
         Err(CorpusError::Empty { .. }) => return Ok(()),
         opened => opened.map_err(refuse)?,
     };

@@ -9,14 +9,14 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::files::{MAX_BLANK_LINES, OpenFile, check_files, open_file, parse_line};
 use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
 
-/// Bytes of a block, unless one line is longer.
+/// The length of a block in bytes, unless one line is longer.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Records in a block of invented notes.
+/// The number of records in a block of invented notes.
 const BLOCK_NOTES: usize = 512;
 
 /// Consecutive records.
 pub(crate) struct Block {
-    /// Counted from 0 over the corpus.
+    /// The number of the block, counted from 0 over the corpus.
     pub(crate) number: u64,
     content: Content,
 }
@@ -30,7 +30,7 @@ enum Content {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) records: u64,
-    /// Lines in which invalid UTF-8 was replaced. Private if the corpus is.
+    /// The number of lines in which invalid UTF-8 was replaced. Private if the corpus is.
     pub(crate) replaced_lines: u64,
 }
 
@@ -89,7 +89,7 @@ struct FileBlocks {
     current: Option<(OpenFile, Arc<PathBuf>)>,
     /// The beginning of a line whose end has not been read yet.
     begun: Vec<u8>,
-    /// Lines of blocks without text since the last block with text.
+    /// The number of lines of blocks without text since the last block with text.
     blank_lines: u64,
 }
 
@@ -168,7 +168,7 @@ impl FileBlocks {
     }
 }
 
-/// The next whole lines, or nothing at the end of the file.
+/// Returns the next whole lines, or nothing at the end of the file.
 fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, CorpusError> {
     let mut bytes = Vec::with_capacity(begun.len() + BLOCK_BYTES);
     bytes.append(begun);
@@ -176,7 +176,7 @@ fn read_block(file: &mut OpenFile, begun: &mut Vec<u8>) -> Result<Vec<u8>, Corpu
         let before = bytes.len();
         let read =
             file.reader.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut bytes).map_err(|error| {
-                // The last complete line, as when lines are read one by one.
+                // This is the number of the last complete line, as when lines are read one by one.
                 let whole = memchr_iter(b'\n', &bytes).count() as u64;
                 CorpusError::of_reading(&file.path, file.line - 1 + whole, &error)
             })?;
@@ -212,7 +212,7 @@ mod tests {
     fn blocks_hold_the_records_that_lines_hold() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
-        // Lines of many lengths around the block size; the last has no line end.
+        // This text has lines of many lengths around the block size. The last one has no line end.
         let mut text = String::from("\u{FEFF}first\r\n\n");
         for length in [1, 300, BLOCK_BYTES - 1, BLOCK_BYTES, 3 * BLOCK_BYTES + 1, 7, 0, 100_000, 200_000] {
             text.push_str(&"é".repeat(length / 2));

@@ -76,7 +76,7 @@ fn read_file(
 fn parse(line: &str) -> Option<(&str, f64)> {
     let (word, count) = line.rsplit_once('\t')?;
     let count: f64 = count.trim().parse().ok()?;
-    // The sum of all has to stay finite too.
+    // The bound on a count keeps the sum of all finite.
     (!word.is_empty() && count > 0.0 && count < 1e300).then_some((word, count))
 }
 

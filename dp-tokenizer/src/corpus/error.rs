@@ -1,18 +1,18 @@
-//! Why a corpus is refused. No message quotes the corpus.
+//! The reasons why a corpus is refused. No message quotes the corpus.
 
 use std::path::{Path, PathBuf};
 
 use super::ReadProgress;
 use super::rows::RowFault;
 
-/// The formats that are read.
+/// The formats that are read, for messages.
 const READ: &str = if cfg!(feature = "parquet") {
     ".txt, .jsonl, .json, .csv, .tsv and .iob, plain or as .gz or .zst, and .parquet"
 } else {
     ".txt, .jsonl, .json, .csv, .tsv and .iob, plain or as .gz or .zst"
 };
 
-/// Why a corpus cannot be read. Messages name file and line, never a line's content.
+/// The reason why a corpus cannot be read. Messages name file and line, never a line's content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorpusError {
@@ -31,7 +31,7 @@ pub enum CorpusError {
         path: PathBuf,
         /// The last line that was read.
         line: u64,
-        /// What went wrong.
+        /// The failure.
         reason: String,
     },
     /// A file format that this program does not read.
@@ -43,11 +43,11 @@ pub enum CorpusError {
     UnknownFormat {
         /// The file.
         path: PathBuf,
-        /// Its extension.
+        /// The extension of the file.
         extension: String,
-        /// Whether it was declared to be text.
+        /// Whether the file was declared to be text.
         declared_text: bool,
-        /// What to do.
+        /// The advice on what to do.
         fix: &'static str,
     },
     /// A name that does not tell the format.
@@ -64,9 +64,9 @@ pub enum CorpusError {
     WrongContents {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// The content that was found.
         found: &'static str,
-        /// What to do.
+        /// The advice on what to do.
         fix: &'static str,
     },
     /// A long stretch without any text.
@@ -87,9 +87,9 @@ pub enum CorpusError {
     LineTooLong {
         /// The file.
         path: PathBuf,
-        /// Its line.
+        /// The line.
         line: u64,
-        /// The cap.
+        /// The cap, in bytes.
         cap: usize,
     },
     /// Bytes that are not UTF-8, under [`super::BadUtf8::Refuse`].
@@ -100,7 +100,7 @@ pub enum CorpusError {
     NotUtf8 {
         /// The file.
         path: PathBuf,
-        /// Its line.
+        /// The line.
         line: u64,
     },
     /// A line of a JSON Lines file or a table that is not as announced.
@@ -108,9 +108,9 @@ pub enum CorpusError {
     BadJson {
         /// The file.
         path: PathBuf,
-        /// Its line.
+        /// The line.
         line: u64,
-        /// What is wrong and how to fix it.
+        /// The fault, and how to fix it.
         reason: String,
     },
     /// An element of a JSON array that is not as announced.
@@ -120,7 +120,7 @@ pub enum CorpusError {
         path: PathBuf,
         /// The element, from 1.
         element: u64,
-        /// What is wrong and how to fix it.
+        /// The fault, and how to fix it.
         reason: String,
     },
     /// A line of a file of counts that is no count.
@@ -128,10 +128,10 @@ pub enum CorpusError {
     BadCount {
         /// The file.
         path: PathBuf,
-        /// Its line.
+        /// The line.
         line: u64,
     },
-    /// One text under two names.
+    /// One text has two names.
     #[error(
         "{} and {} are the same text; give each text once: its records would count as two units",
         first.display(),
@@ -146,13 +146,13 @@ pub enum CorpusError {
     /// No record at all.
     #[error("{source_name}: no record found; give at least one line that is not blank")]
     Empty {
-        /// What was opened.
+        /// The name of the source that was opened.
         source_name: String,
     },
 }
 
 impl CorpusError {
-    /// Reading stopped after so many lines.
+    /// Returns the error of reading that stopped after `line` lines.
     pub(crate) fn of_reading(path: &Path, line: u64, error: &std::io::Error) -> Self {
         if ReadProgress::has_stopped(error) {
             return Self::Stopped;

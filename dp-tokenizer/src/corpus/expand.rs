@@ -6,7 +6,7 @@ use glob::{MatchOptions, glob_with};
 
 use super::CorpusError;
 
-/// As in shells, wildcards match neither a separator nor hidden files.
+/// The rules of matching: as in shells, wildcards match neither a separator nor hidden files.
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 

@@ -1,4 +1,4 @@
-//! Which fields the records of a file have.
+//! Finds the fields that the records of a file have.
 
 use std::path::Path;
 
@@ -9,10 +9,11 @@ use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::separated::{Separated, Separator};
 use super::{CorpusError, Files, Format};
 
-/// Records of JSON that are looked at: later ones may have further fields.
+/// The number of JSON records that are looked at. Later ones may have further fields.
 const RECORDS: usize = 100;
 
-/// Whether the fields of a file have their names in its first line alone, which is a record where such a line is missing.
+/// Whether only the first line of a file names its fields. Where that line is missing, the first record is taken for
+/// it.
 ///
 /// # Errors
 /// [`CorpusError`] if the name of the file does not tell the format.
@@ -20,8 +21,9 @@ pub fn has_header_line(path: &Path) -> Result<bool, CorpusError> {
     Ok(matches!(named_format(path, Format::Auto)?.0, Format::Csv | Format::Tsv) && path.is_file())
 }
 
-/// The names of the fields with text or numbers in the first records of a file: those of a table in their order, and those that
-/// most objects of JSON have. `a.b` is the field `b` of the object `a`. None for text and for a folder.
+/// Returns the names of the fields with text or numbers in the first records of a file: those of a table in their
+/// order, and those that most objects of JSON have. `a.b` is the field `b` of the object `a`. The list is empty for
+/// text and for a folder.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -61,7 +63,7 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
                     objects += 1;
                 }
             }
-            // A key that few objects have may be a name of somebody.
+            // A key that few objects have may be the name of a person.
             Ok(names.into_iter().filter(|(_, count)| 2 * count >= objects).map(|(name, _)| name).collect())
         }
         Format::Text | Format::Iob => Ok(Vec::new()),

@@ -15,7 +15,7 @@ use super::{BadUtf8, CorpusError, Files, Format, Record, json_line, recognize};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// More blank lines in a row are no text.
+/// The most blank lines in a row. A file with more is refused, as without text.
 pub(super) const MAX_BLANK_LINES: u64 = 1 << 25;
 
 pub(super) struct FileRecords {
@@ -24,21 +24,21 @@ pub(super) struct FileRecords {
     current: Option<OpenFile>,
     buffer: Vec<u8>,
     replaced_lines: u64,
-    /// Blank lines since the last record.
+    /// The number of blank lines since the last record.
     blank_lines: u64,
     failed: bool,
-    /// Where the last record lies.
+    /// The place of the last record.
     position: Position,
 }
 
-/// Where a record lies in the files of a corpus.
+/// The place of a record in the files of a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The file, counted from 0.
+    /// The number of the file, from 0.
     pub(super) file: u32,
-    /// Bytes of the line, without its end; 0 where records are no lines.
+    /// The length of the line in bytes, without its end; 0 where records are no lines.
     pub(super) length: u32,
-    /// Bytes before the record. Of parquet and of folders, records before it.
+    /// The number of bytes before the record. In parquet files and folders, the number of records before it.
     pub(super) offset: u64,
 }
 
@@ -47,13 +47,13 @@ pub(super) struct OpenFile {
     pub(super) format: Format,
     pub(super) reader: BufReader<Box<dyn Read + Send>>,
     pub(super) line: u64,
-    /// Bytes of the lines that were read.
+    /// The number of bytes in the lines that were read.
     offset: u64,
 }
 
 impl FileRecords {
     pub(super) fn open(files: Files) -> Result<Self, CorpusError> {
-        // A missing last file should not come to light hours into a run.
+        // All files are checked now: a missing last file should not come to light hours into a run.
         check_files(&files)?;
         let (buffer, current) = (Vec::new(), None);
         Ok(Self {
@@ -68,13 +68,13 @@ impl FileRecords {
         })
     }
 
-    /// Where the last record lies, if the file's own lines are records.
+    /// Returns the place of the last record, if the file's own lines are records.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn position(&self) -> Position {
         self.position
     }
 
-    /// The line of the last record, from 1.
+    /// Returns the line of the last record, from 1.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn line(&self) -> u64 {
         self.current.as_ref().map_or(0, |file| file.line)
@@ -88,7 +88,7 @@ impl FileRecords {
         self.next_line_as(Self::record)
     }
 
-    /// Leaves out the next record without parsing it. Whether there was one.
+    /// Leaves out the next record without parsing it. Returns whether there was one.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn pass_over(&mut self) -> Result<bool, CorpusError> {
         let record = |records: &mut Self| {
@@ -101,7 +101,7 @@ impl FileRecords {
         self.next_line_as(record).map(|passed| passed.is_some())
     }
 
-    /// What `record` makes of the next line that is not blank.
+    /// Returns what `record` makes of the next line that is not blank.
     fn next_line_as<T>(
         &mut self,
         record: impl Fn(&mut Self) -> Result<Option<T>, CorpusError>,
@@ -142,7 +142,7 @@ impl FileRecords {
         }
     }
 
-    /// A compressed file of a few megabytes can hold blank lines for hours.
+    /// Counts a blank line, and refuses too many: a compressed file of a few megabytes can hold blank lines for hours.
     fn note_blank_line(&mut self) -> Result<(), CorpusError> {
         self.blank_lines += 1;
         match &self.current {
@@ -155,7 +155,7 @@ impl FileRecords {
         }
     }
 
-    /// The record of the line in the buffer; none for a blank line.
+    /// Returns the record of the line in the buffer; `None` for a blank line.
     fn record(&mut self) -> Result<Option<Record>, CorpusError> {
         let Some(file) = &self.current else { return Ok(None) };
         match parse_line(&self.buffer, file.line == 1, file.format, &self.files) {
@@ -168,14 +168,14 @@ impl FileRecords {
     }
 }
 
-/// Why a line is refused.
+/// The reason why a line is refused.
 pub(super) enum LineFault {
     NotUtf8,
     BadJson(String),
 }
 
 impl LineFault {
-    /// The error of a line, or of an element of an array, which is handed on as a line of its own.
+    /// Returns the error of a line, or of an element of an array, which is handed on as a line of its own.
     pub(super) fn at(self, path: &Path, format: Format, line: u64) -> CorpusError {
         let path = path.to_owned();
         match (self, format) {
@@ -190,7 +190,7 @@ impl LineFault {
     }
 }
 
-/// The record of a line, `None` for a blank one; and whether invalid UTF-8 was replaced.
+/// Returns the record of a line, `None` for a blank one, and whether invalid UTF-8 was replaced.
 pub(super) fn parse_line(
     bytes: &[u8],
     is_first: bool,
@@ -257,7 +257,7 @@ pub(super) fn check_files(files: &Files) -> Result<(), CorpusError> {
 /// The path of standard input.
 pub(super) const STDIN: &str = "-";
 
-/// The format of a file by its name, and how it is compressed.
+/// Returns the format of a file by its name, and its compression.
 pub(super) fn named_format(path: &Path, wanted: Format) -> Result<(Format, Compression), CorpusError> {
     if path.as_os_str() == STDIN {
         let format = recognize::format_of(path, "", wanted)?;
@@ -310,7 +310,7 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     opened(path, format, Box::new(input), files)
 }
 
-/// The bytes of text or of JSON lines. Other formats become JSON lines.
+/// Returns the bytes of text or of JSON lines. Other formats become JSON lines.
 fn opened(
     path: &Path,
     format: Format,

@@ -11,7 +11,7 @@ use super::{BadUtf8, Files};
 pub(super) struct Texts {
     paths: std::vec::IntoIter<PathBuf>,
     files: Files,
-    /// Files so far.
+    /// The number of files read so far.
     place: u64,
 }
 
@@ -21,7 +21,7 @@ impl Texts {
         Ok(Self::of(list(folder)?, files))
     }
 
-    /// These texts, in this order.
+    /// Returns these texts, in this order.
     pub(super) fn of(paths: Vec<PathBuf>, files: &Files) -> Self {
         Self { paths: paths.into_iter(), files: files.clone(), place: 0 }
     }
@@ -47,7 +47,7 @@ impl Texts {
     }
 }
 
-/// The texts of a folder, in the order of their names. Hidden files are left out.
+/// Returns the texts of a folder, in the order of their names. Hidden files are left out.
 pub(super) fn list(folder: &Path) -> std::result::Result<Vec<PathBuf>, String> {
     let mut paths = Vec::new();
     collect(folder, &mut paths)?;

@@ -14,9 +14,9 @@ pub(super) struct Sentences<R> {
     text_field: String,
     /// Whether the text is asked for as a list of words.
     as_list: bool,
-    /// Each gets the tags.
+    /// The fields that get the tags.
     tag_fields: Vec<String>,
-    /// Lines so far.
+    /// The number of lines read so far.
     line: u64,
 }
 
@@ -28,7 +28,7 @@ impl<R: BufRead> Sentences<R> {
         Self { input, text_field, as_list, tag_fields, line: 0 }
     }
 
-    /// The word and the tag of a line.
+    /// Returns the word and the tag of a line.
     fn columns<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; 2]> {
         let by_tabs = line.contains(&b'\t');
         let ends = |byte: &u8| if by_tabs { *byte == b'\t' } else { *byte == b' ' };
@@ -45,10 +45,10 @@ impl<R: BufRead> Sentences<R> {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl<R: BufRead + Seek> Sentences<R> {
-    /// Appends the sentence that begins after so many bytes. Returns false at the end of the file.
+    /// Appends the sentence that begins after `offset` bytes. Returns false at the end of the file.
     pub(super) fn sentence_at(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<bool> {
         self.input.seek(SeekFrom::Start(offset))?;
-        // The first line alone may begin with a byte order mark.
+        // Only the first line may begin with a byte order mark.
         self.line = u64::from(offset > 0);
         self.next_row(out)
     }

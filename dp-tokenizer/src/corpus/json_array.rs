@@ -1,4 +1,4 @@
-//! The elements of a JSON array, one at a time: the array may be larger than the memory.
+//! Reads the elements of a JSON array one at a time: the array may be larger than the memory.
 
 use std::io::{BufRead, ErrorKind, Result};
 #[cfg(not(target_arch = "wasm32"))]
@@ -8,16 +8,16 @@ use super::Files;
 use super::lines::MAX_LINE_BYTES;
 use super::rows::{RowFault, Rows, push_json_string};
 
-/// What may follow in the array.
+/// The part of the array that may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// The bracket that opens it.
     Start,
-    /// The first element, or the closing bracket.
+    /// The first element, or the bracket that closes the array.
     First,
-    /// A comma, or the closing bracket.
+    /// A comma, or the bracket that closes the array.
     Further,
-    /// Nothing.
+    /// Nothing: the array has ended.
     End,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct JsonArray<R> {
     input: R,
     text_field: String,
     next: Next,
-    /// Line of the file, from 1.
+    /// The line of the file, from 1.
     line: u64,
 }
 
@@ -39,7 +39,7 @@ impl<R: BufRead> JsonArray<R> {
         RowFault::error(self.line, reason)
     }
 
-    /// The bytes at hand; none at the end of the file.
+    /// Returns the bytes at hand; none at the end of the file.
     fn available(&mut self) -> Result<&[u8]> {
         loop {
             match self.input.fill_buf() {
@@ -51,7 +51,7 @@ impl<R: BufRead> JsonArray<R> {
         }
     }
 
-    /// The next byte that is not white space, which stays in the input.
+    /// Returns the next byte that is not white space, which stays in the input.
     fn peek(&mut self) -> Result<Option<u8>> {
         let mut skipped = 0;
         loop {
@@ -92,7 +92,7 @@ impl<R: BufRead> JsonArray<R> {
         Ok(())
     }
 
-    /// Moves to the next element. False after the last one.
+    /// Moves to the next element. Returns false after the last one.
     fn advance(&mut self) -> Result<bool> {
         if self.next == Next::Start {
             self.open_array()?;
@@ -184,7 +184,7 @@ impl<R: BufRead> JsonArray<R> {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl<R: BufRead + Seek> JsonArray<R> {
-    /// Goes behind the next element and returns the bytes before it.
+    /// Skips the next element and returns the number of bytes before it.
     pub(super) fn pass_element(&mut self) -> Result<u64> {
         if self.advance()? {
             self.peek()?;
@@ -194,7 +194,7 @@ impl<R: BufRead + Seek> JsonArray<R> {
         Ok(start)
     }
 
-    /// Appends the element that begins after so many bytes.
+    /// Appends the element that begins after `offset` bytes.
     pub(super) fn element_at(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<bool> {
         self.input.seek(SeekFrom::Start(offset))?;
         self.copy_row(out).map(|()| true)

@@ -1,4 +1,4 @@
-//! One line of a JSON Lines file. Only the named fields are stored.
+//! Reads one line of a JSON Lines file. Only the named fields are stored.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,12 +23,12 @@ pub(crate) struct FieldNames<'a> {
 }
 
 impl<'a> FieldNames<'a> {
-    /// Text and user alone.
+    /// Returns names for text and user alone.
     pub(crate) fn of_text(text: &'a str, user: Option<&'a str>) -> Self {
         Self { text, text_is_json: false, user, appended: &[], further: &[] }
     }
 
-    /// Text, user, appended and further fields, in this order.
+    /// Returns the fields in this order: text, user, appended, further.
     fn all(self) -> Vec<(&'a str, FieldRole)> {
         let list = |names: &'a [String], kind| names.iter().map(move |name| (name.as_str(), kind));
         let text = if self.text_is_json { FieldRole::Json } else { FieldRole::Text };
@@ -37,16 +37,16 @@ impl<'a> FieldNames<'a> {
     }
 }
 
-/// What a field may hold.
+/// The kind of value that a field may hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FieldRole {
     /// A string.
     Text,
     /// A string or an integer.
     User,
-    /// A string, an integer, true or false, null for none, or a list of these.
+    /// A string, an integer, true or false, null for an empty list, or a list of these.
     List,
-    /// Anything. The value is its JSON.
+    /// Any value, of which the JSON is taken.
     Json,
 }
 
@@ -83,15 +83,15 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
     Ok(Record { text, user, further })
 }
 
-/// Escapes of surrogates without their other half, which JSON may hold and no text.
+/// A line with escapes of lone surrogates, which JSON may hold but no text can.
 pub(super) struct LoneSurrogates {
-    /// Column of the first one, in bytes from 1.
+    /// The column of the first escape, in bytes from 1.
     pub column: usize,
-    /// The line with U+FFFD for each.
+    /// The line with U+FFFD for each escape.
     pub replaced: String,
 }
 
-/// Finds them in a line of JSON; `None` if it has none.
+/// Finds such escapes in a line of JSON; `None` if it has none.
 pub(super) fn lone_surrogates(line: &str) -> Option<LoneSurrogates> {
     let unit = |at: usize| {
         let digits = line.get(at..at + 6)?.strip_prefix("\\u")?;
@@ -135,7 +135,7 @@ fn describe(error: &serde_json::Error) -> String {
     }
 }
 
-/// An object, at this path from the outermost one. The values found are put in their places.
+/// An object, at this path from the outermost one. Its wanted values are put in their places.
 struct Object<'a> {
     path: &'a str,
     wanted: &'a [(&'a str, FieldRole)],
@@ -162,7 +162,7 @@ impl<'de> Visitor<'de> for Object<'_> {
             let path = if path.is_empty() { key } else { Cow::Owned(format!("{path}.{key}")) };
             let is_within =
                 |name: &str| name.strip_prefix(&*path).is_some_and(|inner| inner.starts_with('.'));
-            // A field may be asked for twice. As a list it holds whatever the other kinds hold.
+            // A field may be asked for twice. As a list it holds all that the other kinds hold.
             if let Some(kind) = wanted.iter().filter(|(name, _)| *name == path).map(|(_, kind)| *kind).max() {
                 let value = match kind {
                     FieldRole::Json => vec![json_of(&map.next_value::<Box<RawValue>>()?)],
@@ -181,7 +181,8 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 }
 
-/// The JSON of a value as it is written; of a string, the string. A column of a table holds JSON in this way.
+/// Returns the JSON of a value as it is written; for a string, the string itself. A column of a table holds JSON in
+/// this way.
 fn json_of(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
@@ -288,7 +289,7 @@ mod tests {
         let names = FieldNames { further: &words, ..FieldNames::of_text("text", None) };
         let record = parse(r#"{"text": ["two", "words"]}"#, names).unwrap();
         assert_eq!((record.text.as_str(), record.further[0].len()), ("two words", 2));
-        // As JSON, whatever it is; a string is JSON itself, as in a table.
+        // Any value is a text if its JSON is asked for. A string stands for the JSON in it, as in a table.
         let names = FieldNames { text_is_json: true, ..FieldNames::of_text("m.n", None) };
         for (line, want) in [
             (r#"{"m": {"n": [{"b": 1, "a": "x"}]}}"#, r#"[{"b": 1, "a": "x"}]"#),

@@ -7,7 +7,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// The result of reading a line.
 pub(crate) enum Line {
-    /// A line is in the buffer, without its end (`\n` or `\r\n`); so many bytes were read.
+    /// A line is in the buffer, without its end (`\n` or `\r\n`). The number is that of the bytes read.
     Read(usize),
     /// The end of the input.
     End,

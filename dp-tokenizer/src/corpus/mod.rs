@@ -51,19 +51,19 @@ pub struct Record {
     pub text: String,
     /// The user it belongs to, for user-level privacy.
     pub user: Option<String>,
-    /// The values of each of [`Files::further`]: one, or as many as a list has.
+    /// The values of each of [`Files::further`]: one, or as many as the list in that field has.
     pub further: Vec<Vec<String>>,
 }
 
 impl Record {
-    /// A text without a user and other fields.
+    /// Returns a record with a text, but without a user and other fields.
     #[must_use]
     pub fn of_text(text: impl Into<String>) -> Self {
         Self { text: text.into(), user: None, further: Vec::new() }
     }
 }
 
-/// How to treat bytes that are not UTF-8.
+/// The treatment of bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BadUtf8 {
     /// Replace each invalid sequence by U+FFFD and count the line.
@@ -78,7 +78,7 @@ pub enum BadUtf8 {
 pub struct Files {
     /// The files in order. `-` is standard input, which can be read only once.
     pub paths: Vec<PathBuf>,
-    /// How each file is divided into records.
+    /// The format that divides each file into records.
     pub format: Format,
     /// The JSON field with the text.
     pub text_field: String,
@@ -95,7 +95,7 @@ pub struct Files {
     pub columns: Option<Vec<String>>,
     /// Whether the blank lines of text files are records too, so that records and lines correspond.
     pub blank_lines: bool,
-    /// How to treat bytes that are not UTF-8.
+    /// The treatment of bytes that are not UTF-8.
     pub bad_utf8: BadUtf8,
     /// Updated while the files are read.
     pub progress: ReadProgress,
@@ -109,7 +109,7 @@ pub enum Source {
     Files(Files),
     /// Invented clinical notes; see [`clinical`].
     Embedded {
-        /// How many notes.
+        /// The number of notes.
         records: u64,
         /// The same seed gives the same notes.
         seed: u64,
@@ -117,7 +117,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Files with the defaults: format by name, text in the field `text`, no user, invalid UTF-8 replaced.
+    /// Returns files with the defaults: format by name, text in the field `text`, no user, invalid UTF-8 replaced.
     #[must_use]
     pub fn files(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self::Files(Files::of(paths))
@@ -125,7 +125,7 @@ impl Source {
 }
 
 impl Files {
-    /// Files with the defaults of [`Source::files`].
+    /// Returns files with the defaults of [`Source::files`].
     pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             paths: paths.into_iter().collect(),
@@ -142,7 +142,7 @@ impl Files {
         }
     }
 
-    /// Whether any file has fields: all but text have.
+    /// Whether any file has fields: all formats but text have.
     ///
     /// # Errors
     /// [`CorpusError`] if the name of a file does not tell its format, and [`Self::format`] does not either.
@@ -153,7 +153,7 @@ impl Files {
             .map(|all| all.iter().any(|(format, _)| *format != Format::Text))
     }
 
-    /// The names of all fields that are read, each once.
+    /// Returns the names of all fields that are read, each once.
     fn field_names(&self) -> impl Iterator<Item = &str> {
         let all =
             [&self.text_field].into_iter().chain(&self.user_field).chain(&self.appended).chain(&self.further);
@@ -189,7 +189,8 @@ enum Inner {
 }
 
 impl Records {
-    /// Lines so far in which invalid UTF-8 was replaced. This raw count is private if the corpus is.
+    /// Returns the number of lines so far in which invalid UTF-8 was replaced. This raw count is private if the corpus
+    /// is.
     #[must_use]
     pub fn replaced_lines(&self) -> u64 {
         match &self.inner {

@@ -20,7 +20,7 @@ pub struct LineFiles {
     layouts: Vec<Layout>,
 }
 
-/// What a path of the files is.
+/// The layout of a path among the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Layout {
     File(Format),
@@ -46,7 +46,7 @@ impl Layout {
 }
 
 impl LineFiles {
-    /// The files of a source; `None` if one of them is of another layout.
+    /// Returns the files of a source; `None` if one of them has another layout.
     ///
     /// ```
     /// use dp_tokenizer::corpus::{LineFiles, Source};
@@ -66,7 +66,7 @@ impl LineFiles {
         Some(Self { files: files.clone(), layouts })
     }
 
-    /// All records in order, each with its position.
+    /// Returns all records in order, each with its position.
     ///
     /// # Errors
     /// [`CorpusError`] if a file is missing or unreadable; the items carry errors of their lines.
@@ -81,7 +81,7 @@ impl LineFiles {
         }))
     }
 
-    /// The records from the first, of which some may be left out.
+    /// Returns the records from the first on, of which some may be left out.
     ///
     /// # Errors
     /// As [`Self::records`].
@@ -90,14 +90,15 @@ impl LineFiles {
         FileRecords::open(files).map(SomeRecords)
     }
 
-    /// Where the last record lies.
+    /// Returns the position of the last record.
     fn position(&self, records: &FileRecords, starts: &mut Option<Starts>) -> Result<Position, CorpusError> {
         let (position, line) = (records.position(), records.line());
         let place = position.file as usize;
         let offset = match &self.layouts[place] {
             Layout::File(Format::Text | Format::Jsonl) => return Ok(position),
             Layout::File(Format::Parquet) | Layout::Folder(_) => line.saturating_sub(1),
-            // These become JSON lines, which have the numbers of the file's own lines, or of the elements of its array.
+            // These formats become JSON lines, which are numbered by the file's own lines, or by the elements of its
+            // array.
             Layout::File(format) => {
                 let path = &self.files.paths[place];
                 let start = match starts {
@@ -111,7 +112,8 @@ impl LineFiles {
         Ok(Position { length: 0, offset, ..position })
     }
 
-    /// The record at a position. The file is opened for it alone, so that any number of files needs one descriptor.
+    /// Returns the record at a position. The file is opened for it alone, so that any number of files needs one
+    /// descriptor.
     ///
     /// # Errors
     /// [`CorpusError`] if the file cannot be read or no longer has the record.
@@ -144,7 +146,7 @@ impl LineFiles {
 pub struct SomeRecords(FileRecords);
 
 impl SomeRecords {
-    /// Leaves out the next record. Whether there was one.
+    /// Leaves out the next record. Returns whether there was one.
     ///
     /// # Errors
     /// [`CorpusError`] if a file can no longer be read.
@@ -173,7 +175,7 @@ fn line_at(path: &Path, position: Position) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A record that is no line, as a JSON line.
+/// Returns a record that is no line, as a JSON line.
 fn row_at(layout: &Layout, path: &Path, offset: u64, files: &Files) -> Result<Vec<u8>, String> {
     let file = || File::open(path).map(BufReader::new);
     let mut row = Vec::new();
@@ -199,9 +201,9 @@ fn row_at(layout: &Layout, path: &Path, offset: u64, files: &Files) -> Result<Ve
     Ok(row)
 }
 
-/// Where the records of a file begin that are no lines. They are asked for in their order.
+/// Finds where records begin in a file whose records are no lines. They are asked for in their order.
 struct Starts {
-    /// The file, counted from 0.
+    /// The number of the file, from 0.
     file: usize,
     inner: Inner,
 }
@@ -221,7 +223,7 @@ impl Starts {
         Ok(Self { file, inner })
     }
 
-    /// Bytes before a line or element, counted from 1.
+    /// Returns the number of bytes before a line or element, which is counted from 1.
     fn of(&mut self, number: u64) -> io::Result<u64> {
         match &mut self.inner {
             Inner::Lines(lines) => lines.start_of(number),
@@ -236,17 +238,17 @@ impl Starts {
     }
 }
 
-/// Where the lines of a file begin.
+/// Finds where the lines of a file begin.
 struct LineStarts {
     reader: BufReader<File>,
     buffer: Vec<u8>,
-    /// Lines before the offset.
+    /// The number of lines before the offset.
     lines: u64,
     offset: u64,
 }
 
 impl LineStarts {
-    /// Bytes before a line, counted from 1.
+    /// Returns the number of bytes before a line, which is counted from 1.
     fn start_of(&mut self, line: u64) -> io::Result<u64> {
         while self.lines + 1 < line {
             match read_line(&mut self.reader, &mut self.buffer, MAX_LINE_BYTES)? {
@@ -278,7 +280,7 @@ mod tests {
         let texts = Source::files([path("a.txt"), path("b.txt")]);
         let mut lines = Files::of([path("c.jsonl")]);
         lines.user_field = Some("who".to_owned());
-        // A field of three lines, blank lines between rows, and a header of two lines.
+        // This table has a field of three lines, blank lines between rows, and a header of two lines.
         std::fs::write(
             path("d.csv"),
             "\u{FEFF}id,\"text\",who,\"of\ntwo lines\"\r\n1,\"a, \"\"b\"\"\n\nc\",u,\r\n\r\n2,plain,v,x\n\n3,é,w,",
@@ -290,7 +292,8 @@ mod tests {
         std::fs::write(path("f.csv"), "u,one\nv,\"t\nwo\"\n").unwrap();
         let mut headless = Files::of([path("f.csv")]);
         headless.columns = Some(vec!["who".to_owned(), "text".to_owned()]);
-        // Sentences of words and tags, with a mark between documents, and elements on one line and on several.
+        // These files have sentences of words and tags, with a mark between documents, and elements on one line and on
+        // several.
         std::fs::write(path("g.iob"), "\u{FEFF}One O\ntwo B\n\n-DOCSTART- O\n\n\nthree I\r\n").unwrap();
         std::fs::write(
             path("h.json"),

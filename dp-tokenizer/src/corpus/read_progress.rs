@@ -1,4 +1,4 @@
-//! How much of a corpus has been read, for a progress display.
+//! Counts how much of a corpus has been read, for a progress display.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -15,19 +15,19 @@ pub struct ReadProgress {
 }
 
 impl ReadProgress {
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Progress of a corpus whose reading ends with [`super::CorpusError::Stopped`] once `stop` is true.
+    /// Returns the progress of a corpus whose reading ends with [`super::CorpusError::Stopped`] once `stop` is true.
     #[must_use]
     pub fn stopped_by(stop: &'static AtomicBool) -> Self {
         Self { bytes: Arc::default(), stop: Some(stop) }
     }
 
-    /// A count of its own, which stops with this one.
+    /// Returns a count of its own, which stops with this one.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn fresh(&self) -> Self {
         Self { bytes: Arc::default(), stop: self.stop }
@@ -47,7 +47,7 @@ impl ReadProgress {
     }
 }
 
-/// Progress does not distinguish two lists of files.
+/// All counts are equal, so that the progress does not distinguish two lists of files.
 impl PartialEq for ReadProgress {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,4 +1,4 @@
-//! What a file is, by its kind, its name and its first bytes. Nothing is silently read as something else.
+//! Recognizes a file by its kind, its name and its first bytes. Nothing is silently read as something else.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ const NOT_TEXT: &[&str] = &[
     "safetensors",
 ];
 
-/// The format of a file: as wanted, else by the extension of its name, without `.gz` or `.zst`.
+/// Returns the format of a file: as wanted, else by the extension of its name, without `.gz` or `.zst`.
 pub(super) fn format_of(path: &Path, extension: &str, wanted: Format) -> Result<Format, CorpusError> {
     let named = match extension {
         "txt" | "text" => Some(Format::Text),
@@ -57,7 +57,7 @@ pub(super) fn format_of(path: &Path, extension: &str, wanted: Format) -> Result<
     }
 }
 
-/// Why a path that cannot be opened, or must not be, is no corpus.
+/// Returns the reason why a path that cannot be opened, or must not be, is no corpus.
 pub(super) fn unreadable_kind(path: &Path) -> Option<String> {
     let name = path.to_string_lossy();
     let metadata = match path.metadata() {

@@ -1,4 +1,4 @@
-//! Rows of other formats as JSON lines, for all code that reads lines.
+//! Turns rows of other formats into JSON lines, for all code that reads lines.
 
 use std::io::Read;
 
@@ -9,10 +9,10 @@ pub(super) trait Rows {
     fn next_row(&mut self, out: &mut Vec<u8>) -> std::io::Result<bool>;
 }
 
-/// JSON lines of rows.
+/// The JSON lines of rows.
 pub(super) struct JsonLines<R> {
     rows: R,
-    /// The row that is being handed out, and how much of it is.
+    /// The row that is being handed out, and the number of its bytes that were taken.
     line: Vec<u8>,
     taken: usize,
 }
@@ -43,7 +43,7 @@ impl<R: Rows> Read for JsonLines<R> {
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub(super) struct RowFault {
-    /// Line of the file, from 1.
+    /// The line of the file, from 1.
     pub(super) line: u64,
     pub(super) reason: String,
 }
@@ -54,7 +54,8 @@ impl RowFault {
     }
 }
 
-/// Appends a JSON string. Bytes that are not UTF-8 stay as they are: whoever reads the line replaces or refuses them.
+/// Appends a JSON string. Bytes that are not UTF-8 stay as they are: the code that reads the line replaces or refuses
+/// them.
 pub(super) fn push_json_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     for &byte in bytes {

@@ -7,9 +7,9 @@ use super::files::{FileRecords, STDIN};
 use super::{CorpusError, Files, Source, folder};
 use crate::identity::{Fingerprint, Fingerprints, Key, Length, Passage, Share, Sketch, strings_of_json};
 
-/// Hashes of all sketches of a corpus together.
+/// The most hashes of all sketches of a corpus together.
 const MAX_HASHES: usize = 1 << 21;
-/// Hashes of the sketch of one text.
+/// The most and the least hashes of the sketch of one text.
 const MAX_OF_ONE: usize = 1 << 14;
 const MIN_OF_ONE: usize = 1 << 8;
 
@@ -79,7 +79,7 @@ fn check_names(files: &Files) -> Result<(), CorpusError> {
     Ok(())
 }
 
-/// What the text of a path is found to be.
+/// The result of examining the text of a path.
 enum Examined {
     /// Nothing to compare: the only path, a pipe, or a path that reading will refuse.
     Alone,
@@ -87,11 +87,13 @@ enum Examined {
     Sketched(Sketch),
     /// A folder that has half of its texts twice.
     Repeats,
-    /// The error of this process, or that of another one, which stays there.
+    /// A path that cannot be read: the error of this process; [`None`] for the error of another process, which stays
+    /// there.
     Unreadable(Option<CorpusError>),
 }
 
-/// Examines this process's share of the paths, on several threads. With their places, in order.
+/// Examines this process's share of the paths, on several threads. Returns the results with the places of the paths, in
+/// order.
 fn examine_share(files: &Files, key: &Key, share: Share) -> Vec<(usize, Examined)> {
     let readable = files.paths.iter().filter(|path| can_be_read_again(path)).count();
     let most = (MAX_HASHES / readable.max(1)).clamp(MIN_OF_ONE, MAX_OF_ONE);
@@ -145,7 +147,7 @@ fn examine(
     Ok(if repeats(texts) { Examined::Repeats } else { sketch.map_or(Examined::Alone, Examined::Sketched) })
 }
 
-/// Whether half of the texts of a folder are there twice, as with a copy of a folder in it.
+/// Whether half of the texts of a folder are there twice, as when the folder holds a copy of itself.
 fn repeats(mut hashes: Vec<u64>) -> bool {
     hashes.sort_unstable();
     let texts = hashes.len();
@@ -154,8 +156,8 @@ fn repeats(mut hashes: Vec<u64>) -> bool {
     again > 0 && 2 * again >= hashes.len()
 }
 
-/// Refuses by what the processes found: first folders, then files that cannot be read, then pairs of paths, each in the order of the
-/// paths.
+/// Refuses the corpus by what the processes found: first folders, then files that cannot be read, then pairs of paths,
+/// each in the order of the paths.
 fn judge(files: &Files, key: &Key, found: Vec<Option<Examined>>) -> Result<(), CorpusError> {
     let (folders, others): (Vec<_>, Vec<_>) =
         files.paths.iter().zip(found).enumerate().partition(|(_, (path, _))| is_folder(path, files));
@@ -184,7 +186,7 @@ fn judge(files: &Files, key: &Key, found: Vec<Option<Examined>>) -> Result<(), C
     }
 }
 
-/// What was found at a place, for other processes.
+/// Writes what was found at a place as numbers, for other processes.
 fn to_numbers(place: usize, examined: &Examined) -> Vec<u64> {
     let (kind, sketch) = match examined {
         Examined::Alone => (0, Vec::new()),
@@ -195,7 +197,7 @@ fn to_numbers(place: usize, examined: &Examined) -> Vec<u64> {
     [vec![place as u64, kind], sketch].concat()
 }
 
-/// What a process found, up to the first number that has no meaning.
+/// Reads what a process found, up to the first number without a meaning.
 fn of_numbers(numbers: &[u64]) -> Vec<(usize, Examined)> {
     let mut numbers = numbers.iter().copied();
     let mut next = || {
@@ -212,7 +214,7 @@ fn of_numbers(numbers: &[u64]) -> Vec<(usize, Examined)> {
     std::iter::from_fn(&mut next).collect()
 }
 
-/// A file that two sources have in common, by device and inode: its names in both.
+/// Returns a file that two sources have in common, by device and inode: its names in both.
 #[must_use]
 pub fn common_file(one: &Source, other: &Source) -> Option<(PathBuf, PathBuf)> {
     let (Source::Files(one), Source::Files(other)) = (one, other) else { return None };
@@ -225,8 +227,8 @@ pub fn common_file(one: &Source, other: &Source) -> Option<(PathBuf, PathBuf)> {
     others.find_map(|path| Some((ones.get(&file_id(&path)?)?.clone(), path)))
 }
 
-/// A sketch of a corpus of at most `most` hashes of each kind, under [`Key::public`]; [`None`] if it is no file or can be read only
-/// once. It is as private as the corpus.
+/// Returns a sketch of a corpus of at most `most` hashes of each kind, under [`Key::public`]; [`None`] if the corpus is
+/// no file or can be read only once. The sketch is as private as the corpus.
 ///
 /// # Errors
 /// [`CorpusError`] for a file that cannot be read.
@@ -250,7 +252,7 @@ fn is_folder(path: &Path, files: &Files) -> bool {
     files.format == super::Format::Auto && path.is_dir()
 }
 
-/// The files that a path stands for. A folder that cannot be listed has none; reading it says why.
+/// Returns the files that a path stands for. A folder that cannot be listed has none; reading it says why.
 fn files_of(path: &Path, files: &Files) -> Vec<PathBuf> {
     if path.as_os_str() == STDIN {
         return Vec::new();
@@ -258,7 +260,7 @@ fn files_of(path: &Path, files: &Files) -> Vec<PathBuf> {
     if is_folder(path, files) { folder::list(path).unwrap_or_default() } else { vec![path.to_owned()] }
 }
 
-/// Hands out the fingerprints of files.
+/// Hands the fingerprints of files to `take`.
 fn each(
     paths: &[PathBuf],
     files: &Files,
@@ -288,7 +290,7 @@ fn random_key() -> Result<Key, CorpusError> {
     })
 }
 
-/// Device and inode.
+/// The device and the inode of a file.
 #[cfg(unix)]
 type FileId = (u64, u64);
 
@@ -333,7 +335,7 @@ mod tests {
         }
     }
 
-    /// The messages of processes that check a corpus together. Each has files of its own.
+    /// Returns the messages of processes that check a corpus together, each with its own files.
     fn on_processes(count: usize, source: impl Fn(usize) -> Source + Sync) -> Vec<Result<(), String>> {
         let (key, barrier) = (Key::public(), Barrier::new(count));
         let sent = Mutex::new(vec![Vec::new(); count]);
@@ -377,13 +379,13 @@ mod tests {
             let name = |place: usize| folders[process].path().join(format!("{place}.txt"));
             assert_eq!(refused, Err(named_twice(&name(2), &name(4)).to_string()));
         }
-        // What only one process cannot read, it reports to the others.
+        // A process reports to the others that it cannot read a file.
         write(1, 4, b"\xFF\n");
         (0..3).step_by(2).for_each(|process| write(process, 4, text(4).as_bytes()));
         let found = on_processes(3, source);
         assert!(found[1].as_ref().is_err_and(|error| error.contains("4.txt")), "{found:?}");
         assert!(found[0].is_ok() && found[2].is_ok(), "{found:?}");
-        // What no process can read has the message of one.
+        // If no process can read a file, the message is that of one process.
         write(0, 4, b"\xFF\n");
         assert!(on_processes(3, |_| source(0)).iter().all(|own| *own == on_processes(1, |_| source(0))[0]));
     }

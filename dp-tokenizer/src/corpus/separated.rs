@@ -12,11 +12,11 @@ use super::Files;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::rows::{JsonLines, RowFault, Rows, push_json_string};
 
-/// What separates fields.
+/// The character between fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
-    /// A comma, or what the header line has in its place. A field in quotation marks may hold commas, line ends and doubled quotation
-    /// marks.
+    /// A comma, or the separator that the header line has in its place. A field in quotation marks may hold commas,
+    /// line ends and doubled quotation marks.
     Comma,
     /// A tab. Quotation marks are text.
     Tab,
@@ -30,7 +30,7 @@ impl Separator {
         }
     }
 
-    /// The byte between the names of a header line.
+    /// Returns the byte between the names of a header line.
     fn byte_of(self, header: &[u8]) -> u8 {
         let mut is_quoted = false;
         let outside = |byte: &&u8| {
@@ -46,10 +46,10 @@ impl Separator {
     }
 }
 
-/// Separators of CSV files.
+/// The separators of CSV files.
 const SEPARATORS: [u8; 4] = *b",;\t|";
 
-/// The JSON lines of a table that is no file: the text and the user of each row.
+/// Returns the JSON lines of a table that is no file: the text and the user of each row.
 pub(crate) fn json_lines<R: BufRead>(
     input: R,
     separator: Separator,
@@ -66,13 +66,13 @@ pub(super) struct Separated<R> {
     input: R,
     separator: Separator,
     byte: u8,
-    /// Place and name of each column that is asked for.
+    /// The place and the name of each column that is asked for.
     columns: Vec<(usize, String)>,
-    /// Fields of every row.
+    /// The number of fields of every row.
     width: usize,
-    /// Lines so far.
+    /// The number of lines read so far.
     line: u64,
-    /// Lines of the header that were not handed on as blank ones yet.
+    /// The number of header lines that were not handed on as blank lines yet.
     header_lines: u64,
     row: Vec<u8>,
 }
@@ -108,7 +108,7 @@ impl<R: BufRead> Separated<R> {
         Ok(table)
     }
 
-    /// The names in the header line.
+    /// Returns the names in the header line.
     pub(super) fn header(input: R, separator: Separator) -> Result<Vec<String>> {
         let mut table = Self::new(input, separator);
         let names = table.read_names()?;
@@ -120,7 +120,7 @@ impl<R: BufRead> Separated<R> {
         Self { input, separator, byte: separator.byte(), columns, width: 0, line: 0, header_lines: 0, row }
     }
 
-    /// The fields of the header line.
+    /// Reads the fields of the header line.
     fn read_names(&mut self) -> Result<Vec<Vec<u8>>> {
         self.header_lines = self.read_row()?;
         let header = std::mem::take(&mut self.row);
@@ -162,7 +162,7 @@ impl<R: BufRead> Separated<R> {
         }
     }
 
-    /// The fields of a row.
+    /// Returns the fields of a row.
     fn fields<'a>(&self, row: &'a [u8]) -> Result<Vec<Cow<'a, [u8]>>> {
         let separator = self.byte;
         if self.separator == Separator::Tab || !row.contains(&b'"') {
@@ -189,7 +189,7 @@ impl<R: BufRead> Separated<R> {
         }
     }
 
-    /// A field after its opening quotation mark, and what follows the closing one.
+    /// Returns a field after its opening quotation mark, and the text after the closing one.
     fn quoted<'a>(&self, text: &'a [u8]) -> Result<(Cow<'a, [u8]>, &'a [u8])> {
         let (mut field, mut rest) = (Vec::new(), text);
         while let Some(at) = memchr::memchr(b'"', rest) {
@@ -209,7 +209,7 @@ impl<R: BufRead> Separated<R> {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl<R: BufRead + Seek> Separated<R> {
-    /// Appends the row that begins after so many bytes, as a JSON line. Returns false at the end of the file.
+    /// Appends the row that begins after `offset` bytes, as a JSON line. Returns false at the end of the file.
     pub(super) fn row_at(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<bool> {
         self.input.seek(SeekFrom::Start(offset))?;
         self.header_lines = 0;
@@ -219,7 +219,7 @@ impl<R: BufRead + Seek> Separated<R> {
 
 impl<R: BufRead> Rows for Separated<R> {
     fn next_row(&mut self, out: &mut Vec<u8>) -> Result<bool> {
-        // The header keeps its lines.
+        // The lines of the header become blank lines, so that the rows keep their numbers.
         out.extend((0..std::mem::take(&mut self.header_lines)).map(|_| b'\n'));
         let first = self.line;
         let lines = self.read_row()?;
@@ -293,10 +293,10 @@ mod tests {
             let text = text.replace("id;text;", &format!("id{separator}text{separator}"));
             assert_eq!(read("a.csv", text.as_bytes(), None).unwrap(), want, "{separator:?}");
         }
-        // With two kinds, commas separate.
+        // If the header has two kinds of separators, commas separate.
         let got = read("a.csv", b"a;b,text,label\n1;2,t,l\n", None).unwrap();
         assert_eq!(got, [record("t", "l")]);
-        // Names that are given are those of fields between commas.
+        // If the names of the columns are given, commas separate.
         let got = read("a.csv", b"1;2,t,l\n", Some(&["id", "text", "label"])).unwrap();
         assert_eq!(got, [record("t", "l")]);
     }

@@ -1,16 +1,16 @@
-//! The id of a user, as units are told apart by it.
+//! The canonical id of a user, by which units are told apart.
 
 use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// Why a blank id is refused: all records without an id would be one user.
+/// The reason why a blank id is refused: all records without an id would be one user.
 const BLANK: &str =
     "the user is blank; every record needs its user: leave such records out, or give each an invented user";
 
-/// An id without invisible characters around it and in one Unicode form (NFC), so that one user is not two by accident. Case
-/// is kept, and a number is the user that its digits name.
+/// Returns an id without invisible characters around it and in one Unicode form (NFC), so that one user is not two by
+/// accident. Case is kept, and a number is the user that its digits name.
 pub(super) fn canonical(id: String) -> Result<String, &'static str> {
     let visible = id.trim_matches(is_invisible);
     if visible.is_empty() {
@@ -27,7 +27,7 @@ pub(super) fn canonical(id: String) -> Result<String, &'static str> {
     })
 }
 
-/// White space, control characters, and characters without a form such as the zero-width space.
+/// Whether `c` is white space, a control character, or a character without a form such as the zero-width space.
 fn is_invisible(c: char) -> bool {
     use GeneralCategoryGroup::{Other, Separator};
     if c.is_ascii() { !c.is_ascii_graphic() } else { matches!(c.general_category_group(), Other | Separator) }

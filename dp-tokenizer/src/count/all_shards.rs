@@ -66,7 +66,7 @@ impl Opened {
         opened.fits(start).then_some(opened).ok_or_else(damaged)
     }
 
-    /// Whether the header's numbers are those of a file whose header begins at `start`.
+    /// Whether the numbers in the header are those of a file whose header begins at `start`.
     fn fits(&self, start: u64) -> bool {
         let Header { shard, shards, units, short_items, long_items, items_bytes, lists_bytes, .. } =
             &self.header;
@@ -83,7 +83,7 @@ impl Opened {
             && *units <= start
     }
 
-    /// Its data as those of a run, whose file has this index.
+    /// Returns the data of the file as those of a run. `index` is the file's number among all.
     fn run(&self, index: usize) -> Run {
         let Header { short_items, long_items, items_bytes, lists_bytes, .. } = &self.header;
         let mut at = MAGIC.len() as u64;
@@ -94,7 +94,7 @@ impl Opened {
         let bytes = SpillBuffer::of_file(Vec::new(), index, next(*items_bytes));
         let names = Names { bytes, short: *short_items, long: *long_items };
         let lists = lists_bytes.iter().map(|length| {
-            // Without users, a list is a block of units.
+            // Without users, the list is a single block of units.
             let mut before = Vec::new();
             if self.unit != PrivacyUnit::User {
                 push_number(&mut before, (index as u64) << 1 | 1);
@@ -123,8 +123,8 @@ fn check_digest(file: &File, length: u64) -> std::io::Result<()> {
 }
 
 impl UnitItems {
-    /// The items of each unit of a corpus whose parts [`super::count_shard`] counted: the same as if one process had read all parts.
-    /// Without a `unit`, any is right, as for public text.
+    /// Returns the items of each unit of a corpus whose parts [`super::count_shard`] counted: the same as if one
+    /// process had read all parts. If `unit` is [`None`], as for public text, files of any unit are accepted.
     ///
     /// # Errors
     /// [`UnitError::Run`] if a file is damaged, a part is missing, two files hold the same one, or they are of several corpora
@@ -147,13 +147,13 @@ impl UnitItems {
         let blocks = all.iter().enumerate().map(|(index, one)| (index as u64, one.header.units)).collect();
         let spill =
             SpillFile::beside(options.spill_folder.clone(), all.into_iter().map(|one| one.path).collect());
-        // One after the other, so that the numbers of one part are in memory at a time.
+        // One list is translated after the other, so that the numbers of only one part are in memory.
         let collected = Collected { runs: vec![runs], blocks };
         Self::of_gathered(collected, unit == PrivacyUnit::User, owner_hash, spill, room(options))
     }
 }
 
-/// All parts are counted as asked.
+/// Refuses parts that are not counted as asked.
 fn check_options(all: &[Opened], unit: PrivacyUnit, words: Words) -> Result<(), UnitError> {
     for (one, first) in all.iter().zip(std::iter::repeat(&all[0])) {
         let Header { shards, words: counted, corpus, .. } = &one.header;
@@ -194,7 +194,7 @@ fn check_options(all: &[Opened], unit: PrivacyUnit, words: Words) -> Result<(), 
     Ok(())
 }
 
-/// Each part is there once. The files are in the order of the parts.
+/// Refuses parts that are missing or there twice. The files are in the order of the parts.
 fn check_complete(all: &[Opened]) -> Result<(), UnitError> {
     if let Some([first, second]) = all.array_windows().find(|[first, second]| first.shard() == second.shard())
     {
@@ -238,7 +238,7 @@ fn check_complete(all: &[Opened]) -> Result<(), UnitError> {
     Ok(())
 }
 
-/// Two parts with the same counts, or of which one holds half of the text of the other.
+/// Returns two parts with the same counts, or of which one holds half of the text of the other.
 fn same_text<'a>(all: &[&'a Opened]) -> Option<(&'a Opened, &'a Opened)> {
     let mut known: HashMap<&str, &Opened> = HashMap::new();
     for one in all {

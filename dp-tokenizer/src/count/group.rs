@@ -98,7 +98,7 @@ pub(super) fn read_items(
 
 struct Owned {
     held: Vec<(u64, u32)>,
-    /// The first items, up to here, are sorted and distinct.
+    /// The number of items at the beginning that are sorted and distinct.
     merged: usize,
 }
 
@@ -120,7 +120,7 @@ impl Owned {
 /// One of several passes over a list, each of which groups a range of addresses.
 #[derive(Clone, Copy)]
 struct Pass {
-    /// Counted from 0.
+    /// The number of the pass, from 0.
     index: u64,
     passes: u64,
 }

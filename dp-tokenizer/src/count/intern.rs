@@ -1,4 +1,4 @@
-//! Numbers for distinct items: a hash table in which a short item is its own key.
+//! Gives distinct items numbers: a hash table in which a short item is its own key.
 
 use rustc_hash::FxHashMap;
 use tokenizer::short_key::{SHORT_BYTES, short_hash, short_key};
@@ -9,14 +9,14 @@ const LONG: u128 = 0xFF << 120;
 /// The number of an item, and its index in the current unit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
-    /// 0 for a free slot.
+    /// The key of the item; 0 for a free slot.
     key: u128,
     pub(super) number: u32,
     /// The unit that last held the item.
     pub(super) serial: u32,
-    /// The index in the list of that unit.
+    /// The index of the item in the list of that unit.
     pub(super) place: u32,
-    /// Occurrences, where there are no units.
+    /// The number of occurrences, where there are no units.
     pub(super) count: u32,
 }
 
@@ -39,13 +39,13 @@ impl Default for Interner {
 
 /// The distinct items: first short ones in byte order, then longer ones in byte order.
 pub(super) struct Sorted {
-    /// Keys in byte order, with the numbers of the items.
+    /// The keys in byte order, with the numbers of the items.
     pub(super) short: Vec<(u128, u32)>,
     pub(super) long: Vec<(Box<[u8]>, u32)>,
 }
 
 impl Interner {
-    /// The key of the item at `from..to` of `bytes`.
+    /// Returns the key of the item at `from..to` of `bytes`.
     #[inline]
     pub(super) fn key(&mut self, bytes: &[u8], from: usize, to: usize) -> u128 {
         match to - from {
@@ -64,7 +64,7 @@ impl Interner {
         std::hint::black_box(loaded);
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key.
     #[inline]
     pub(super) fn slot(&mut self, key: u128) -> &mut Slot {
         if (self.count as usize + 1) * 2 > self.slots.len() {
@@ -124,7 +124,7 @@ impl Interner {
         self.slots.iter_mut().for_each(|slot| slot.serial = 0);
     }
 
-    /// Bytes in memory.
+    /// Returns the number of bytes in memory.
     pub(super) fn bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot>() + self.long_bytes
     }
@@ -152,7 +152,7 @@ impl Interner {
     }
 }
 
-/// The bytes of a short key in the order of [`Sorted::short`], and their number.
+/// Returns the bytes of a short key in the order of [`Sorted::short`], and their number.
 pub(super) fn short_bytes(sorted_key: u128) -> ([u8; 16], usize) {
     let bytes = sorted_key.to_be_bytes();
     (bytes, usize::from(bytes[SHORT_BYTES]).min(SHORT_BYTES))
@@ -171,7 +171,7 @@ mod tests {
             let mut interner = Interner::default();
             let mut known: FxHashMap<Vec<u8>, u32> = FxHashMap::default();
             for item in &items {
-                // Among other bytes, which the key must not include.
+                // The item stands among other bytes, which the key must not include.
                 let text = [&[9, 9], item.as_slice(), &[7; 3]].concat();
                 let key = interner.key(&text, 2, 2 + item.len());
                 let number = interner.slot(key).number;

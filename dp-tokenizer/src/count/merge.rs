@@ -9,7 +9,7 @@ use crate::unit::UnitError;
 
 /// The result of a merge.
 pub(super) struct Merged {
-    /// All items, by number.
+    /// All items, in the order of their numbers.
     pub(super) names: Names,
     /// For each run, the common numbers of its items in the order of its names.
     pub(super) numbers: Vec<SpillBuffer>,
@@ -33,13 +33,13 @@ pub(super) fn merge(runs: &[&Run], spill: &SpillFile, limit: usize) -> Result<Me
     Ok(merge.out)
 }
 
-/// The next item of a run, least first, and the run.
+/// The next item of a run with the number of the run, ordered so that a heap gives the least first.
 type Head<Item> = Reverse<(Item, usize)>;
 
 struct Merge<'a> {
     readers: Vec<SpillReader<'a>>,
     out: Merged,
-    /// Bytes written since memory was last checked.
+    /// The number of bytes written since memory was last checked.
     held: usize,
     limit: usize,
     spill: &'a SpillFile,
@@ -101,7 +101,7 @@ impl Merge<'_> {
         Ok(Some(Reverse((item, run))))
     }
 
-    /// Records that the item just written is the next one of this run.
+    /// Records that the item just written to the names is the next one of this run.
     fn number(&mut self, run: usize) -> Result<(), UnitError> {
         let number = self.out.names.count() - 1;
         self.out.numbers[run].push(&number.to_le_bytes());
@@ -115,7 +115,7 @@ impl Merge<'_> {
     }
 }
 
-/// The next name of a run, which must come after this one: a file of a run could be in another order.
+/// Passes on the next name of a run, which must come after `item`: a damaged file of a run may have another order.
 fn rising<Item: Ord>(item: Item, next: Option<Head<Item>>) -> Result<Option<Head<Item>>, UnitError> {
     match next {
         Some(Reverse((after, _))) if after <= item => Err(damaged()),

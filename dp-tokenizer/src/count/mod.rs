@@ -33,20 +33,20 @@ pub use units::UnitItems;
 
 use std::path::PathBuf;
 
-/// How counting may use the machine. The result does not depend on it.
+/// The use of the machine for counting. The result does not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountOptions {
-    /// Threads that process the text, beside one that reads it. With 1, there is no other thread.
+    /// The number of threads that process the text, beside one that reads it. With 1, there is no other thread.
     pub threads: usize,
     /// Limit on memory in bytes, as far as the longest line and the largest unit allow. The rest goes to a temporary file
     /// without a name, which only this process can open and which ends with it. Less than 64 KiB counts as 64 KiB.
     pub memory: usize,
-    /// Folder of that file. `None` takes the system's temporary folder.
+    /// The folder of that file. `None` takes the system's temporary folder.
     pub spill_folder: Option<PathBuf>,
 }
 
 impl Default for CountOptions {
-    /// All cores, 2 GiB.
+    /// Returns the default: all cores, 2 GiB.
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self { threads, memory: i32::MAX as usize, spill_folder: None }

@@ -15,7 +15,7 @@ use super::spill::SpillFile;
 use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
 use crate::unit::{PrivacyUnit, UnitError, cut_words};
 
-/// What the threads collected.
+/// The data that the threads collected.
 pub(super) struct Collected {
     /// The runs of each thread.
     pub(super) runs: Vec<Vec<Run>>,
@@ -35,7 +35,7 @@ pub(super) fn collect(
         return Err(UnitError::NoWords);
     }
     let threads = options.threads.clamp(1, 256);
-    // Half of the memory: reading, merging and growing tables need the other half.
+    // The tables take half of the memory. Reading, merging and growing tables need the other half.
     let limit = options.memory.max(1 << 16) / 2 / threads;
     let worker = || Worker::of(unit, words, limit, spill);
     let blocks = Blocks::open(source)?;
@@ -44,7 +44,7 @@ pub(super) fn collect(
     finish(source, workers, stopped)
 }
 
-/// Why reading stopped early.
+/// The error at which reading stopped early.
 type Stopped = Option<CorpusError>;
 
 fn one_by_one(blocks: Blocks, mut worker: Worker<'_>) -> (Vec<Worker<'_>>, Stopped) {
@@ -96,13 +96,13 @@ fn side_by_side<'a>(
     (workers, stopped)
 }
 
-/// WASM has no threads.
+/// Processes the blocks one by one: WASM has no threads.
 #[cfg(target_arch = "wasm32")]
 fn side_by_side<'a>(blocks: Blocks, _: usize, worker: impl Fn() -> Worker<'a>) -> (Vec<Worker<'a>>, Stopped) {
     one_by_one(blocks, worker())
 }
 
-/// The first error in the order of the corpus, or the collected data.
+/// Returns the first error in the order of the corpus, or the collected data.
 fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result<Collected, UnitError> {
     let mut collected = Collected { runs: Vec::new(), blocks: Vec::new() };
     let mut records = Vec::new();
@@ -136,7 +136,7 @@ fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result
     }
 }
 
-/// Bytes of text whose items fit into counts of 32 bits.
+/// The most bytes of text whose items fit into counts of 32 bits.
 const MAX_COUNTED: usize = 1 << 31;
 
 struct Worker<'a> {
@@ -148,7 +148,7 @@ struct Worker<'a> {
     /// The number of each block, and its number of units.
     units: Vec<(u64, u64)>,
     records: Vec<(u64, u64)>,
-    /// The last block whose counts are not flushed.
+    /// The last block, if its counts are not flushed.
     last: Option<u64>,
     fault: Option<(u64, UnitError)>,
 }
@@ -231,7 +231,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Writes the counts up to this block to the list.
+    /// Writes the counts up to this block to the list, as one unit.
     fn flush(&mut self, block: u64) {
         self.last = None;
         self.builder.end_count(block);

@@ -8,7 +8,7 @@ use crate::items::scan;
 use crate::unit::UnitError;
 use tokenizer::short_key::SHORT_BYTES;
 
-/// Number of lists for units with a name. All parts of a unit go to the same list.
+/// The number of lists for units with a name. All parts of a unit go to the same list.
 pub(super) const PARTS: usize = 64;
 
 /// Collects the data of a run.
@@ -20,21 +20,21 @@ pub(super) struct Builder {
     open: Vec<(u32, u32)>,
     serial: u32,
     counted: usize,
-    /// Keys of the items that are being added.
+    /// The keys of the items that are being added.
     keys: Vec<u128>,
     entry: Vec<u8>,
 }
 
-/// Keys whose slots are prefetched together: their lines fill part of the L1 cache.
+/// The number of keys whose slots are prefetched together. Their cache lines fill part of the L1 cache.
 const KEYS_AT_ONCE: usize = 128;
 
-/// Bytes of the numbering of a run, whose own numbers have 32 bits.
+/// The most bytes of the numbering of a run, whose own numbers have 32 bits.
 const MAX_NUMBERING: u64 = 1 << 36;
 
 /// Data under one numbering of items.
 pub(super) struct Run {
     pub(super) names: Names,
-    /// The number of each item, in the order of the names; without it, they are numbered in this order.
+    /// The number of each item, in the order of the names; `None` if the items are numbered in this order.
     pub(super) order: Option<SpillBuffer>,
     pub(super) lists: Vec<SpillBuffer>,
 }
@@ -139,7 +139,7 @@ impl Builder {
         each_slot(text, self.words, &mut self.interner, &mut self.keys, |slot| slot.count += 1);
     }
 
-    /// Bytes of text counted since the last [`Self::end_count`], a bound on the number of items.
+    /// Returns the bytes of text counted since the last [`Self::end_count`], a bound on the number of items.
     pub(super) fn counted(&self) -> usize {
         self.counted
     }
@@ -151,7 +151,7 @@ impl Builder {
         self.interner.take_counts(|item, count| self.open.push((item, count)));
         self.counted = 0;
         self.end_unit();
-        // Freed, since it is as long as the table.
+        // The list is freed, since it is as long as the table.
         self.open = Vec::new();
     }
 
@@ -162,7 +162,7 @@ impl Builder {
         self.lists[list].push(&self.entry);
     }
 
-    /// Bytes in memory.
+    /// Returns the number of bytes in memory.
     pub(super) fn bytes(&self) -> usize {
         self.interner.bytes() + self.lists.iter().map(SpillBuffer::held).sum::<usize>()
     }
@@ -243,12 +243,13 @@ pub(super) fn push_item(entry: &mut Vec<u8>, item: u64, count: u32) {
     }
 }
 
-/// The list of a unit, of so many: by the highest bits, so that hashes rise from list to list.
+/// Returns the list of a unit among `lists`. The highest bits of the hash decide, so that hashes rise from list to
+/// list.
 pub(super) fn list_of(owner: &[u8], lists: usize) -> usize {
     ((u128::from(owner_hash(owner)) * lists as u128) >> 64) as usize
 }
 
-/// A hash that is the same on every machine: it addresses the random choices of a unit.
+/// Returns a hash of the unit's name that is the same on every machine. It addresses the random choices of the unit.
 pub(super) fn owner_hash(owner: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);

@@ -1,4 +1,4 @@
-//! Parts of a corpus that are counted by processes of their own: each writes a file, and these files together are the corpus.
+//! Counts parts of a corpus in separate processes. Each writes a file, and these files together are the corpus.
 //!
 //! All numbers are little endian:
 //!
@@ -36,7 +36,7 @@ use durable::ExclusiveFile;
 
 pub(super) const MAGIC: &[u8; 8] = b"DPTOKRUN";
 pub(super) const VERSION: u32 = 2;
-/// Hashes of the sketch of a part.
+/// The most hashes of each kind in the sketch of a part.
 const SKETCH: usize = 1 << 12;
 pub(super) const DIGEST_BYTES: u64 = 32;
 
@@ -47,7 +47,7 @@ pub struct Shard {
     pub(super) of: u32,
 }
 
-/// The text names no part of a corpus.
+/// The error for a text that names no part of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("allowed: K/N, part K of N, with K from 1 to N and N at most {most}", most = Shard::MAX_COUNT)]
 pub struct UnknownShard;
@@ -59,6 +59,8 @@ impl Shard {
 impl FromStr for Shard {
     type Err = UnknownShard;
 
+    /// Parses `K/N`.
+    ///
     /// ```
     /// use dp_tokenizer::count::Shard;
     /// assert_eq!("3/8".parse::<Shard>()?.to_string(), "3/8");
@@ -83,12 +85,12 @@ impl fmt::Display for Shard {
     }
 }
 
-/// What all parts of a corpus have in common.
+/// The options that all parts of a corpus have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardOptions {
     /// The unit of the release.
     pub unit: PrivacyUnit,
-    /// What is counted as a word.
+    /// The definition of a word.
     pub words: Words,
     /// A name of the corpus, which tells its parts from those of another one.
     pub corpus: Option<String>,
@@ -103,14 +105,14 @@ pub(super) struct Header {
     pub(super) unit: String,
     pub(super) words: Words,
     pub(super) corpus: Option<String>,
-    /// Number of units: private, as all of the file.
+    /// The number of units: private, as is all of the file.
     pub(super) units: u64,
     pub(super) short_items: u64,
     pub(super) long_items: u64,
-    /// Bytes of the items and of each list.
+    /// The lengths in bytes of the items and of each list.
     pub(super) items_bytes: u64,
     pub(super) lists_bytes: Vec<u64>,
-    /// SHA-256 of both.
+    /// The SHA-256 of the items and the lists.
     pub(super) contents_sha256: String,
     /// A sketch of the text: its records and its runs of words; absent if the text can be read only once.
     pub(super) sketch: Option<Sketch>,
@@ -168,7 +170,7 @@ pub fn count_shard(
     out.finish(&header)
 }
 
-/// What stands in a file before its header.
+/// The sizes of the data in a file before its header.
 struct Written {
     units: u64,
     short_items: u64,
@@ -184,7 +186,7 @@ impl Written {
     }
 }
 
-/// The parts of each user brought together, by the hash of the user.
+/// Brings the parts of each user together and writes the users to `out` by their hash.
 fn write_owners(
     collected: Collected,
     spill: &SpillFile,
@@ -206,7 +208,7 @@ fn write_owners(
     Ok(written)
 }
 
-/// Units in the order of the text.
+/// Writes the units to `out` in the order of the text.
 fn write_in_order(
     collected: Collected,
     spill: SpillFile,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::unit::UnitError;
 
-/// Bytes written at a time.
+/// The number of bytes written at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// A temporary file for data that exceeds the memory. It contains private text.
@@ -17,12 +17,12 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(super) struct SpillFile {
     folder: PathBuf,
     file: Mutex<Option<(File, u64)>>,
-    /// Files of other processes, which are read alone. Each is opened for every read: there may be more than a process can
-    /// hold open.
+    /// Files of other processes, which are only read. Each is opened for every read: there may be more than a process
+    /// can hold open.
     others: Vec<PathBuf>,
 }
 
-/// The file of a chunk: the temporary one, or one of the others by its index.
+/// The file of a chunk: the temporary one, or one of the files of other processes by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a page reads no files of other processes"))]
 pub(super) enum InFile {
@@ -35,7 +35,7 @@ impl SpillFile {
         Self { folder: folder.unwrap_or_else(default_folder), file: Mutex::new(None), others: Vec::new() }
     }
 
-    /// The same with files of other processes.
+    /// Returns a temporary file beside files of other processes.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn beside(folder: Option<PathBuf>, others: Vec<PathBuf>) -> Self {
         Self { others, ..Self::new(folder) }
@@ -100,7 +100,7 @@ fn unnamed_file(_: &std::path::Path) -> std::io::Result<File> {
     Err(std::io::Error::other("a page has no temporary files"))
 }
 
-/// The data read back differ from those written.
+/// Returns the error for data that differ from those written.
 pub(super) fn damaged() -> UnitError {
     UnitError::Spill { folder: PathBuf::new(), reason: "data read back are damaged".to_owned() }
 }
@@ -128,13 +128,13 @@ impl Default for SpillBuffer {
 }
 
 impl SpillBuffer {
-    /// A buffer with chunks of this many bytes.
+    /// Returns a buffer with chunks of this many bytes.
     pub(super) fn of_chunks(chunk_bytes: usize) -> Self {
         let chunk_bytes = chunk_bytes.clamp(1 << 10, CHUNK_BYTES);
         Self { chunks: Vec::new(), open: Vec::new(), chunk_bytes, held: 0, length: 0 }
     }
 
-    /// What these bytes and then a part of a file hold.
+    /// Returns a buffer over `before`, followed by the bytes `part` of the other process's file number `index`.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn of_file(before: Vec<u8>, index: usize, part: std::ops::Range<u64>) -> Self {
         let length = part.end - part.start;
@@ -155,12 +155,12 @@ impl SpillBuffer {
         self.length += bytes.len() as u64;
     }
 
-    /// Bytes in memory.
+    /// Returns the number of bytes in memory.
     pub(super) fn held(&self) -> usize {
         self.held + self.open.capacity()
     }
 
-    /// Bytes in memory and on disk.
+    /// Returns the number of bytes in memory and on disk.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
@@ -180,7 +180,7 @@ impl SpillBuffer {
         Ok(())
     }
 
-    /// Reads from the front, with at most `buffer` bytes of memory for data on disk.
+    /// Returns a reader from the front, with at most `buffer` bytes of memory for data on disk.
     pub(super) fn reader<'a>(&'a self, spill: &'a SpillFile, buffer: usize) -> SpillReader<'a> {
         let buffer_bytes = buffer.clamp(1 << 10, CHUNK_BYTES);
         SpillReader { buffer: self, spill, chunk: 0, offset: 0, loaded: Vec::new(), at: 0, buffer_bytes }
@@ -191,7 +191,8 @@ impl SpillBuffer {
 pub(super) struct SpillReader<'a> {
     buffer: &'a SpillBuffer,
     spill: &'a SpillFile,
-    /// Chunk, and offset in it, of the data to load next; for a chunk in memory, of the data to read next.
+    /// The chunk, and in `offset` the place in it, of the data to load next; for a chunk in memory, of the data to read
+    /// next.
     chunk: usize,
     offset: usize,
     loaded: Vec<u8>,
@@ -200,7 +201,7 @@ pub(super) struct SpillReader<'a> {
 }
 
 impl SpillReader<'_> {
-    /// The data available at once; empty at the end.
+    /// Returns the data available at once; empty at the end.
     fn available(&mut self) -> Result<&[u8], UnitError> {
         while self.at == self.loaded.len() {
             match self.buffer.chunks.get(self.chunk) {
@@ -224,7 +225,7 @@ impl SpillReader<'_> {
         if self.at < self.loaded.len() { self.at += count } else { self.offset += count }
     }
 
-    /// The next byte; `None` at the end.
+    /// Returns the next byte; `None` at the end.
     fn byte(&mut self) -> Result<Option<u8>, UnitError> {
         let byte = self.available()?.first().copied();
         self.consume(usize::from(byte.is_some()));
@@ -252,7 +253,7 @@ impl SpillReader<'_> {
         }
     }
 
-    /// Fills `bytes`.
+    /// Reads exactly as many bytes as `bytes` holds.
     pub(super) fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), UnitError> {
         while !bytes.is_empty() {
             let available = self.available()?;
@@ -267,7 +268,7 @@ impl SpillReader<'_> {
         Ok(())
     }
 
-    /// The next number; `None` at the end.
+    /// Returns the next number; `None` at the end.
     pub(super) fn number(&mut self) -> Result<Option<u64>, UnitError> {
         // Nearly always the whole number is loaded.
         if let Some((value, length)) = read_number(self.available()?) {
@@ -285,7 +286,7 @@ impl SpillReader<'_> {
         Err(damaged())
     }
 
-    /// The next number, or an error at the end.
+    /// Returns the next number, or an error at the end.
     pub(super) fn expect(&mut self) -> Result<u64, UnitError> {
         self.number()?.ok_or_else(damaged)
     }

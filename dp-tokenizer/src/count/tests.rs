@@ -1,4 +1,4 @@
-//! One corpus counted in many ways, all of which must agree.
+//! Counts one corpus in many ways, all of which must agree.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::corpus::{Files, Source, open};
 use crate::release::{ReleaseConfig, release, release_items};
 use crate::unit::{PrivacyUnit, pieces};
 
-/// Words common and rare, short and long, of several scripts; users heavy and light; two files of several blocks.
+/// Writes a corpus with common and rare, short and long words of several scripts, with heavy and light users, in two
+/// files of several blocks.
 fn corpus(folder: &Path) -> Source {
     let mut s = TestRng::from_seed(5).stream(Purpose::Data, 0, 0);
     let paths = ["a.jsonl", "b.jsonl"].map(|name| folder.join(name));
@@ -116,7 +117,7 @@ fn what_is_counted_is_what_the_definition_says() {
 fn threads_and_memory_change_nothing_of_what_is_released() {
     let folder = tempfile::tempdir().unwrap();
     let source = corpus(folder.path());
-    // A cap that many units exceed, so that their random choices are compared too.
+    // Many units exceed this cap, so that their random choices are compared too.
     let config = ReleaseConfig::new(ReleaseMethod::Sips, 0.5, 1e-3).unwrap().max_items_per_unit(8);
     let rng = TestRng::from_seed(11);
     for unit in UNITS {
@@ -222,19 +223,20 @@ fn extreme_texts_are_counted_or_refused() {
     }
     let newlines = vec![b'\n'; 3 << 20];
     assert!(read(&newlines).is_err());
-    // One line of many blocks, of one character too long to be an item, and of many distinct words.
+    // These texts are one line of many blocks, one of a character too long to be an item, and one of many distinct
+    // words.
     assert_eq!(read(&vec![b'x'; 3 << 20]).unwrap().distinct(), 0);
     let mut words = String::new();
     (0..200_000)
         .for_each(|n| words.push_str(&format!(" w{}x", char::from_u32(0x4E00 + n % 20_000).unwrap())));
     assert_eq!(read(words.as_bytes()).unwrap().distinct(), 20_000);
-    // Random bytes without zero, which is no text.
+    // These are random bytes without zero, which are no text.
     let mut s = TestRng::from_seed(8).stream(Purpose::Data, 0, 0);
     let noise: Vec<u8> = (0..1_000_000).map(|_| 1 + s.below(255) as u8).collect();
     assert!(read(&noise).unwrap().distinct() > 1000);
 }
 
-/// The options of a test's parts.
+/// The options that the parts of a test have in common.
 fn common(unit: PrivacyUnit) -> ShardOptions {
     ShardOptions { unit, words: Words::ByClass, corpus: None }
 }
@@ -281,7 +283,7 @@ proptest! {
             let whole = UnitItems::read(&users(&whole), unit, Words::ByClass, &options);
             match UnitItems::from_shards(&paths, Some(unit), Words::ByClass, &options) {
                 Ok(parts) => prop_assert!(everything(&parts) == everything(&whole.unwrap()), "{unit:?}"),
-                // By chance, two parts hold the same records, or there is no word.
+                // The parts are refused if by chance two hold the same records, or if there is no word.
                 Err(error) => {
                     let is_blank = lines.iter().all(|(_, text)| text.is_empty());
                     let wanted = if is_blank { "no record found" } else { "the same text" };
@@ -324,7 +326,7 @@ fn a_file_of_a_part_is_whole_or_refused() {
     assert!(empty.is_err_and(|error| error.to_string().contains("no record found")));
 }
 
-/// The file of a part with the digest that it should have.
+/// Returns the file of a part with the digest that it should have.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let end = bytes.len() - DIGEST_BYTES as usize;
     let contents = Sha256::digest(&bytes[MAGIC.len()..end]);

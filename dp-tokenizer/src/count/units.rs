@@ -17,23 +17,23 @@ use tokenizer::BLANK;
 pub struct UnitItems {
     pub(super) names: Names,
     units: Units,
-    /// Number of units.
+    /// The number of units.
     pub(crate) count: u64,
-    /// Whether two units have the same address.
+    /// Whether two units have the same address, which is a hash of the user for users.
     pub(crate) shares_address: bool,
     pub(super) spill: SpillFile,
 }
 
-/// How the units are stored.
+/// The form in which the units are stored.
 enum Units {
-    /// In blocks, in the order of the corpus.
+    /// Units in blocks, in the order of the corpus.
     InBlocks {
         /// The blocks of each thread, in order.
         threads: Vec<Vec<Segment>>,
-        /// The number of each block, in order, and that of its first unit.
+        /// The number of each block, in order, with that of its first unit.
         first_units: Vec<(u64, u64)>,
     },
-    /// By rising address, with the common numbers of items.
+    /// Units by rising address, with the common numbers of items.
     Addressed(SpillBuffer),
 }
 
@@ -75,7 +75,7 @@ impl UnitItems {
         Self::of_gathered(collected, unit == PrivacyUnit::User, owner_hash, spill, room(options))
     }
 
-    /// Counts public text, where units are irrelevant: those of the result are arbitrary parts of the text.
+    /// Counts public text, where units are irrelevant: the units of the result are arbitrary parts of the text.
     pub(crate) fn read_public(
         source: &Source,
         words: Words,
@@ -86,7 +86,7 @@ impl UnitItems {
         Self::of_gathered(collected, false, owner_hash, spill, room(options))
     }
 
-    /// Reads all pieces into memory.
+    /// Counts the items of pieces, all in memory.
     pub(crate) fn from_pieces(
         pieces: impl IntoIterator<Item = Result<Piece, UnitError>>,
         words: Words,
@@ -98,7 +98,8 @@ impl UnitItems {
         }
         let collected = Collected { runs: vec![vec![builder.finish()]], blocks: Vec::new() };
         let number: Address = |owner| owner.try_into().map_or(0, u64::from_be_bytes);
-        // In 64 bits also where addresses have 32, so that no part of it is a limit: pages have no files to go to.
+        // The limit has 64 bits even where addresses have 32, so that no part of it limits anything: web pages have no
+        // files to move data to.
         Self::of_gathered(collected, true, number, SpillFile::new(None), u64::MAX)
     }
 
@@ -144,7 +145,7 @@ impl UnitItems {
         Ok(Self { names, units, count, shares_address: false, spill })
     }
 
-    /// Number of distinct items.
+    /// Returns the number of distinct items.
     pub(crate) fn distinct(&self) -> usize {
         self.names.count() as usize
     }
@@ -219,7 +220,7 @@ struct Cursor<'a> {
     segments: std::slice::Iter<'a, Segment>,
     spill: &'a SpillFile,
     open: Option<(SpillReader<'a>, Vec<u64>)>,
-    /// The next block.
+    /// The number of the next block; `None` at the end.
     block: Option<u64>,
 }
 
@@ -272,12 +273,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The limit on memory in bytes.
+/// Returns the limit on memory in bytes.
 pub(super) fn room(options: &CountOptions) -> u64 {
     options.memory.max(1 << 16) as u64
 }
 
-/// Half of a limit on memory, as far as addresses reach.
+/// Returns half of a limit on memory, as far as addresses reach.
 pub(super) fn half_of(room: u64) -> usize {
     usize::try_from(room / 2).unwrap_or(usize::MAX / 2)
 }

@@ -1,4 +1,4 @@
-//! Which records of two texts share runs.
+//! Finds the records of two texts that share runs.
 
 use std::fmt;
 
@@ -6,7 +6,8 @@ use super::found::{Found, Portion};
 use super::tally::{Side, Tallies};
 use super::{Key, PHRASE_LETTERS, RUN_CHARACTERS, RUN_WORDS, Read, Share, TELLING_WORDS};
 
-/// Hashes of the public text that are held at once, in 80 MB. Those of a larger text are compared in several passes.
+/// The most hashes of the public text that are held at once, in 80 MB. Those of a larger text are compared in several
+/// passes.
 const MAX_HASHES: usize = 3_600_000;
 
 /// The largest share of records that may be in the other text: 1 in 1,000. Books quote the same verses.
@@ -16,16 +17,16 @@ const MAX_RUNS: f64 = 0.25;
 /// The largest share of records, short ones included, that both texts may have.
 const MAX_EQUAL: f64 = 0.5;
 
-/// What two texts share.
+/// The figures of two texts, which say how much they share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlap {
-    /// Of the public text.
+    /// The figures of the public text.
     pub public: Side,
-    /// Of the private text. Its figures are as private as the text.
+    /// The figures of the private text, which are as private as the text.
     pub private: Side,
 }
 
-/// What makes two texts one.
+/// The reason why two texts count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Too many records are in the other text; the first of these in the public text, counted from 1.
@@ -38,13 +39,13 @@ pub enum Sharing {
     ShortRecords,
 }
 
-/// Whether records of fewer than [`TELLING_WORDS`] words may be equal if they have [`PHRASE_LETTERS`] letters or more. More than 1 in
-/// 1,000 are where parts of one corpus are compared.
+/// Whether records of fewer than [`TELLING_WORDS`] words may be equal if they have [`PHRASE_LETTERS`] letters or more.
+/// In parts of one corpus, more than 1 record in 1,000 is such an equal phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EqualPhrases {
-    /// They count as copies.
+    /// Equal phrases count as copies.
     Refused,
-    /// They are coincidences, as somebody declares.
+    /// Equal phrases are coincidences, as somebody declares.
     Accepted,
 }
 
@@ -53,7 +54,7 @@ impl Overlap {
     /// most a quarter of all runs are shared, and at most half of all records are equal.
     ///
     /// # Errors
-    /// What they share.
+    /// The reason why the texts count as one.
     pub fn check(&self, phrases: EqualPhrases) -> Result<(), Sharing> {
         let most = |part: u64, most: f64| part as f64 <= most;
         let both = |accepts: &dyn Fn(&Side) -> bool| accepts(&self.public) && accepts(&self.private);
@@ -102,7 +103,8 @@ impl fmt::Display for Sharing {
     }
 }
 
-/// Gives the numbers of every process for those of this one, or on all of them the error of any. All processes call it as often.
+/// A function that returns the numbers of every process, given those of this one. An error of any process is returned
+/// on all. All processes call it equally often.
 pub type Exchange<'a, E> = &'a mut dyn FnMut(Result<Vec<u64>, E>) -> Result<Vec<Vec<u64>>, E>;
 
 /// Compares a public text with a private one. Either is read at least once; a public text of many millions of words, several times.
@@ -135,7 +137,7 @@ struct Comparison<'a, E> {
     share: Share,
     public: Read<'a, E>,
     private: Read<'a, E>,
-    /// Hashes that are held at once.
+    /// The most hashes that are held at once.
     most: usize,
 }
 
@@ -184,7 +186,7 @@ impl<E: Send> Comparison<'_, E> {
     }
 }
 
-/// The side of a text that several threads have counted, in the order in which [`Side::of_numbers`] reads it.
+/// Returns the side of a text that several threads have counted, in the order in which [`Side::of_numbers`] reads it.
 fn side(threads: &[Tallies]) -> [u64; Side::NUMBERS] {
     let mut side = Side::default();
     threads.iter().for_each(|thread| thread.add_to(&mut side));
@@ -194,10 +196,10 @@ fn side(threads: &[Tallies]) -> [u64; Side::NUMBERS] {
 }
 
 impl Side {
-    /// Six counts, and the places of two first records.
+    /// The length of a side as numbers: six counts, and the places of two first records.
     const NUMBERS: usize = 8;
 
-    /// Of the numbers of all processes.
+    /// Returns the side made from the numbers of all processes: counts are summed, first places minimized.
     fn of_numbers<'a>(all: impl Iterator<Item = &'a [u64]>) -> Self {
         let (mut sums, mut firsts) = ([0; 6], [u64::MAX; 2]);
         for own in all {
@@ -244,7 +246,7 @@ mod tests {
         on_processes(1, public, private, most)[0]
     }
 
-    /// What each process finds.
+    /// Returns what each process finds.
     fn on_processes(count: usize, public: &[&str], private: &[&str], most: usize) -> Vec<Overlap> {
         let read = |texts: &[&str], reading: &mut Reading<'_>| {
             texts.iter().for_each(|text| reading.take(Passage::record(text)));
@@ -273,7 +275,8 @@ mod tests {
         })
     }
 
-    /// Copies of records of every block, on one side the first and on the other the last, in one portion and in several.
+    /// The texts have copies of records of every block, on one side the first and on the other the last. They are
+    /// compared in one portion and in several.
     #[test]
     fn processes_that_share_the_records_find_what_one_finds() {
         let own = |from: usize| -> Vec<String> { (from..from + 600).map(|n| words(n * 100, 17)).collect() };
@@ -300,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Of two passes, the first may fit and the second not.
+    /// A first pass may fit into memory where a second does not.
     #[test]
     fn the_number_of_passes_changes_nothing() {
         let texts = |from: usize| -> Vec<String> { (from..from + 6).map(|n| words(n * 100, 20)).collect() };
@@ -325,7 +328,7 @@ mod tests {
         (from..from + count).map(|n| format!("w{n} ")).collect()
     }
 
-    /// The figures of the certificate, each at its edge, on either side.
+    /// The thresholds are tested at their edges, on either side.
     #[test]
     fn one_record_more_than_the_thresholds_is_refused_on_either_side() {
         let clean = Side { records: 1_000, runs: 1_000, ..Side::default() };

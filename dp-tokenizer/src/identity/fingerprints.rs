@@ -4,28 +4,29 @@ use super::key::{BLANK, mix};
 use super::letters::{Sign, each_sign};
 use super::{Key, PHRASE_LETTERS, Passage, RUN_CHARACTERS, RUN_WORDS, TELLING_WORDS, WORD_LETTERS};
 
-/// A run is complete at this weight: a word weighs [`RUN_CHARACTERS`], a character of a script without blanks [`RUN_WORDS`].
+/// The weight at which a run is complete. A word weighs [`RUN_CHARACTERS`], a character of a script without blanks
+/// [`RUN_WORDS`].
 const RUN_WEIGHT: u64 = RUN_WORDS * RUN_CHARACTERS;
 
-/// What is read of a text.
+/// A hash that is read of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fingerprint {
     /// A run of words.
     Run {
         /// The record in which it begins, counted from 0.
         record: u64,
-        /// Its hash.
+        /// The hash of the run.
         hash: u64,
-        /// Whether it ends in the same record.
+        /// Whether the run ends in the same record.
         is_within: bool,
     },
     /// A record, at its end. Runs that begin in it and end in a later one come after it.
     Record {
-        /// Counted from 0.
+        /// The number of the record, from 0.
         record: u64,
         /// The hash of its letters; [`None`] if it has none.
         hash: Option<u64>,
-        /// How much an equal record of another text tells.
+        /// The length, which decides how much an equal record of another text tells.
         length: Length,
     },
 }
@@ -33,17 +34,18 @@ pub enum Fingerprint {
 /// The length of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Length {
-    /// It occurs in any two texts ("Thank you.").
+    /// So short that the record may occur in any two texts ("Thank you.").
     #[default]
     Short,
-    /// At least [`PHRASE_LETTERS`] letters, which parts of one corpus have in common by chance, but other texts hardly ever.
+    /// At least [`PHRASE_LETTERS`] letters. Parts of one corpus have such records in common by chance, but other texts
+    /// hardly ever.
     Phrase,
-    /// At least [`TELLING_WORDS`] words, or as much text in scripts without blanks. No coincidence.
+    /// At least [`TELLING_WORDS`] words, or as much text in scripts without blanks. An equal record is no coincidence.
     Sentence,
 }
 
 impl Fingerprint {
-    /// The record that it is of, or in which it begins.
+    /// Returns the number of the record, or of that in which the run begins.
     pub(super) fn record(self) -> u64 {
         match self {
             Self::Run { record, .. } | Self::Record { record, .. } => record,
@@ -54,16 +56,16 @@ impl Fingerprint {
 /// A place in a text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    /// Hash of all letters before it.
+    /// The hash of all letters before the place.
     hash: u64,
     letters: u64,
-    /// Weight of all words before it.
+    /// The weight of all words before the place.
     weight: u64,
     record: u64,
 }
 
-/// Most words that have begun and whose runs are not complete. Each but the last weighs at least [`RUN_WORDS`], and all together less
-/// than [`RUN_WEIGHT`].
+/// The most words that have begun and whose runs are not complete. Each but the last weighs at least [`RUN_WORDS`], and
+/// all together less than [`RUN_WEIGHT`].
 const MAX_BEGUN: usize = 32;
 const _: () = assert!(RUN_WEIGHT / RUN_WORDS < MAX_BEGUN as u64);
 
@@ -100,27 +102,27 @@ impl Begun {
 pub struct Fingerprints<'key> {
     key: &'key Key,
     here: Place,
-    /// Letters of the word that has begun.
+    /// The number of letters of the word that has begun.
     in_word: u32,
-    /// Beginnings of words whose runs are not complete.
+    /// The beginnings of the words whose runs are not complete.
     begun: Begun,
     record_begin: Place,
 }
 
 impl<'key> Fingerprints<'key> {
-    /// At the beginning of a text.
+    /// Starts at the beginning of a text.
     #[must_use]
     pub fn new(key: &'key Key) -> Self {
         Self::from_record(key, 0)
     }
 
-    /// At the beginning of a record of a text.
+    /// Starts at the beginning of a record of a text.
     pub(super) fn from_record(key: &'key Key, record: u64) -> Self {
         let (here, begun) = (Place { record, ..Place::default() }, Begun::default());
         Self { key, here, in_word: 0, begun, record_begin: here }
     }
 
-    /// The records of words whose runs are not complete.
+    /// Returns the records of the words whose runs are not complete.
     pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
         (0..self.begun.count).map(|place| self.begun.at(place).record)
     }
@@ -144,7 +146,7 @@ impl<'key> Fingerprints<'key> {
 
     fn ascii(&mut self, mut bytes: &[u8], take: &mut impl FnMut(Fingerprint)) {
         while !bytes.is_empty() {
-            // A word by itself, so that its multiplications need not wait for those of the word before.
+            // A word is hashed by itself, so that its multiplications need not wait for those of the word before.
             let (mut hash, mut letters, mut ends) = (0_u64, 0, false);
             let most = WORD_LETTERS - self.in_word;
             let mut rest = bytes.iter();
@@ -211,7 +213,7 @@ impl<'key> Fingerprints<'key> {
         }
     }
 
-    /// Hands out the runs that a word of this weight completes.
+    /// Ends a word of this weight, and hands out the runs that it completes.
     fn complete(&mut self, weight: u64, take: &mut impl FnMut(Fingerprint)) {
         self.here.weight += weight;
         while let Some(begin) = self.begun.first().filter(|begin| self.since(begin) >= RUN_WEIGHT) {
@@ -295,7 +297,7 @@ mod tests {
         // A word of any length is no hiding place.
         let long = "x".repeat(13 * 20 + 20);
         assert_eq!(runs(&key, &[&long]).len(), 2);
-        // It is cut at the same letters whatever their form.
+        // A long word is cut at the same letters whatever their form.
         let long: String = ('a'..='z').cycle().take(300).collect();
         let wide: String =
             long.bytes().filter_map(|c| char::from_u32(0xFF41 + u32::from(c - b'a'))).collect();

@@ -1,4 +1,4 @@
-//! The hashes of the public text, and which of them the private text has.
+//! The hashes of the public text, with a note of those that the private text has.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Fingerprint, Key, Read, Share};
 
-/// Hashes are uniform already.
+/// A hasher that keeps its input: these hashes are uniform already.
 #[derive(Default)]
 struct Identity(u64);
 
@@ -41,12 +41,13 @@ impl Portion {
 /// Hashes of the public text, and whether the private one has them.
 pub(super) struct Found {
     hashes: HashMap<u64, AtomicBool, BuildHasherDefault<Identity>>,
-    /// Two bits of a word that are set for each hash. Nearly all hashes of other texts meet one that is not.
+    /// A Bloom filter: for each hash, two bits of one word are set. Nearly all hashes of other texts meet one that is
+    /// not.
     filter: Vec<u64>,
 }
 
 impl Found {
-    /// The hashes of a portion; [`None`] if they are too many.
+    /// Collects the hashes of a portion; [`None`] if there are too many.
     pub fn collect<E: Send>(
         key: &Key,
         share: Share,
@@ -82,7 +83,7 @@ impl Found {
         ((hash >> 32) as usize & (filter.len() - 1), 1 << (hash >> 26 & 63) | 1 << (hash >> 20 & 63))
     }
 
-    /// Notes that the private text has a hash. Whether the public one has it, too.
+    /// Notes that the private text has a hash. Returns whether the public one has it, too.
     pub fn note(&self, hash: u64) -> bool {
         let (word, bits) = Self::place(&self.filter, hash);
         if self.filter[word] & bits != bits {
@@ -91,7 +92,7 @@ impl Found {
         self.hashes.get(&hash).map(|found| found.store(true, Ordering::Relaxed)).is_some()
     }
 
-    /// The hashes that both texts have, as far as this process knows.
+    /// Returns the hashes that both texts have, as far as this process knows.
     pub fn shared(&self) -> Vec<u64> {
         let shared = self.hashes.iter().filter(|(_, found)| found.load(Ordering::Relaxed));
         shared.map(|(hash, _)| *hash).collect()
@@ -103,7 +104,7 @@ impl Found {
     }
 }
 
-/// The hash of a fingerprint. Records and runs differ.
+/// Returns the hash of a fingerprint. A record and a run of the same letters have different ones.
 pub(super) fn hash_of(fingerprint: Fingerprint) -> Option<u64> {
     match fingerprint {
         Fingerprint::Run { hash, .. } => Some(hash),

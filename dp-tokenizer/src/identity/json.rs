@@ -1,9 +1,9 @@
-//! The text of conversations, whatever their JSON.
+//! Reads the text of conversations from their JSON, whatever its fields.
 
 use serde_json::Value;
 
-/// The strings of a JSON value, one a line: in the order of lists, and by the names of fields. Of the rest, what may hold text counts
-/// too: the numbers of a message's content, and names of fields and roles that have blanks.
+/// Returns the strings of a JSON value, one a line: in the order of lists, and by the names of fields. Other parts
+/// count too if they may hold text: the numbers of a message's content, and names of fields and roles that have blanks.
 ///
 /// ```
 /// use dp_tokenizer::identity::strings_of_json;

@@ -5,17 +5,18 @@ use mechanisms::{MechanismError, OsRng, PrivacyRng, Purpose};
 use super::letters::ends_word;
 use super::{RUN_WORDS, WORD_LETTERS};
 
-/// Most letters of a run.
+/// The most letters of a run.
 const MAX_LETTERS: usize = RUN_WORDS as usize * WORD_LETTERS as usize;
 
-/// A key of fingerprints. Equal letters have equal fingerprints under one key; others differ but for a chance of about 2⁻⁶⁰.
+/// A key of fingerprints. Under one key, equal letters have equal fingerprints. Different letters have different ones,
+/// except with a probability of about 2⁻⁶⁰.
 #[derive(Clone)]
 pub struct Key {
-    /// The base of the polynomial, odd.
+    /// The base of the polynomial, which is odd.
     base: u64,
     secret: u64,
     powers: Vec<u64>,
-    /// Of each ASCII character: its value if it is a letter or a digit, [`DROPPED`], or [`BLANK`].
+    /// The value of each ASCII character: that of a letter or a digit, [`DROPPED`], or [`BLANK`].
     ascii: [u64; 128],
 }
 
@@ -29,7 +30,7 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key of two random words.
+    /// Returns the key of two random words.
     #[must_use]
     pub fn new(words: [u64; 2]) -> Self {
         let [base, secret] = words.map(|word| mix(word ^ 0x9E37_79B9_7F4A_7C15));
@@ -51,7 +52,7 @@ impl Key {
         key
     }
 
-    /// A random key.
+    /// Returns a random key.
     ///
     /// # Errors
     /// [`MechanismError`] if the system gives no random bytes.
@@ -59,8 +60,8 @@ impl Key {
         Self::shared(|_| ())
     }
 
-    /// A random key that `broadcast` replaces by that of one process, so that several compare texts together. Other processes than
-    /// these must not see it.
+    /// Returns a random key that `broadcast` replaces by that of one process, so that several processes compare texts
+    /// together. No other process may see it.
     ///
     /// # Errors
     /// As [`Self::random`].
@@ -71,13 +72,13 @@ impl Key {
         Ok(Self::new(words))
     }
 
-    /// A key that everyone knows, for fingerprints that several processes compare and that stay as private as the text.
+    /// Returns a key that everyone knows, for fingerprints that several processes compare and that stay as private as
+    /// the text.
     #[must_use]
     pub fn public() -> Self {
         Self::new([1, 2])
     }
 
-    /// The base of the polynomial.
     pub(super) fn base(&self) -> u64 {
         self.base
     }
@@ -86,12 +87,12 @@ impl Key {
         self.secret
     }
 
-    /// What an ASCII character is: the value of a letter or a digit, [`DROPPED`], or [`BLANK`].
+    /// Returns the value of an ASCII character: that of a letter or a digit, [`DROPPED`], or [`BLANK`].
     pub(super) fn ascii(&self, byte: u8) -> u64 {
         self.ascii[usize::from(byte & 127)]
     }
 
-    /// The value of a letter, neither [`DROPPED`] nor [`BLANK`].
+    /// Returns the value of a letter, which is neither [`DROPPED`] nor [`BLANK`].
     pub(super) fn value(&self, c: char) -> u64 {
         mix(u64::from(u32::from(c)) ^ self.secret) | 2
     }
@@ -123,14 +124,14 @@ mod tests {
     use super::super::{Fingerprint, Fingerprints, Passage};
     use super::*;
 
-    /// The fingerprint of a record.
+    /// Returns the fingerprints of a record.
     fn fingerprints(key: &Key) -> Vec<Fingerprint> {
         let mut found = Vec::new();
         Fingerprints::new(key).read(Passage::record("a1 b2 c3"), &mut |one| found.push(one));
         found
     }
 
-    /// Whoever knows one word of the key, or none, cannot choose letters with equal fingerprints.
+    /// An attacker who knows one word of the key, or none, cannot choose letters with equal fingerprints.
     #[test]
     fn all_of_the_key_is_in_the_letters_and_in_the_polynomial() {
         let [one, secret, base] = [[1, 2], [1, 3], [2, 2]].map(Key::new);

@@ -1,27 +1,27 @@
-//! The letters and digits of a text, with case folded and marks dropped.
+//! Reads the letters and digits of a text, with case folded and marks dropped.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// What a character is to the comparison of texts.
+/// The meaning of a character for the comparison of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     /// A letter or a digit of a script with blanks between words.
     Letter(char),
-    /// A character of a script without them.
+    /// A character of a script without blanks between words.
     Unspaced(char),
-    /// White space.
+    /// The end of a word: white space, or punctuation between words.
     Blank,
 }
 
-/// The signs of a character that is not ASCII. Punctuation, marks and symbols have none.
+/// Hands the signs of a character that is not ASCII to `take`. Marks, symbols and punctuation within words have none.
 pub(super) fn each_sign(c: char, mut take: impl FnMut(Sign)) {
     for part in std::iter::once(c).nfkd() {
         if ends_word(part) {
             take(Sign::Blank);
             continue;
         }
-        // The lower case of the upper case folds ß to ss, and both forms of σ to one.
+        // Lower-casing the upper case folds ß to ss, and both forms of σ to one.
         for folded in part.to_uppercase().flat_map(char::to_lowercase) {
             if !folded.is_alphanumeric()
                 || folded.general_category_group() == GeneralCategoryGroup::Mark
@@ -50,7 +50,8 @@ fn is_no_letter(c: char) -> bool {
     matches!(u32::from(c), 0x02B9..=0x02C1 | 0x02EE | 0x0640 | 0x07FA | 0x115F..=0x1160 | 0xA78B..=0xA78C)
 }
 
-/// The ASCII digit of a decimal digit. Unicode has those of a script in a row that begins at 0 or 6 of its row of 16.
+/// Returns the ASCII digit of a decimal digit. Unicode has the digits of a script in a row that begins at 0 or 6 of its
+/// row of 16.
 fn digit(c: char) -> Option<char> {
     let is_decimal =
         |code| char::from_u32(code).is_some_and(|c| c.general_category() == GeneralCategory::DecimalNumber);
@@ -95,7 +96,8 @@ mod tests {
             ("dogs,cats;“birds”", "dogs cats  birds "),
             ("well-known_words/all don't 3.5 U.S.", "well known words all dont 35 us"),
             ("٣٤ ३४ ৩৪ ๓๔ ３４ 𑁩𑁪", "34 34 34 34 34 34"),
-            // An apostrophe is none, whichever character writes it, and neither is a lengthened or an invisible one.
+            // An apostrophe is no letter, whichever character writes it. Neither is a lengthening line or an invisible
+            // filler.
             ("oʻzbek o'zbek o‘zbek ꞌ", "ozbek ozbek ozbek "),
             ("كتاب كـتـاب", "كتاب كتاب"),
             ("a\u{3164}b\u{FFA0}c\u{115F}d", "abcd"),
@@ -103,7 +105,7 @@ mod tests {
             ("漢字ｶﾅ ภาษา", "|漢|字|カ|ナ |ภ|า|ษ|า"),
             ("ꦗꦮ ᬅᬓ ᦅᦆ ᨠᨡ", "|ꦗ|ꦮ |ᬅ|ᬓ |ᦅ|ᦆ |ᨠ|ᨡ"),
             ("한국어 ё и", "한국어 е и"),
-            // Marks that Unicode counts as alphabetic.
+            // Unicode counts these marks as alphabetic.
             ("हिन्दी", "हनद"),
         ] {
             let want: String =

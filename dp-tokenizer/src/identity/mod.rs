@@ -1,4 +1,4 @@
-//! Whether two texts are one, whatever their files, formats, order or spelling.
+//! Tells whether two texts are one, whatever their files, formats, order or spelling.
 //!
 //! A text is what a model learns from it: records, read by the reader that training uses. [`Fingerprints`] reads the letters and
 //! digits of each record and nothing else: characters are decomposed (NFKD), case is folded, and marks, punctuation and white
@@ -44,18 +44,20 @@ pub use share::{Reading, Share};
 pub use sketch::Sketch;
 pub use tally::Side;
 
-/// Words of a run. A word ends at white space and at most punctuation; a word of more than `WORD_LETTERS` letters counts as several.
+/// The number of words of a run. A word ends at white space and at most punctuation; a word of more than `WORD_LETTERS`
+/// letters counts as several.
 pub const RUN_WORDS: u64 = 13;
-/// Characters of a run in scripts without blanks.
+/// The number of characters of a run in scripts without blanks.
 pub const RUN_CHARACTERS: u64 = 20;
 
-/// Letters of the longest word that counts once.
+/// The number of letters of the longest word that counts once.
 const WORD_LETTERS: u32 = 20;
 
-/// Words from which on an equal record is no coincidence.
+/// The number of words from which on an equal record is no coincidence.
 pub const TELLING_WORDS: u64 = 8;
 
-/// Letters from which on an equal record of fewer words is a phrase that two corpora rarely have in common.
+/// The number of letters from which on an equal record of fewer words is a phrase that two corpora rarely have in
+/// common.
 ///
 /// Between different corpora, at most 0.05 % of records are equal phrases, and at least 0.12 % where a hundredth of a text is copied
 /// from phrases of three words. But of the parts into which the authors of a corpus divided it to train and to evaluate, up to 1 % are,
@@ -64,23 +66,24 @@ pub const TELLING_WORDS: u64 = 8;
 /// refused unless somebody accepts them.
 pub const PHRASE_LETTERS: u64 = 18;
 
-/// Hashes of each kind in the sketch that stands beside what was made from a public text.
+/// The most hashes of each kind in the sketch that stands beside a product of a public text.
 pub const SKETCH: usize = 256;
 
 /// A stretch of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage<'a> {
-    /// The stretch.
+    /// The text of the stretch.
     pub text: &'a str,
     /// Whether the record ends here.
     pub ends_record: bool,
 }
 
-/// Hands out the passages of a text from its beginning, each time it is called, also on several threads at once.
+/// Hands out the passages of a text from its beginning. It may be called several times, also on several threads at
+/// once.
 pub type Read<'a, E> = &'a (dyn Fn(&mut Reading<'_>) -> Result<(), E> + Sync);
 
 impl<'a> Passage<'a> {
-    /// A whole record.
+    /// Returns a passage that is a whole record.
     #[must_use]
     pub fn record(text: &'a str) -> Self {
         Self { text, ends_record: true }

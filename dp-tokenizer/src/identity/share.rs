@@ -1,40 +1,41 @@
-//! Several processes, and several threads of each, read one text: each its own records.
+//! Divides the records of one text among several processes, and among several threads of each.
 
 use super::{Fingerprint, Fingerprints, Key, Passage, Read};
 
-/// Records in a row that one thread reads. It reads on to the end of the runs that begin in them.
+/// The number of records in a row that one thread reads. It reads on to the end of the runs that begin in them.
 const BLOCK: u64 = 128;
 
-/// How the records of a text are divided: its blocks go to the processes in turn, and those of a process to its threads.
+/// The part of a text that a process reads. Blocks of records go to the processes in turn, and those of a process to
+/// its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Number of this process, from 0.
+    /// The number of this process, from 0.
     pub process: u64,
-    /// Number of processes.
+    /// The number of processes.
     pub processes: u64,
-    /// Threads of this process.
+    /// The number of threads of this process.
     pub threads: u64,
 }
 
 impl Share {
-    /// All records, for the threads of one process: as many as the machine runs at once.
+    /// Returns the share of a single process, which reads all records with as many threads as the machine runs at once.
     #[must_use]
     pub fn whole() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
         Self { process: 0, processes: 1, threads }
     }
 
-    /// All records, for the threads of this process.
+    /// Returns the share of all records, for the threads of this process.
     pub(super) fn of_all(self) -> Self {
         Self { process: 0, processes: 1, ..self }
     }
 
-    /// A default value for each thread.
+    /// Returns a default value for each thread.
     pub(super) fn states<T: Default>(self) -> Vec<T> {
         (0..self.threads.max(1)).map(|_| T::default()).collect()
     }
 
-    /// Calls `work` on each thread with its part and its state. The error is that of the first thread that has one.
+    /// Calls `work` on each thread with its part and its state. The error is that of the first thread that fails.
     pub(super) fn each<T: Send, E: Send>(
         self,
         states: &mut [T],
@@ -57,7 +58,7 @@ impl Share {
     }
 }
 
-/// The records of one thread: one block of each `of` in a row.
+/// The records of one thread: one block of each `of` blocks in a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     number: u64,
@@ -72,12 +73,12 @@ impl Part {
         record / BLOCK % self.of == self.number
     }
 
-    /// The place of a record among those of the part.
+    /// Returns the place of a record among those of the part.
     pub fn place(self, record: u64) -> usize {
         (record / BLOCK / self.of * BLOCK + record % BLOCK) as usize
     }
 
-    /// The record at a place.
+    /// Returns the record at a place.
     pub fn record(self, place: usize) -> u64 {
         let place = place as u64;
         (place / BLOCK * self.of + self.number) * BLOCK + place % BLOCK
@@ -100,9 +101,9 @@ pub struct Reading<'a> {
     key: &'a Key,
     fingerprints: Fingerprints<'a>,
     part: Part,
-    /// The record that comes next, or that has begun.
+    /// The number of the next record, or of that which has begun.
     record: u64,
-    /// Whether the fingerprints have read everything since the last of the part's records began.
+    /// Whether the fingerprints have read everything since the part's last record began.
     is_complete: bool,
     found: Vec<Fingerprint>,
     take: &'a mut dyn FnMut(&[Fingerprint]),
@@ -158,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// Records without letters, of few words and of many, so that runs cross any number of records and blocks.
+    /// Returns records without letters, of few words and of many, so that runs cross any number of records and blocks.
     fn texts() -> Vec<String> {
         let mut rng = fastrand::Rng::with_seed(3);
         let record = |n: u64| {
@@ -180,7 +181,7 @@ mod tests {
                     reading.pass_over();
                     continue;
                 }
-                // A record in two passages.
+                // The record is read in two passages.
                 let (first, second) = text.split_at(text.len() / 2);
                 reading.take(Passage { text: first, ends_record: false });
                 reading.take(Passage::record(second));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fingerprint, Key, Read, Share};
 
-/// A text holds another if it has this share of what the other one's sketch kept.
+/// The share of a text's sketch that another text must have in order to hold the text.
 const MAX_SHARE_OF_A_TEXT: f64 = 0.5;
 
 /// A sample of the hashes of a text: those with at least `level` zeros at the end. All sketches under one key sample alike, so that
@@ -34,12 +34,12 @@ impl Sample {
         self.shrink(most);
     }
 
-    /// Its level, the number of its hashes, and these.
+    /// Returns the sample as numbers: its level, the number of its hashes, and the hashes.
     fn to_numbers(&self) -> impl Iterator<Item = u64> {
         [u64::from(self.level), self.hashes.len() as u64].into_iter().chain(self.hashes.iter().copied())
     }
 
-    /// What [`Self::to_numbers`] gave, of at most `most` hashes.
+    /// Reads the numbers that [`Self::to_numbers`] gave, of at most `most` hashes.
     fn of_numbers(most: usize, numbers: &mut impl Iterator<Item = u64>) -> Option<Self> {
         let level = u32::try_from(numbers.next()?).ok()?;
         let count = usize::try_from(numbers.next()?).ok().filter(|count| *count <= most)?;
@@ -66,16 +66,16 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Of no text yet. It keeps at most `most` hashes of records, and as many of runs.
+    /// Returns the sketch of no text. It keeps at most `most` hashes of records, and as many of runs.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), records: Sample::default(), runs: Sample::default() }
     }
 
-    /// Reads a share of a text. [`Self::merge`] joins those of several processes.
+    /// Adds this process's share of a text. [`Self::merge`] joins the sketches of several processes.
     ///
     /// # Errors
-    /// Those of the text.
+    /// Errors of reading the text.
     pub fn read<E: Send>(mut self, key: &Key, share: Share, read: Read<'_, E>) -> Result<Self, E> {
         let mut own: Vec<Self> = share.states::<()>().iter().map(|()| Self::new(self.most)).collect();
         share.each(&mut own, |part, sketch| {
@@ -85,7 +85,7 @@ impl Sketch {
         Ok(self)
     }
 
-    /// Adds what another sketch of the same size has read: the sketch of both texts together.
+    /// Adds what another sketch of the same size has read. The result is the sketch of both texts together.
     pub fn merge(&mut self, other: &Self) {
         self.records.merge(&other.records, self.most);
         self.runs.merge(&other.runs, self.most);
@@ -100,19 +100,20 @@ impl Sketch {
         }
     }
 
-    /// The sketch as numbers, for another process.
+    /// Returns the sketch as numbers, for another process.
     pub(crate) fn to_numbers(&self) -> Vec<u64> {
         self.records.to_numbers().chain(self.runs.to_numbers()).collect()
     }
 
-    /// The sketch of these numbers, of at most `most` hashes of each kind; [`None`] if they are none.
+    /// Reads a sketch from these numbers, with at most `most` hashes of each kind; [`None`] if they are no sketch.
     pub(crate) fn of_numbers(most: usize, numbers: &mut impl Iterator<Item = u64>) -> Option<Self> {
         let records = Sample::of_numbers(most, numbers)?;
         let runs = Sample::of_numbers(most, numbers)?;
         Some(Self { most, records, runs })
     }
 
-    /// Two sketches of which one text holds at least half of the records or of the runs of the other, if there are such.
+    /// Returns two sketches of which one text holds at least half of the records or of the runs of the other, if there
+    /// are such.
     ///
     /// Fewer than 64 records in common are a coincidence (short ones, such as "Thank you."), unless the texts have the same records.
     /// Hashes that more than 64 texts have, such as those of a common heading, do not tell texts apart.
@@ -127,9 +128,9 @@ impl Sketch {
     }
 }
 
-/// Texts that have a hash, up to which it tells texts apart.
+/// The most texts that may have a hash if it is to tell texts apart.
 const TELLING: usize = 64;
-/// Records in common from which on they are no coincidence.
+/// The number of records in common from which on they are no coincidence.
 const COINCIDENCES: usize = 64;
 
 fn first_pair(samples: &[&Sample], least: usize) -> Option<(usize, usize)> {
@@ -205,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Records of this many words, all different.
+    /// Returns records of this many words, all different.
     fn records(numbers: std::ops::Range<usize>, words: usize) -> Vec<String> {
         numbers.map(|n| (0..words).map(|word| format!("{n}w{word} ")).collect()).collect()
     }
@@ -235,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Whole samples, whose shares are exact.
+    /// The samples are whole, so that shares are exact.
     #[test]
     fn half_of_the_records_is_one_text_and_fewer_are_not() {
         let one = records(0..200, 3);

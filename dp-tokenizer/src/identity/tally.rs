@@ -1,33 +1,34 @@
-//! Counts of the runs of each record.
+//! Counts the runs of each record.
 
 use super::found::{Portion, hash_of};
 use super::share::Part;
 use super::{Fingerprint, Length};
 
-/// One of two texts.
+/// The figures of one of two texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Side {
-    /// Records with letters or digits.
+    /// The number of records with letters or digits.
     pub records: u64,
-    /// Runs of words.
+    /// The number of runs of words.
     pub runs: u64,
-    /// Runs that the other text has as well.
+    /// The number of runs that the other text has as well.
     pub shared_runs: u64,
-    /// Records that the other text has as well.
+    /// The number of records that the other text has as well.
     pub equal: u64,
-    /// Records of whose runs at least half are in the other text, and shorter ones of at least
+    /// The number of records of which the other text has at least half of the runs, and of shorter ones of at least
     /// [`TELLING_WORDS`](super::TELLING_WORDS) words that the other text has as a whole.
     pub mostly_shared: u64,
-    /// The first of these, counted from 1.
+    /// The first record that is mostly shared, counted from 1.
     pub first_mostly_shared: Option<u64>,
-    /// Records that are not [`Side::mostly_shared`], of at least [`PHRASE_LETTERS`](super::PHRASE_LETTERS) letters, that the other
-    /// text has as a whole.
+    /// The number of records that are not [`Side::mostly_shared`], have at least
+    /// [`PHRASE_LETTERS`](super::PHRASE_LETTERS) letters, and are in the other text as a whole.
     pub equal_phrases: u64,
-    /// The first of these, counted from 1.
+    /// The first record that is an equal phrase, counted from 1.
     pub first_equal_phrase: Option<u64>,
 }
 
-/// Runs of a record. Of a record with runs within it, these count alone; of a shorter one, those that begin in it.
+/// The counts of a record. If the record has runs within it, only these count; if it is shorter, the runs that begin in
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     runs: u32,
@@ -39,7 +40,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds a fingerprint of the record. Runs are counted in the first portion.
+    /// Adds a fingerprint of the record. Only the first portion counts runs.
     fn add(&mut self, fingerprint: Fingerprint, is_shared: bool, is_first: bool) {
         match fingerprint {
             Fingerprint::Run { is_within, .. } => {
@@ -59,10 +60,11 @@ impl Tally {
     }
 }
 
-/// Tallies that are allocated at once. One growing allocation would be moved, and would leave its old places behind.
+/// The number of tallies that are allocated at once. One growing allocation would be moved, and would leave its old
+/// places behind.
 const CHUNK: usize = 1 << 14;
 
-/// The runs of the records of a part of a text.
+/// The tallies of the records of a part of a text.
 #[derive(Default)]
 pub(super) struct Tallies {
     pub part: Option<Part>,
@@ -70,7 +72,7 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    /// Counts fingerprints. `is_shared` says of a hash of the portion whether both texts have it.
+    /// Counts fingerprints. `is_shared` says whether both texts have a hash of the portion.
     pub fn add(
         &mut self,
         part: Part,
@@ -123,7 +125,7 @@ impl Tallies {
 mod tests {
     use super::*;
 
-    /// Records that are mostly shared, and equal phrases.
+    /// Returns the numbers of records that are mostly shared, and of equal phrases.
     fn counted(tally: Tally) -> [u64; 2] {
         let mut side = Side::default();
         Tallies { part: Some(Part::WHOLE), chunks: vec![[tally].into()] }.add_to(&mut side);
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(counted(Tally { length: Length::Phrase, shared: 4, is_equal: true, ..own }), [1, 0]);
     }
 
-    /// What follows a long record does not count as its own.
+    /// Runs that a record shares with the next one do not count if the record has runs of its own.
     #[test]
     fn runs_within_a_record_are_all_that_count_if_there_are_any() {
         let run = |is_within| Fingerprint::Run { record: 0, hash: 1, is_within };

@@ -8,16 +8,16 @@ pub(crate) use scan::{scan, words_end};
 
 use tokenizer::BLANK;
 
-/// Longer items are not counted: they are keys or sequences and never worth a token.
+/// The most characters of an item. Longer ones are not counted: they are keys or sequences and never worth a token.
 pub(crate) const MAX_ITEM_CHARS: usize = 64;
 
-/// Begins and ends a text in pairs of words. Where a text has it, its counts are those of the text's words too.
+/// The item that begins and ends a text in pairs of words. A literal one in a text adds to the same counts.
 pub(crate) const BOUNDARY: char = '\u{2403}';
 
-/// Parts a label from a word or a boundary in the items of labelled records.
+/// The separator between a label and a word, or a boundary, in the items of labelled records.
 pub(crate) const OF_LABEL: char = '\u{241F}';
 
-/// Longer runs of words are not counted: no token is that long.
+/// The most characters of a run of words. Longer ones are not counted: no token is that long.
 const MAX_RUN_CHARS: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Class {
 }
 
 impl Class {
-    /// The class that bounds items: as written, all that is not white space is one.
+    /// Returns the class that bounds items. As written, all characters but white space are of one class.
     #[inline]
     fn bounding(self, words: Words) -> Self {
         match words {
@@ -78,7 +78,7 @@ pub fn items(text: &str, words: Words, mut found: impl FnMut(&str)) {
     });
 }
 
-/// The two words of an item that [`Words::Pairs`] counts beside words; `None` of a word.
+/// Returns the two words of an item that [`Words::Pairs`] counts beside words; `None` for a word.
 ///
 /// ```
 /// use dp_tokenizer::count::words_of_pair;
@@ -100,7 +100,8 @@ pub fn words_of_pair(item: &str) -> Option<[String; 2]> {
     words.try_into().ok()
 }
 
-/// The label and the word, or boundary of texts, of an item that [`Words::PairsByLabel`] counts beside words and pairs; `None` of these.
+/// Returns the label and the word, or boundary of texts, of an item that [`Words::PairsByLabel`] counts beside words
+/// and pairs; `None` for the latter.
 ///
 /// ```
 /// use dp_tokenizer::count::word_of_label;
@@ -147,7 +148,7 @@ pub(crate) fn is_public_item(item: &str) -> bool {
     rest.is_empty() || (rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_graphic()))
 }
 
-/// All public items, in a fixed order.
+/// Returns all public items, in a fixed order.
 pub(crate) fn public_items() -> impl Iterator<Item = String> {
     let characters = || std::iter::once(String::new()).chain(('!'..='~').map(String::from));
     characters().skip(1).chain(characters().map(|c| format!("{BLANK}{c}")))
@@ -220,7 +221,7 @@ mod tests {
         found
     }
 
-    /// The runs that `by_definition` has beside words, from the words of a text without literal marks.
+    /// Returns the runs that `by_definition` has beside words, from the words of a text without literal marks.
     fn runs_by_definition(text: &str) -> Vec<String> {
         let words = by_definition(text, Words::AsWritten);
         let is_word = |item: &String| !item.trim_start_matches(BLANK).trim().is_empty();
@@ -235,7 +236,7 @@ mod tests {
         found
     }
 
-    /// The text does not end with the last word that is short enough, nor begin with the first.
+    /// A text that begins or ends with a word that is too long has no pair of a boundary and a shorter word.
     #[test]
     fn a_word_that_is_too_long_has_no_pair_with_a_boundary_nor_lends_it_to_its_neighbor() {
         let long = "x".repeat(70);

@@ -1,4 +1,4 @@
-//! Items of a text found 64 bytes at a time, without copying them.
+//! Finds the items of a text, 64 bytes at a time and without copying them.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -11,7 +11,8 @@ use tokenizer::BLANK;
 const EACH: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x80 * EACH;
 
-/// Calls `found` for each item: the bytes it lies in, and where. Each blank in an item is one space there.
+/// Calls `found` for each item with bytes that contain it, and its range there. Each blank in an item is one space
+/// there.
 #[inline]
 pub(crate) fn scan(text: &str, words: Words, found: impl FnMut(&[u8], Range<usize>)) {
     match words {
@@ -22,10 +23,10 @@ pub(crate) fn scan(text: &str, words: Words, found: impl FnMut(&[u8], Range<usiz
     }
 }
 
-/// Words as written, each followed by the runs that end with it.
+/// Finds words as written, each followed by the runs that end with it.
 fn scan_runs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
-    // Where the runs of two and three words begin that the next word ends. An item that is too long to be counted leaves no run
-    // around it that is short enough.
+    // The beginnings of the runs of two and three words that the next word ends. An item that is too long to be counted
+    // leaves no run around it that is short enough.
     let mut begins = [None; 2];
     scan_words(text, Words::AsWritten, |bytes, item| {
         found(bytes, item.clone());
@@ -43,13 +44,13 @@ fn scan_runs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
     });
 }
 
-/// Words by class, each followed by the pair that ends with it; the first by its pair with the beginning of the text, and the last by that
-/// with its end.
+/// Finds words by class, each followed by the pair that ends with it. The first word has a pair with the beginning of
+/// the text, and the last one with its end.
 fn scan_pairs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
     let fits =
         |item: &Range<usize>, others: usize| text[item.clone()].chars().count() + others <= MAX_ITEM_CHARS;
     let boundary = BOUNDARY.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
-    // Where the word before ends and begins. No pair has a word that is too long to be counted.
+    // The range of the word before. No pair has a word that is too long to be counted.
     let mut before: Option<Range<usize>> = None;
     scan_words(text, Words::ByClass, |bytes, item| {
         found(bytes, item.clone());
@@ -72,7 +73,8 @@ fn scan_pairs(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
     }
 }
 
-/// Words and pairs of the text after the first line; then each of these words, and a boundary if there is any word, after the first line.
+/// Finds the words and pairs of the text after the first line, which is the label. Each of these words is also an item
+/// together with the label, and so is a boundary if there is any word.
 fn scan_pairs_by_label(text: &str, mut found: impl FnMut(&[u8], Range<usize>)) {
     let Some((label, text)) = text.split_once('\n') else { return scan_pairs(text, found) };
     scan_pairs(text, &mut found);
@@ -116,7 +118,7 @@ fn scan_words(text: &str, words: Words, mut found: impl FnMut(&[u8], Range<usize
     }
 }
 
-/// One item, the one at `at`, of whatever characters; where it ends.
+/// Finds the item at `from`, of whatever characters. Returns where it ends.
 fn scan_item(text: &str, from: usize, words: Words, found: &mut impl FnMut(&[u8], Range<usize>)) -> usize {
     let bytes = text.as_bytes();
     let (body, is_mark) = match bytes[from] {
@@ -137,12 +139,13 @@ fn scan_item(text: &str, from: usize, words: Words, found: &mut impl FnMut(&[u8]
     end
 }
 
-/// Which of the next 63 bytes begin an item, as bits, if one begins at `at`: up to the first byte outside ASCII, whose
-/// character may belong to the item before it; the text's end counts as a beginning. Without branches, a byte a lane.
+/// Returns, as bits, which of the next 63 bytes begin an item, if one begins at `at`. The bits end at the first byte
+/// outside ASCII, whose character may belong to the item before it. The text's end counts as a beginning. There are no
+/// branches, so that each byte has a lane.
 #[inline]
 fn items_begin(bytes: &[u8], at: usize, words: Words) -> u64 {
     const SPACE_BAR: u8 = 8;
-    // As written, letters and digits are of the class of the others.
+    // As written, letters and digits belong to the class of the other characters.
     let told_apart = if words == Words::ByClass { u8::MAX } else { 0 };
     let rest = &bytes[at..];
     let mut padded = [0; 64];
@@ -153,7 +156,7 @@ fn items_begin(bytes: &[u8], at: usize, words: Words) -> u64 {
             &padded
         }
     };
-    // A word of another script: nothing is gained here.
+    // For a word of another script, this way gains nothing.
     if (block[0] | block[1]) >= 0x80 {
         return 0;
     }
@@ -178,7 +181,7 @@ fn items_begin(bytes: &[u8], at: usize, words: Words) -> u64 {
     bits(&begins) & (u64::MAX >> (64 - known)) & !1
 }
 
-/// The lowest bit of each byte.
+/// Returns the lowest bit of each byte.
 #[inline]
 fn bits(bytes: &[u8; 64]) -> u64 {
     bytes.as_chunks::<8>().0.iter().rev().fold(0, |bits, &eight| {
@@ -186,7 +189,7 @@ fn bits(bytes: &[u8; 64]) -> u64 {
     })
 }
 
-/// Where the run of one class ends that starts at `at`; there, if a blank or nothing follows.
+/// Returns where the run of one class ends that starts at `at`; `at` itself, if a blank or nothing follows.
 #[inline]
 fn run_end(text: &str, mut at: usize, words: Words) -> usize {
     let bytes = text.as_bytes();
@@ -203,7 +206,7 @@ fn run_end(text: &str, mut at: usize, words: Words) -> usize {
     }
 }
 
-/// Class and width of the character at `at`; none for a blank and at the end.
+/// Returns class and width of the character at `at`; `None` for a blank and at the end.
 #[inline]
 fn class_at(text: &str, at: usize, words: Words) -> Option<(Class, usize)> {
     let byte = *text.as_bytes().get(at)?;
@@ -229,7 +232,8 @@ static ASCII: [Class; 128] = {
     classes
 };
 
-/// The class of a character outside ASCII, by a table for the plane in daily use: the search by category is slow.
+/// Returns the class of a character outside ASCII. A table serves the plane in daily use, since the search by category
+/// is slow.
 fn class_of(c: char) -> Class {
     static PLANE: OnceLock<Vec<Class>> = OnceLock::new();
     let of = |code: u32| char::from_u32(code).map_or(Class::Other, classify);
@@ -239,7 +243,7 @@ fn class_of(c: char) -> Class {
     }
 }
 
-/// How many ASCII letters follow each other at `at`.
+/// Returns the number of ASCII letters in a row at `at`.
 #[inline]
 fn letters_at(bytes: &[u8], at: usize) -> usize {
     let mut end = at;
@@ -247,7 +251,7 @@ fn letters_at(bytes: &[u8], at: usize) -> usize {
         let mut word = [0; 8];
         word.copy_from_slice(eight);
         let word = u64::from_le_bytes(word);
-        // Lower case without the high bits, which are looked at apart so that no addition carries over.
+        // Letters are lower-cased without the high bits. These are tested apart so that no addition carries over.
         let low = (word | (0x20 * EACH)) & !HIGH;
         let from_a = low + (0x80 - u64::from(b'a')) * EACH;
         let beyond_z = low + (0x7F - u64::from(b'z')) * EACH;
@@ -261,8 +265,8 @@ fn letters_at(bytes: &[u8], at: usize) -> usize {
     end - at
 }
 
-/// Where the piece ends that holds the first `n` words of a text and the white space before them; the text's end where
-/// it has no more words.
+/// Returns the end of the piece that holds the first `n` words of a text and the white space before them; the text's
+/// end if it has no more words.
 pub(crate) fn words_end(text: &str, n: usize) -> usize {
     let mut at = 0;
     for _ in 0..n {
@@ -285,7 +289,7 @@ fn skip_space(text: &str, mut at: usize) -> usize {
 fn skip_word(text: &str, mut at: usize) -> usize {
     let bytes = text.as_bytes();
     loop {
-        // Eight bytes at a time, up to the first that may belong to white space.
+        // Eight bytes are tested at a time, up to the first that may belong to white space.
         while let Some(eight) = bytes.get(at..at + 8) {
             let mut word = [0; 8];
             word.copy_from_slice(eight);
@@ -306,7 +310,7 @@ fn skip_word(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// Width of the white space at `at`, if there is some.
+/// Returns the width of the white space at `at`, if there is any.
 fn space_at(text: &str, at: usize) -> Option<usize> {
     match *text.as_bytes().get(at)? {
         b' ' | b'\t'..=b'\r' => Some(1),

@@ -1,4 +1,5 @@
-//! Raw counts of a text, with which a release is compared. No privacy is applied to them: they are for the eyes of the owner of the text.
+//! Counts the words of a text without noise, to compare a release with them. The counts have no privacy: they are for
+//! the eyes of the text's owner.
 
 use std::collections::HashSet;
 
@@ -9,9 +10,9 @@ use crate::preview::Bin;
 use crate::unit::Piece;
 use rustc_hash::FxHashMap;
 
-/// Bytes of text on which bytes per token are measured.
+/// The bytes of text on which bytes per token are measured.
 const SAMPLE: usize = 1 << 18;
-/// Characters of the text's beginning that are shown in tokens.
+/// The characters at the beginning of the text that are shown in tokens.
 const SENTENCE: usize = 120;
 
 #[derive(Clone, Copy, Default)]
@@ -22,14 +23,14 @@ struct Count {
     last: u64,
 }
 
-/// Words, and how often they occur.
+/// The words, and how often they occur.
 #[derive(Default)]
 pub(super) struct Counts {
     split: Words,
     words: FxHashMap<Box<str>, Count>,
     units: u64,
     total: u64,
-    /// Pieces by the bit length of their number of distinct words.
+    /// The number of pieces, by the bit length of their number of distinct words.
     sizes: [u64; 32],
     sample: String,
 }
@@ -86,12 +87,12 @@ impl Counts {
         &self.sample
     }
 
-    /// The beginning of the text.
+    /// Returns the beginning of the text.
     pub(super) fn first_sentence(&self) -> String {
         self.sample.lines().next().unwrap_or_default().chars().take(SENTENCE).collect()
     }
 
-    /// Distinct words of a typical unit: the upper end of the bin with the median.
+    /// Returns the number of distinct words of a typical unit: the upper end of the bin with the median.
     pub(super) fn typical_items(&self) -> u32 {
         let half = self.sizes.iter().sum::<u64>().div_ceil(2);
         let mut below = 0;
@@ -102,7 +103,7 @@ impl Counts {
         (1_u32 << bits.unwrap_or(1)).saturating_sub(1).max(1)
     }
 
-    /// The most frequent words with their counts, by falling count.
+    /// Returns the most frequent words with their counts, by falling count.
     pub(super) fn most_frequent(&self, most: usize) -> Vec<(String, f64)> {
         let mut all: Vec<(&str, u64)> = self.words.iter().map(|(word, c)| (&**word, c.occurrences)).collect();
         all.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
@@ -127,7 +128,8 @@ impl Counts {
         Known { released: kept, coverage: covered as f64 / self.total.max(1) as f64, lost }
     }
 
-    /// Words by the number of units that hold them, without public words. Call it after [`Counts::compare`].
+    /// Returns words by the number of units that hold them, without public words. [`Counts::compare`] must be called
+    /// before.
     pub(super) fn bins<E>(&self, probability: impl Fn(f64) -> Result<Option<f64>, E>) -> Result<Vec<Bin>, E> {
         let mut bins = [(0_u64, 0_u64); 64];
         for (word, count) in &self.words {
@@ -141,7 +143,7 @@ impl Counts {
         filled
             .map(|(power, (words, released))| {
                 let least = libm::exp2(f64::from(power));
-                // From 2^p to 2^(p+1) − 1.
+                // The bin holds the numbers from 2^p to 2^(p+1) − 1.
                 let units = libm::sqrt(least * (2.0 * least - 1.0));
                 Ok(Bin { units, words, released, probability: probability(units)? })
             })

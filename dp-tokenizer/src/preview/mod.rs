@@ -26,14 +26,14 @@ use counts::Counts;
 use records::Lines;
 use tokenizer::{FormatError, Tokenizer};
 
-/// Words on which the vocabulary without noise is trained.
+/// The number of words on which the vocabulary without noise is trained.
 const PLAIN_WORDS: usize = 30_000;
-/// Words in each list.
+/// The number of words in each list.
 const LISTED: usize = 40;
-/// Most items of a unit that count, as in [`ReleaseConfig::new`].
+/// The most items of a unit that count, as in [`ReleaseConfig::new`].
 const CAP: u32 = 4096;
 
-/// How a text is divided into units, and its words released.
+/// The settings of a preview: the division into units, and the release of words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The JSON field with the text of a record. `None` makes every line a record.
@@ -42,9 +42,9 @@ pub struct Settings {
     pub user_field: Option<String>,
     /// The privacy unit.
     pub unit: PrivacyUnit,
-    /// What a word is.
+    /// The definition of a word.
     pub words: Words,
-    /// How words are released.
+    /// The method that releases words.
     pub method: Method,
     /// Noise multiplier of the whole release, seen as one Gaussian mechanism.
     pub noise_multiplier: f64,
@@ -96,14 +96,14 @@ pub struct Bin {
     pub units: f64,
     /// Distinct words in the bin.
     pub words: u64,
-    /// How many of these were released.
+    /// The number of these words that were released.
     pub released: u64,
     /// Probability that a word is released which `units` units hold, each with the median number of words. An underestimate
     /// for later rounds, where released words have made room. `None` for methods whose weights depend on one another.
     pub probability: Option<f64>,
 }
 
-/// Why a preview fails.
+/// The reason why a preview fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreviewError {
@@ -170,7 +170,7 @@ pub enum Table {
     Tsv,
 }
 
-/// [`preview()`] of a table, whose columns are the fields of `settings`.
+/// Does what [`preview()`] does for a table, whose columns are the fields of `settings`.
 ///
 /// ```
 /// use dp_tokenizer::preview::{Settings, Table, preview_table};
@@ -230,7 +230,7 @@ fn preview_with(
     let train = |words: &[(String, f64)]| {
         let vocab_size = settings.vocab_size;
         let config = UnigramConfig { vocab_size, seed_size: 200_000, ..Default::default() };
-        // Tokens are learnt from words, not from pairs of them nor with their labels.
+        // Tokens are learnt from words, not from pairs of words or words with their labels.
         let is_word = |item: &str| match settings.words {
             Words::Pairs => words_of_pair(item).is_none(),
             Words::PairsByLabel => word_of_label(item).is_none() && words_of_pair(item).is_none(),
@@ -269,7 +269,7 @@ fn config(settings: &Settings) -> Result<ReleaseConfig, ReleaseError> {
     }
 }
 
-/// The probability that some round releases a word which `units` units hold, each among `items` items.
+/// Returns the probability that some round releases a word which `units` units hold, each among `items` items.
 fn probability(
     settings: &Settings,
     config: &ReleaseConfig,

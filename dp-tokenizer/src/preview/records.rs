@@ -35,7 +35,7 @@ impl Seen {
         self.binary.get()
     }
 
-    /// Lines in which invalid UTF-8 was replaced.
+    /// Returns the number of lines in which invalid UTF-8 was replaced.
     pub(super) fn replaced_lines(&self) -> u64 {
         self.replaced.get()
     }

@@ -48,7 +48,7 @@ fn what_survives_is_what_the_release_gives_and_everything_else_is_lost() {
 
 #[test]
 fn the_curve_rises_with_the_count_and_agrees_with_many_releases() {
-    // One word a unit, so that the curve is exact for the first round that sees it.
+    // Each unit has one word, so that the curve is exact for the first round that sees it.
     let text = "alpha\n".repeat(90) + &"beta\n".repeat(20);
     let mut settings = settings();
     settings.noise_multiplier = 10.0;

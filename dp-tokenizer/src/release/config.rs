@@ -1,4 +1,4 @@
-//! What a release may spend, and how.
+//! The settings of a release, which determine what it costs.
 
 use accountant::DpEvent;
 use mechanisms::{MAX_ITEMS_PER_UNIT, PrivacyUnit, ReleaseMethod};
@@ -32,11 +32,11 @@ impl From<PaperHistogram> for Method {
     }
 }
 
-/// A paper's histogram spends all of μ² in one round and counts nothing afterwards.
+/// The shares of the rounds. A paper's histogram spends all of μ² in one round and counts nothing afterwards.
 const PAPER_SHARES: [f64; 1] = [1.0];
 
 impl Method {
-    /// The event of a whole release with this noise multiplier, seen as one Gaussian mechanism.
+    /// Returns the event of a whole release with this noise multiplier, seen as one Gaussian mechanism.
     #[must_use]
     pub fn event(self, noise_multiplier: f64, threshold_delta: f64) -> DpEvent {
         match self {
@@ -48,7 +48,7 @@ impl Method {
     }
 }
 
-/// A checked release. Its event follows from it.
+/// The checked settings of a release. Its event follows from them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReleaseConfig {
     noise_multiplier: f64,
@@ -57,12 +57,12 @@ pub struct ReleaseConfig {
     count_share: f64,
     max_items_per_unit: u32,
     method: Method,
-    /// The threshold of a printed formula, in σ above the largest weight. Without one, `threshold_delta` decides.
+    /// The threshold of a published formula, in σ above the largest weight. Without one, `threshold_delta` decides.
     published_sigmas: Option<f64>,
 }
 
 impl ReleaseConfig {
-    /// A release by any method, with the method's own shares of μ².
+    /// Returns a release by any method, with the method's own shares of μ².
     ///
     /// `noise_multiplier` is that of the whole release seen as one Gaussian mechanism. `threshold_delta` is the
     /// probability that any item which only one unit holds is released.
@@ -93,7 +93,8 @@ impl ReleaseConfig {
         }
     }
 
-    /// The release that a plan names, on units of this kind: the histogram of a paper counts the words of units of N words.
+    /// Returns the release that a plan names, on units of this kind: the histogram of a paper counts the words of units
+    /// of N words.
     ///
     /// # Errors
     /// As [`Self::new`]; the histogram of a paper needs units of N words.
@@ -111,7 +112,7 @@ impl ReleaseConfig {
         }
     }
 
-    /// A DP-SIPS release whose rounds get these shares of μ², and whose counts get the last.
+    /// Returns a DP-SIPS release whose rounds get these shares of μ², and whose counts get the last.
     ///
     /// # Errors
     /// [`ReleaseError::OutOfRange`] unless 0 < `noise_multiplier` < 2²⁰, 0 < `threshold_delta` < 1, every round's share
@@ -149,14 +150,14 @@ impl ReleaseConfig {
         })
     }
 
-    /// The same shares, spent by another method.
+    /// Returns a release with the same shares, spent by another method.
     #[must_use]
     pub fn by(mut self, method: ReleaseMethod) -> Self {
         self.method = Method::Planned(method);
         self
     }
 
-    /// A paper's histogram with the threshold as printed.
+    /// Returns a paper's histogram with the threshold as printed.
     ///
     /// The papers print erf⁻¹ where the normal quantile √2·erf⁻¹ belongs, so their thresholds are too low.
     /// [`ReleaseConfig::event`] states the δ that the printed threshold really gives.
@@ -188,7 +189,7 @@ impl ReleaseConfig {
         Ok(config)
     }
 
-    /// One round and no counts.
+    /// Returns a release of one round, without counts.
     fn of_paper(
         histogram: PaperHistogram,
         noise_multiplier: f64,
@@ -214,7 +215,7 @@ impl ReleaseConfig {
         self
     }
 
-    /// What the release costs.
+    /// Returns the event, which says what the release costs.
     #[must_use]
     pub fn event(&self) -> DpEvent {
         accountant::vocabulary_release_event(
@@ -233,7 +234,7 @@ impl ReleaseConfig {
         self.noise_multiplier / self.round_shares[round].sqrt()
     }
 
-    /// `None` where nothing is counted.
+    /// Returns the noise multiplier of the counts; `None` where nothing is counted.
     pub(super) fn count_noise_multiplier(&self) -> Option<f64> {
         (self.count_share > 0.0).then(|| self.noise_multiplier / self.count_share.sqrt())
     }
@@ -257,12 +258,12 @@ impl ReleaseConfig {
         }
     }
 
-    /// A weight of the histogram in the counts of the method.
+    /// Converts a weight of the histogram to the counts of the method.
     pub(super) fn in_counts(&self, weight: i64) -> f64 {
         weight as f64 / ONE as f64 * self.contribution().norm(self.max_items_per_unit)
     }
 
-    /// The threshold of a round whose weights no bias raises.
+    /// Returns the threshold of a round whose weights no bias raises.
     pub(super) fn round_threshold(&self, round: usize) -> Threshold {
         let rounds = self.round_shares.len() as f64;
         Threshold {

@@ -1,23 +1,23 @@
-//! What a unit adds to a histogram, scaled to an L2 norm of at most ONE.
+//! The weights that a unit adds to a histogram, scaled to an L2 norm of at most ONE.
 
 use mechanisms::Stream;
 
 use super::fixed_point::{ONE, even_weight};
 use super::selection::{sample_items, shuffle};
 
-/// How a unit's items are weighed.
+/// The way in which a unit's items are weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contribution {
     /// The same weight for each item, with norm 1 for any number of them (Gopi et al. 2020; DP-SIPS).
     Even,
     /// 1 for each item, with norm at most √cap (Hoory et al. 2021).
     Presence,
-    /// The counts of its items, at most cap in total, with norm at most cap (Ponomareva et al. 2022).
+    /// The counts of the unit's items, at most cap in total, with norm at most cap (Ponomareva et al. 2022).
     Counts,
 }
 
 impl Contribution {
-    /// The largest weight that a unit can give to each of `k` items at once.
+    /// Returns the largest weight that a unit can give to each of `k` items at once.
     pub(super) fn largest_weight(self, k: u32, cap: u32) -> u64 {
         match self {
             Self::Even => even_weight(k as usize),
@@ -26,7 +26,7 @@ impl Contribution {
         }
     }
 
-    /// The norm that ONE stands for, in the counts of the paper.
+    /// Returns the norm that ONE stands for, in the counts of the paper.
     pub(super) fn norm(self, cap: u32) -> f64 {
         match self {
             Self::Even => 1.0,
@@ -87,7 +87,7 @@ mod tests {
                 let square: u128 = weighed.iter().map(|i| u128::from(i.1) * u128::from(i.1)).sum();
                 assert!(square <= u128::from(ONE) * u128::from(ONE), "{contribution:?} {cap} {unit:?}");
                 assert!(weighed.len() <= cap as usize);
-                // Those of its items that nobody else has are no more, and weigh no more, than all of them.
+                // A part of a unit's items has no more items than all of them, and none of larger weight.
                 let largest = contribution.largest_weight(weighed.len() as u32, cap);
                 assert!(weighed.iter().all(|i| i.1 <= largest), "{contribution:?} {cap} {unit:?}");
             }

@@ -1,10 +1,10 @@
-//! Why a release is refused.
+//! The reasons why a release is refused.
 
 use mechanisms::MechanismError;
 
 use crate::unit::UnitError;
 
-/// Why a release is refused.
+/// The reason why a release is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
@@ -13,9 +13,9 @@ pub enum ReleaseError {
     OutOfRange {
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// The noise cannot be drawn.
@@ -24,12 +24,12 @@ pub enum ReleaseError {
     /// The units cannot be read.
     #[error(transparent)]
     Units(#[from] UnitError),
-    /// More units than the proof of a method covers.
+    /// There are more units than the proof of a method covers.
     #[error(
         "the text has more than {most} units; methods policy and mad2r are proven for at most that many; use pooled or sips"
     )]
     TooManyUnits {
-        /// How many are allowed.
+        /// The largest number of units that is allowed.
         most: u64,
     },
     /// Two units share a place in the order, because the names of two users have the same hash.

@@ -10,7 +10,7 @@ pub(super) const ONE: u64 = 1 << 24;
 /// The number of units up to which the rounding errors of the policy and MAD2R methods are proven harmless.
 pub(super) const MAX_UNITS: u64 = 1 << 24;
 
-/// The weight of each of `k` items: the largest integer w with k·w² ≤ ONE².
+/// Returns the weight of each of `k` items: the largest integer w with k·w² ≤ ONE².
 pub(super) fn even_weight(k: usize) -> u64 {
     let k = k.max(1) as u128;
     let square = u128::from(ONE) * u128::from(ONE);
@@ -32,7 +32,7 @@ pub(super) fn scale_to_unit_norm(counts: &mut Vec<(u64, u64)>) {
     counts.retain(|c| c.1 > 0);
 }
 
-/// The noise for a sensitivity of ONE, with σ rounded up.
+/// Returns the noise for a sensitivity of ONE, with σ rounded up.
 pub(super) fn noise(noise_multiplier: f64) -> Result<DiscreteGaussian, ReleaseError> {
     Ok(DiscreteGaussian::new((noise_multiplier * ONE as f64).ceil() as u64)?)
 }

@@ -32,9 +32,9 @@ pub struct Released {
     /// Items with their noisy counts, all above 0, by falling count. The counts are those of the method; for DP-SIPS a
     /// unit's whole contribution has norm 1. The order reveals nothing about the order of the data.
     pub words: Vec<(String, f64)>,
-    /// What the release spent.
+    /// The event, which says what the release spent.
     pub event: DpEvent,
-    /// Whether the noise was secret.
+    /// The source of the noise, which says whether it was secret.
     pub randomness: RandomnessSource,
 }
 
@@ -73,7 +73,7 @@ pub fn release(
     release_items(&UnitItems::from_pieces(units, words)?, config, rng)
 }
 
-/// As [`release`], for items that [`UnitItems::read`] has already counted by unit.
+/// Releases items as [`release`] does, after [`UnitItems::read`] has counted them by unit.
 ///
 /// # Errors
 /// As [`release`].
@@ -88,7 +88,7 @@ pub fn release_items(
         Some(noise_multiplier) => noisy_counts::count(items, &selection, noise_multiplier, rng)?,
         None => selection.words(items)?,
     };
-    // The numbering follows the data's order; the list must not.
+    // The numbering follows the order of the data; the list must not.
     words.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Ok(Released { words, event: config.event(), randomness: rng.source() })
 }
@@ -103,19 +103,37 @@ pub fn check_units(items: &UnitItems, config: &ReleaseConfig) -> Result<(), Rele
     let Method::Planned(method) = config.method() else { return Ok(()) };
     match most_units(method) {
         Some(most) if items.count > most => Err(ReleaseError::TooManyUnits { most }),
-        _ if method == ReleaseMethod::Policy && items.shares_address => Err(ReleaseError::NotInOrder),
+        _ if needs_order(method) && items.shares_address => Err(ReleaseError::NotInOrder),
         _ => Ok(()),
     }
 }
 
-/// The number of units up to which the proof of a method holds, where it has one.
-#[must_use]
-pub fn most_units(method: ReleaseMethod) -> Option<u64> {
-    matches!(method, ReleaseMethod::Policy | ReleaseMethod::Mad2r).then_some(fixed_point::MAX_UNITS)
+/// Whether a method treats units one after the other, in an order that does not depend on which of them take part.
+fn needs_order(method: ReleaseMethod) -> bool {
+    match method {
+        ReleaseMethod::Policy => true,
+        ReleaseMethod::Sips
+        | ReleaseMethod::Pooled
+        | ReleaseMethod::Mad2r
+        | ReleaseMethod::Hoory2021
+        | ReleaseMethod::Ponomareva2022 => false,
+    }
 }
 
-/// The least noisy count that the first round releases, in the counts of the method. For DP-SIPS it is in contributions of
-/// norm 1.
+/// Returns the number of units up to which the proof of a method holds, where it has such a limit.
+#[must_use]
+pub fn most_units(method: ReleaseMethod) -> Option<u64> {
+    match method {
+        ReleaseMethod::Policy | ReleaseMethod::Mad2r => Some(fixed_point::MAX_UNITS),
+        ReleaseMethod::Sips
+        | ReleaseMethod::Pooled
+        | ReleaseMethod::Hoory2021
+        | ReleaseMethod::Ponomareva2022 => None,
+    }
+}
+
+/// Returns the least noisy count that the first round releases, in the counts of the method. For DP-SIPS it is in
+/// contributions of norm 1.
 ///
 /// # Errors
 /// [`ReleaseError::Mechanism`] if the noise is too large to draw.
@@ -123,7 +141,8 @@ pub fn first_threshold(config: &ReleaseConfig) -> Result<f64, ReleaseError> {
     method::of(config).first_threshold(config)
 }
 
-/// Counts of all items of a public corpus without noise, on several threads. The result is held in memory, whatever the options say.
+/// Returns the counts of all items of a public corpus without noise, on several threads. The result is held in memory,
+/// whatever the options say.
 ///
 /// ```
 /// use dp_tokenizer::{corpus::Source, count::{CountOptions, Words}, release::public_corpus_counts};
@@ -143,7 +162,7 @@ pub fn public_corpus_counts(
     public_item_counts(&UnitItems::read_public(source, words, options)?)
 }
 
-/// As [`public_corpus_counts`], for items that are counted already, by whatever units.
+/// Returns counts as [`public_corpus_counts`] does, for items that are counted already, by whatever units.
 ///
 /// # Errors
 /// [`ReleaseError::Units`] where the counts cannot be read back.
@@ -165,7 +184,8 @@ mod tests {
 
     #[test]
     fn released_weights_carry_the_noise_of_the_round_and_a_wrong_sigma_is_rejected() {
-        // 300 units with one word each: its weight is 300 before noise. A quarter of μ² doubles the noise: σ = 4.
+        // There are 300 units with one word each, which thus has weight 300 before noise. A quarter of μ² doubles the
+        // noise: σ = 4.
         let config = ReleaseConfig::with_shares(2.0, 1e-6, &[0.25], 0.0).unwrap();
         let draws: Vec<f64> = (0..3000)
             .map(|seed| {
@@ -181,7 +201,7 @@ mod tests {
         assert!((variance / 19.36 - 1.0).abs() > tolerance, "σ wrong by 10 % must be rejected");
     }
 
-    /// One word that fails in the first round may pass in the second. With the noise of the first one again, it never would.
+    /// A word that fails in the first round may pass in the second. With the same noise again, it never would.
     #[test]
     fn each_round_draws_noise_of_its_own() {
         let (draws, noise, delta) = (2000, 2.0, 1e-3);
@@ -197,7 +217,7 @@ mod tests {
             passed.count() as f64 / f64::from(draws as u32)
         };
         let (first, either) = (rate(&one), rate(&two));
-        // α = 1e-6 for the difference of two rates of which neither has more variance than 1/4.
+        // The tolerance is for α = 1e-6 and the difference of two rates, neither of which has more variance than 1/4.
         let tolerance = 4.9 * (0.5 / draws as f64).sqrt();
         assert!((either - (1.0 - (1.0 - first).powi(2))).abs() < 2.0 * tolerance, "{first} {either}");
         assert!(either > first + tolerance, "the same noise twice must be rejected: {first} {either}");
@@ -234,7 +254,8 @@ mod tests {
 
     #[test]
     fn items_of_one_unit_alone_pass_thresholds_of_rounds_that_follow_the_noise_no_more_often_than_delta() {
-        // δ = 0.2 over all rounds; one unit with nine items of its own, whose weights follow the noise. α = 1e-6.
+        // The test has δ = 0.2 over all rounds, and one unit with nine items of its own, whose weights follow the
+        // noise. α = 1e-6.
         let (delta, draws) = (0.2, 4_000);
         let alone = "aa bb cc dd ee ff gg hh ii";
         let rate = |config: &ReleaseConfig| {

@@ -1,4 +1,4 @@
-//! Noisy counts of items that are already known: a plain Gaussian mechanism without a threshold.
+//! Adds noise to counts of items that are already known: a plain Gaussian mechanism without a threshold.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use super::selection::Selection;
 use crate::count::{UnitItems, public_items};
 use crate::unit::UnitError;
 
-/// Index of the noise stream of the counts; the rounds use index 0.
+/// The index of the noise stream of the counts. The rounds use index 0.
 const COUNT_STREAM: u32 = 1;
 
-/// A public item is kept only above this many σ; a smaller count could be noise alone.
+/// The number of σ that the count of a public item must exceed. A smaller count could be noise alone.
 const PUBLIC_SIGMAS: i64 = 4;
 
-/// Noisy counts of the released and the public items. Each unit's counts are scaled to an L2 norm of 1.
+/// Returns noisy counts of the released and the public items. Each unit's counts are scaled to an L2 norm of 1.
 ///
 /// Every item of this known list gets noise, whether or not a unit holds it. The rest is post-processing: a released
 /// item is known to be frequent, so its count is at least σ; a public item is kept only if it stands out.
@@ -50,7 +50,7 @@ pub(super) fn count(
     Ok(out)
 }
 
-/// The sum of the units' scaled counts.
+/// Returns the sum of the units' scaled counts.
 fn sum(items: &UnitItems, selection: &Selection) -> Result<Vec<u64>, UnitError> {
     let mut histogram = vec![0_u64; items.distinct()];
     let mut counts: Vec<(u64, u64)> = Vec::new();
@@ -73,7 +73,7 @@ mod tests {
 
     type Counts<T> = Vec<(String, T)>;
 
-    /// Counts without noise, in the fixed-point unit, and with it.
+    /// Returns the counts without noise, in the fixed-point unit, and those with noise.
     fn counted(
         texts: &[String],
         words: Words,

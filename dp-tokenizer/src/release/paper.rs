@@ -10,7 +10,7 @@ use super::contribution::Contribution;
 pub struct PaperHistogram {
     /// The paper.
     pub paper: Paper,
-    /// How many words of a unit count: the N of the papers, from 1 to 4096.
+    /// The number of words of a unit that count: the N of the papers, from 1 to 4096.
     pub words: u32,
 }
 
@@ -29,7 +29,7 @@ pub enum Paper {
 }
 
 impl Paper {
-    /// The paper whose histogram a plan names, if it names one.
+    /// Returns the paper whose histogram a plan names, if it names one.
     pub(super) fn of(method: ReleaseMethod) -> Option<Self> {
         match method {
             ReleaseMethod::Hoory2021 => Some(Self::Hoory2021),
@@ -47,7 +47,7 @@ impl Paper {
         }
     }
 
-    /// x of the printed threshold m + σ·erf⁻¹(1 − x), where m is the largest weight.
+    /// Returns x of the printed threshold m + σ·erf⁻¹(1 − x), where m is the largest weight.
     pub(super) fn printed_tail(self, delta: f64, words: u32) -> f64 {
         let words = f64::from(words);
         match self {

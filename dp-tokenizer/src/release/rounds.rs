@@ -1,4 +1,4 @@
-//! The rounds of a release, whatever its method: histogram, noise, update.
+//! Runs the rounds of a release, whatever its method: histogram, noise, update.
 
 use mechanisms::{PrivacyRng, Purpose};
 
@@ -9,7 +9,7 @@ use super::method::{self, Hidden, Round};
 use super::selection::Selection;
 use crate::count::UnitItems;
 
-/// Runs all rounds and says what they released.
+/// Runs all rounds and returns what they released.
 pub(super) fn run(
     items: &UnitItems,
     config: &ReleaseConfig,

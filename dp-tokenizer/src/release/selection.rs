@@ -5,7 +5,7 @@ use mechanisms::Stream;
 use crate::count::{UnitItems, is_public_item};
 use crate::unit::UnitError;
 
-/// What the rounds have released so far, by item number.
+/// The state of each item, by item number.
 #[derive(Clone)]
 pub(super) struct Selection {
     /// The noisy weight with which an item was released; `None` while it is hidden.
@@ -18,7 +18,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Nothing is released yet. Where nothing counts public items later, they take part like all others.
+    /// Returns a selection with nothing released. If no counts of public items follow, these take part like all others.
     pub(super) fn new(items: &UnitItems, counts_follow: bool) -> Result<Self, UnitError> {
         let distinct = items.distinct();
         let mut public = Vec::with_capacity(distinct);
@@ -26,24 +26,24 @@ impl Selection {
         Ok(Self { released: vec![None; distinct], public, passed_over: vec![false; distinct] })
     }
 
-    /// Releases an item. A released weight is above 0.
+    /// Releases an item with a weight, which is raised above 0.
     pub(super) fn release(&mut self, item: usize, weight: f64) {
         self.released[item] = Some(weight.max(f64::MIN_POSITIVE));
     }
 
-    /// Whether units give this item weight.
+    /// Whether units give weight to this item.
     fn is_open(&self, item: u64) -> bool {
         let item = item as usize;
         self.released[item].is_none() && !self.public[item] && !self.passed_over[item]
     }
 
-    /// Puts into `open` the items of a unit to which it gives weight, with their counts.
+    /// Writes to `open` the items of a unit to which it gives weight, with their counts.
     pub(super) fn open_items(&self, held: &[(u64, u32)], open: &mut Vec<(u64, u64)>) {
         open.clear();
         open.extend(held.iter().filter(|h| self.is_open(h.0)).map(|&(n, c)| (n, u64::from(c))));
     }
 
-    /// As [`Self::open_items`], but only among the at most `cap` items with which the unit takes part in every round.
+    /// Does what [`Self::open_items`] does among at most `cap` items, with which the unit takes part in every round.
     ///
     /// The choice of these does not depend on what a round passes over, so an item that no unit chose never gets weight.
     pub(super) fn chosen_items(
@@ -59,7 +59,7 @@ impl Selection {
         open.retain(|&(item, _)| self.is_open(item));
     }
 
-    /// The released items with their weights.
+    /// Returns the released items with their weights.
     pub(super) fn words(&self, items: &UnitItems) -> Result<Vec<(String, f64)>, UnitError> {
         let mut words = Vec::new();
         items.each_name(|number, name| {

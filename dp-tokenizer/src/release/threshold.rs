@@ -10,7 +10,7 @@ use super::fixed_point::{ONE, noise};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threshold {
     pub(super) noise_multiplier: f64,
-    /// Most items (or counts) a unit may contribute.
+    /// The most items (or counts) that a unit may contribute.
     pub(super) cap: u32,
     pub(super) contribution: Contribution,
     /// The factor by which a bias may raise a weight; no item gets more than 1.
@@ -18,17 +18,17 @@ pub(super) struct Threshold {
     pub(super) rule: Rule,
 }
 
-/// How far above a unit's own weight the threshold lies.
+/// The rule for the distance of the threshold above a unit's own weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
     /// Items that only one unit holds pass with at most this probability.
     Tail(f64),
-    /// By a published formula: this many σ above the largest weight.
+    /// The threshold lies this many σ above the largest weight, by a published formula.
     Sigmas(f64),
 }
 
 impl Threshold {
-    /// The least noisy weight that is released, in the fixed-point unit.
+    /// Returns the least noisy weight that is released, in the fixed-point unit.
     ///
     /// A unit with k items that nobody else has gives each at most the weight w(k). None of them passes T with
     /// probability at least (1 − p)^k ≥ 1 − δ, where p = P(noise ≥ T − w(k)); so T is the largest over k of
@@ -44,7 +44,8 @@ impl Threshold {
         Ok(highest as i64)
     }
 
-    /// The probability that any item which only one unit holds passes: as stated, or as a published formula implies.
+    /// Returns the probability that any item which only one unit holds passes: as stated, or as a published formula
+    /// implies.
     pub(super) fn delta(self) -> Result<f64, ReleaseError> {
         if let Rule::Tail(delta) = self.rule {
             return Ok(delta);
@@ -62,18 +63,18 @@ impl Threshold {
     }
 }
 
-/// z with P(Z > z) = 1 − (1−δ)^{1/k}.
+/// Returns z with P(Z > z) = 1 − (1−δ)^{1/k}.
 pub(super) fn quantile(delta: f64, k: u32) -> f64 {
     normal::isf(-libm::expm1(libm::log1p(-delta) / f64::from(k)))
 }
 
-/// Up to the next integer, after the error of the quantile (relative 1e-13).
+/// Rounds up to the next integer, after the error of the quantile (relative 1e-13).
 fn round_up(value: f64) -> f64 {
     (value + value.abs() * 1e-12).ceil()
 }
 
-/// The threshold of one round in multiples of a unit's contribution: the largest over k ≤ `cap` of
-/// 1/√k + σ·Φ⁻¹((1−δ)^{1/k}).
+/// Returns the threshold of one round in multiples of a unit's contribution: the largest over k ≤ `cap` of 1/√k +
+/// σ·Φ⁻¹((1−δ)^{1/k}).
 ///
 /// # Errors
 /// [`ReleaseError`] for a noise multiplier or δ out of range.
@@ -162,7 +163,7 @@ mod tests {
         assert!(t(2.0, 1e-6, 10) > t(1.0, 1e-6, 10));
         assert!(t(1.0, 1e-9, 10) > t(1.0, 1e-6, 10));
         assert!(t(5.0, 1e-6, 100) > t(5.0, 1e-6, 10));
-        // One item a unit: 1 + 10·Φ⁻¹(1 − 1e-9) with Φ⁻¹(1 − 1e-9) = 5.99780701500769.
+        // With one item a unit, it is 1 + 10·Φ⁻¹(1 − 1e-9) with Φ⁻¹(1 − 1e-9) = 5.99780701500769.
         let one = threshold_in_sensitivities(10.0, 1e-9, 1).unwrap();
         assert!((one - 60.9780701500769).abs() < 1e-6);
         assert!(threshold_in_sensitivities(f64::NAN, 1e-6, 1).is_err());

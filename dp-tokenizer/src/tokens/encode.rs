@@ -8,10 +8,10 @@ use crate::unit::{PrivacyUnit, UnitAssigner, UnitError, cut_words};
 use tokenizer::Tokenizer;
 use tokenizer::batch;
 
-/// Blocks encoded before the tokens are written: about 16 MB of text.
+/// The number of blocks encoded before the tokens are written: about 16 MB of text.
 const BLOCKS_AT_ONCE: usize = 64;
 
-/// Why a corpus cannot be encoded.
+/// The reason why a corpus cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {

@@ -62,24 +62,24 @@ const VERSION: u32 = 3;
 const HEADER_BYTES: u64 = 88;
 const DIGEST_BYTES: u64 = 32;
 
-/// Why a token file cannot be written or read. No message quotes tokens.
+/// The reason why a token file cannot be written or read. No message quotes tokens.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// The system refused.
+    /// The system refused to read or write.
     #[error("{}: {reason}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
-    /// The file is not what its form demands.
+    /// The file does not have the form of a token file.
     #[error("{}: {reason}; it is no token file of version 3, or damaged: write it again with `encode --out`", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The part that does not fit.
         reason: &'static str,
     },
     /// An id that the vocabulary lacks.
@@ -87,17 +87,17 @@ pub enum TokenFileError {
     IdOutOfRange {
         /// The id.
         id: u32,
-        /// Ids are below this.
+        /// The size of the vocabulary, below which all ids lie.
         vocab_size: u64,
     },
-    /// Tokens beyond the end.
+    /// A range of tokens that ends beyond the last token.
     #[error("tokens {from}..{to} lie beyond the {tokens} of the file")]
     RangeOutOfBounds {
         /// The first token asked for.
         from: u64,
-        /// One beyond the last.
+        /// One beyond the last token asked for.
         to: u64,
-        /// How many there are.
+        /// The number of tokens in the file.
         tokens: u64,
     },
 }
@@ -191,7 +191,8 @@ mod tests {
         assert_eq!(refused, good.len() + 3 * good.len() + 1, "every cut, every change and every addition");
     }
 
-    /// Oracle: the bits that Elias and Fano's code needs, 2 + log₂ of the mean difference, and at most one more for its index.
+    /// Oracle: the bits that the code of Elias and Fano needs, 2 + log₂ of the mean difference, and at most one more
+    /// for its index.
     #[test]
     fn an_open_file_takes_a_few_bits_of_memory_a_part() {
         let folder = tempfile::tempdir().unwrap();
@@ -208,7 +209,7 @@ mod tests {
             [parts(|n| n, true), parts(|n| n, false), parts(|n| n % 999, true)].map(|parts| bits(&parts));
         assert!((7.0..8.5).contains(&one_each), "{one_each} bits");
         assert!((one_each + 1.9..one_each + 2.1).contains(&halves), "{halves} bits");
-        // 10 bits for one of 999 users, 15 for one of 20,000 parts.
+        // The units take 10 bits for one of 999 users, and 15 for one of 20,000 parts.
         assert!((one_each + 25.0..one_each + 26.0).contains(&users), "{users} bits");
     }
 

@@ -110,55 +110,55 @@ impl TokenDataset {
         Err(TokenFileError::Malformed { path, reason: "its contents do not match its digest" })
     }
 
-    /// What the units are.
+    /// Returns the privacy unit.
     #[must_use]
     pub fn unit(&self) -> PrivacyUnit {
         self.unit
     }
 
-    /// SHA-256 of the file of the tokenizer that encoded the corpus.
+    /// Returns the SHA-256 of the file of the tokenizer that encoded the corpus.
     #[must_use]
     pub fn tokenizer_sha256(&self) -> &[u8; 32] {
         &self.tokenizer_sha256
     }
 
-    /// The digest that the file ends with. Private where the text is.
+    /// Returns the digest at the end of the file. It is private if the text is.
     #[must_use]
     pub fn sha256(&self) -> &[u8; 32] {
         &self.sha256
     }
 
-    /// Ids are below this.
+    /// Returns the size of the vocabulary, below which all ids lie.
     #[must_use]
     pub fn vocab_size(&self) -> u64 {
         self.vocab_size
     }
 
-    /// Number of parts. Private where the text is, as are the next two.
+    /// Returns the number of parts. It is private if the text is, as are the next two.
     #[must_use]
     pub fn parts(&self) -> u64 {
         self.tables.parts() as u64
     }
 
-    /// Number of units.
+    /// Returns the number of units.
     #[must_use]
     pub fn units(&self) -> u64 {
         self.tables.units() as u64
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// A part, counted from 0 in the corpus's order.
+    /// Returns a part, counted from 0 in the order of the corpus.
     #[must_use]
     pub fn part(&self, number: u64) -> Option<TokenPart> {
         self.tables.part(usize::try_from(number).ok()?)
     }
 
-    /// The numbers of a unit's parts, in the corpus's order.
+    /// Returns the numbers of a unit's parts, in the order of the corpus.
     #[must_use]
     pub fn parts_of(&self, unit: u64) -> Option<impl ExactSizeIterator<Item = u64>> {
         self.tables.parts_of(usize::try_from(unit).ok()?)
@@ -169,7 +169,7 @@ impl TokenDataset {
         self.tables.bytes()
     }
 
-    /// Replaces `out` by these tokens: a part's, or a window of them.
+    /// Replaces the content of `out` by these tokens: those of a part, or a window of them.
     ///
     /// # Errors
     /// [`TokenFileError`] for a range beyond the end, an id beyond the vocabulary, or a file that cannot be read.

@@ -9,9 +9,9 @@ use sucds::mii_sequences::{EliasFano, EliasFanoBuilder};
 /// Text of one unit within one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenPart {
-    /// The unit it belongs to.
+    /// The unit to which the part belongs.
     pub unit: u64,
-    /// Where its tokens lie in the file.
+    /// The range of the part's tokens in the file.
     pub tokens: Range<u64>,
     /// Whether the record begins here.
     pub begins_record: bool,
@@ -19,14 +19,14 @@ pub struct TokenPart {
     pub ends_record: bool,
 }
 
-/// Which tokens and which unit each part has.
+/// The tokens and the unit of each part.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    /// Where each part's tokens begin; one more entry than parts.
+    /// The index of each part's first token; one more entry than parts.
     starts: EliasFano,
-    /// Of each part, 2 if it begins a record, plus 1 if it ends one; none if every part is a whole record.
+    /// For each part, 2 if it begins a record, plus 1 if it ends one; `None` if every part is a whole record.
     marks: Option<CompactVector>,
-    /// None if each part is the only one of the unit of its number, as where records are the units.
+    /// The units; `None` if part number n is the only one of unit number n, as where records are the units.
     units: Option<Units>,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct Tables {
 struct Units {
     /// The unit of each part.
     owners: CompactVector,
-    /// Where each unit begins in the list of parts by unit; one more entry than units.
+    /// The index of each unit's first entry in `parts`; one more entry than units.
     starts: EliasFano,
     parts: CompactVector,
 }
 
-/// Why tables cannot be read.
+/// The reason why tables cannot be read.
 pub(super) enum Fault {
     Unreadable(io::Error),
     Malformed(&'static str),
@@ -75,7 +75,7 @@ impl Tables {
         }
         let units = match owners.found.take() {
             None if units == parts => {
-                // Both lists count from 0.
+                // Both lists count up from 0.
                 for number in (0..units).chain(0..parts) {
                     if next()? != number {
                         return Err(Fault::Malformed("a unit lists parts of another"));
@@ -115,7 +115,7 @@ impl Tables {
         Some(places.map(move |place| part(place).unwrap_or(place as u64)))
     }
 
-    /// Bytes in memory.
+    /// Returns the number of bytes in memory.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         use sucds::Serializable;
@@ -141,7 +141,7 @@ impl Units {
         let count = owners.len() as u64;
         let (starts, parts) = (starts.finish(count)?, packed(count, count)?);
         let mut units = Self { owners, starts, parts };
-        // Each unit lists parts of its own, by rising number: then each part is listed once.
+        // Each unit must list its own parts, by rising number. Then each part is listed once.
         for unit in 0..units.starts.len() - 1 {
             let mut last = None;
             for _ in units.places(unit).unwrap_or_default() {
@@ -166,7 +166,7 @@ impl Units {
     }
 }
 
-/// Numbers of which none is below the one before it, from 0 on.
+/// A list of numbers from 0 on, none of which is below the one before it.
 struct Rising {
     numbers: EliasFanoBuilder,
     is_empty: bool,
@@ -174,7 +174,7 @@ struct Rising {
 }
 
 impl Rising {
-    /// For so many numbers up to `largest`, and `largest` itself.
+    /// Returns a builder for `count` non-decreasing numbers up to `largest`, with room for a final `largest`.
     fn new(count: u64, largest: u64, otherwise: &'static str) -> Result<Self, Fault> {
         let numbers = EliasFanoBuilder::new(largest.saturating_add(1), (count as usize).saturating_add(1));
         let numbers = numbers.map_err(|_| Fault::Malformed(otherwise))?;
@@ -196,7 +196,7 @@ impl Rising {
     }
 }
 
-/// Numbers that take no memory as long as each is the expected one.
+/// A list of numbers that takes no memory as long as each number is the expected one.
 struct Column {
     expected: fn(u64) -> u64,
     count: u64,
@@ -227,7 +227,7 @@ impl Column {
 
 const TOO_LARGE: Fault = Fault::Malformed("a number is larger than its table allows");
 
-/// Room for numbers up to `largest`, each in as many bits as this one has.
+/// Returns room for `count` numbers up to `largest`, each in as many bits as `largest` has.
 fn packed(count: u64, largest: u64) -> Result<CompactVector, Fault> {
     let bits = (u64::BITS - largest.leading_zeros()).max(1);
     CompactVector::with_capacity(count as usize, bits as usize).map_err(|_| TOO_LARGE)

@@ -10,27 +10,27 @@ use super::{DIGEST_BYTES, HEADER_BYTES, MAGIC, TokenFileError, VERSION};
 use crate::unit::PrivacyUnit;
 use durable::{ExclusiveFile, for_the_owner_alone};
 
-/// Where a part of a corpus stands.
+/// The place of a part in a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartPlace {
-    /// The unit it belongs to.
+    /// The unit to which the part belongs.
     pub unit: u64,
-    /// Whether a record begins with it.
+    /// Whether a record begins with the part.
     pub begins_record: bool,
-    /// Whether a record ends with it.
+    /// Whether a record ends with the part.
     pub ends_record: bool,
 }
 
 impl PartPlace {
-    /// A part that is a whole record.
+    /// Returns the place of a part that is a whole record.
     #[must_use]
     pub fn whole_record(unit: u64) -> Self {
         Self { unit, begins_record: true, ends_record: true }
     }
 }
 
-/// Writes a token file, which exists only after [`TokenWriter::finish`]. Memory: 16 bytes per part and 8 per unit; none where each
-/// part is a unit of its own.
+/// Writes a token file, which exists only after [`TokenWriter::finish`]. The writer takes 16 bytes of memory per part
+/// and 8 per unit, or none where each part is a unit of its own.
 #[derive(Debug)]
 pub struct TokenWriter {
     path: PathBuf,
@@ -39,14 +39,14 @@ pub struct TokenWriter {
     tokenizer_sha256: [u8; 32],
     vocab_size: u64,
     tokens: u64,
-    /// For each part, the index of its first token, and its unit with flags; in a file without a name.
+    /// For each part, the index of its first token, and its unit with flags, in a file without a name.
     parts: BufWriter<File>,
-    /// The unit of each part, from the first one on that is not the part's number.
+    /// The unit of each part; `None` until a unit is not the number of its part.
     owners: Option<Vec<u64>>,
     count: u64,
     units: u64,
     bytes: Vec<u8>,
-    /// Of everything after the header.
+    /// The digest of everything after the header.
     digest: Sha256,
 }
 
@@ -208,7 +208,8 @@ impl TokenWriter {
     }
 }
 
-/// For each unit, the index of its first part in the list that follows: the parts unit by unit, a unit's in the corpus's order.
+/// Returns the table of units: for each unit, the index of its first part in the list that follows, and this list,
+/// which has the parts unit by unit in the order of the corpus.
 fn by_unit(owners: &[u64], units: usize) -> (Vec<u64>, Vec<u64>) {
     let mut ends = vec![0; units];
     owners.iter().for_each(|&unit| ends[unit as usize] += 1);
@@ -218,7 +219,7 @@ fn by_unit(owners: &[u64], units: usize) -> (Vec<u64>, Vec<u64>) {
         *end = next;
     }
     let mut parts = vec![0; owners.len()];
-    // From the last part on, each unit's place moves from its end to its start.
+    // From the last part on, the place of each unit moves from its end to its start.
     for (part, &unit) in owners.iter().enumerate().rev() {
         ends[unit as usize] -= 1;
         parts[ends[unit as usize] as usize] = part as u64;
@@ -226,12 +227,12 @@ fn by_unit(owners: &[u64], units: usize) -> (Vec<u64>, Vec<u64>) {
     (ends, parts)
 }
 
-/// Two bytes are enough for the ids of most vocabularies.
+/// Returns the bytes of a token: two for the ids of most vocabularies, else four.
 fn token_bytes(vocab_size: u64) -> u32 {
     if vocab_size <= 1 << 16 { 2 } else { 4 }
 }
 
-/// What the file ends with, from its header and the digest of what follows the header.
+/// Returns the digest at the end of the file, from its header and the digest of what follows the header.
 pub(super) fn file_digest(header: &[u8], contents: Sha256) -> [u8; DIGEST_BYTES as usize] {
     Sha256::new().chain_update(header).chain_update(contents.finalize()).finalize().into()
 }

@@ -11,9 +11,9 @@ use tokenizer::{BLANK, EOS, PAD, Tokenizer, UNK};
 /// Settings of the BPE trainer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BpeConfig {
-    /// Tokens wanted, special tokens and bytes included.
+    /// The number of tokens wanted, special tokens and bytes included.
     pub vocab_size: usize,
-    /// Most bytes of a learnt token; none for any number.
+    /// The most bytes of a learnt token; `None` for no limit.
     pub max_piece_length: Option<usize>,
     /// Tokens that are never cut, with the first ids.
     pub special_tokens: Vec<String>,
@@ -74,7 +74,7 @@ pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, Train
     let room = room(config.vocab_size, config.special_tokens.len() + 256)? + 256;
     let letters = alphabet.iter().map(char::to_string).collect();
     let learnt = learn(spelt.collect(), letters, room, |left, right| {
-        // A character of GPT-2's alphabet is a byte.
+        // A character of GPT-2's alphabet stands for a byte.
         let length = left.chars().count() + right.chars().count();
         let merged = format!("{left}{right}");
         let fits = length <= config.max_piece_length.unwrap_or(usize::MAX);
@@ -91,7 +91,7 @@ pub fn bpe(words: &[(String, f64)], config: &BpeConfig) -> Result<Trained, Train
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
-/// Number of tokens to learn, beside the `needed` ones.
+/// Returns the number of tokens to learn, beside the `needed` ones.
 pub(super) fn room(vocab_size: usize, needed: usize) -> Result<usize, TrainError> {
     vocab_size.checked_sub(needed).ok_or(TrainError::TooSmall { given: vocab_size, needed })
 }

@@ -1,4 +1,4 @@
-//! The character vocabulary: the most frequent characters.
+//! Chooses the character vocabulary: the most frequent characters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use super::pairs::count_pieces;
 use super::{TrainError, Trained, check_roles};
 use tokenizer::{RoleTokens, Tokenizer, UnigramPipeline, byte_token};
 
-/// Settings of the choice of characters.
+/// Settings for the choice of characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CharacterConfig {
-    /// Tokens wanted at most, special tokens and bytes included.
+    /// The most tokens, special tokens and bytes included.
     pub vocab_size: usize,
     /// Characters that are tokens whatever the words hold.
     pub required: String,
-    /// Share of all characters that the vocabulary is to cover; the rarest beyond it are left out.
+    /// The share of all characters that the vocabulary is to cover. The rarest beyond it are left out.
     pub coverage: f64,
     /// Whether characters outside the vocabulary are written as bytes; without it they are `<unk>`.
     pub byte_fallback: bool,
@@ -53,7 +53,8 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
     let special: Vec<String> = config.roles.names().map(str::to_owned).collect();
     let mut pieces: Vec<(String, f64)> = special.iter().map(|name| (name.clone(), 0.0)).collect();
     if config.byte_fallback {
-        // Below the score of the six characters of its name, so that the text "<0x41>" is not encoded as the byte.
+        // The score lies below that of the six characters of the byte's name, so that the text "<0x41>" is not encoded
+        // as the byte.
         pieces.extend((0..=255).map(|byte| (byte_token(byte), -7.0)));
     }
     let (mut covered, mut room) = (0.0, room);
@@ -63,14 +64,14 @@ pub fn characters(words: &[(String, f64)], config: &CharacterConfig) -> Result<T
         room -= 1;
     }
     let mut ranked: Vec<(char, f64)> = counts.into_iter().collect();
-    // A stable sort: equally frequent ones stay in order of their code points.
+    // The sort is stable: equally frequent characters stay in the order of their code points.
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     for (c, count) in ranked.into_iter().take(room) {
         if covered >= config.coverage * total {
             break;
         }
         covered += count;
-        // All scores alike: each text has but one path through single characters.
+        // All scores are alike: each text has only one path through single characters.
         pieces.push((c.to_string(), -1.0));
     }
     let pipeline = UnigramPipeline {
@@ -96,7 +97,7 @@ mod tests {
     fn characters_come_by_count_until_the_coverage_is_reached() {
         let no_bytes = CharacterConfig { byte_fallback: false, coverage: 1.0, ..CharacterConfig::default() };
         let all = trained(&no_bytes);
-        // a 20, ▁ 10.5, b 10, ç 0.5 of 41.
+        // The counts are a 20, ▁ 10.5, b 10, ç 0.5, of 41.
         let names: Vec<_> =
             (3..all.vocab_size() as u32).map(|id| all.token(id).unwrap().to_owned()).collect();
         assert_eq!(names, ["a", "▁", "b", "ç"]);

@@ -8,8 +8,8 @@ use super::pairs::learn;
 use super::{TrainError, Trained};
 use tokenizer::{BLANK, Tokenizer};
 
-/// What a unigram model gains for each token that a new one saves. Large against the rounding of scores, and too small to move
-/// a cut where the old pieces differ.
+/// The score that a unigram model gains for each token that a new one saves. It is large against the rounding of
+/// scores, and too small to move a cut where the old pieces differ.
 const GAIN: f64 = 1e-3;
 
 /// The models to which tokens can be added.
@@ -22,7 +22,7 @@ enum ModelType {
 
 /// A word of which the public vocabulary makes several tokens.
 struct Cut {
-    /// As the vocabulary would write it.
+    /// The word as the vocabulary would write it.
     token: String,
     text: String,
     ids: Vec<u32>,
@@ -30,14 +30,14 @@ struct Cut {
 }
 
 impl Cut {
-    /// Tokens that a token of its own would save.
+    /// Returns the number of tokens that a token for this word would save.
     fn saves(&self) -> f64 {
         self.count * (self.ids.len() - 1) as f64
     }
 }
 
-/// A public tokenizer with up to `most` more tokens: those of released words that save most. A word starts with `▁` if a blank
-/// precedes it.
+/// Returns a public tokenizer with up to `most` more tokens: those of the released words that save most. A word starts
+/// with `▁` if a blank precedes it.
 ///
 /// Tokens of the public vocabulary keep their ids; new ones follow the last id. Unigram: text is cut as before, and the pieces of
 /// a new token become that token wherever they stand together. BPE: the new merges come after the old ones. WordPiece: the longest
@@ -66,12 +66,12 @@ pub fn extend(public: &Tokenizer, words: &[(String, f64)], most: usize) -> Resul
         Some("BPE") => ModelType::Bpe,
         other => return Err(refused(&format!("its model is {other:?}; allowed: Unigram, BPE, WordPiece"))),
     };
-    // A `.model` as the file will have it.
+    // This is a `.model` as the file will have it.
     let public = Tokenizer::from_json(&json).map_err(|error| refused(&error))?;
     let mut cuts = cuts(&public, model_type, words);
     let mut extended = build(file.clone(), &public, model_type, &cuts, most)?;
     if model_type == ModelType::Bpe {
-        // Where text is divided within a word, no merge joins its parts, and its tokens would be wasted.
+        // Where text is divided within a word, no merge joins its parts, and tokens for it would be wasted.
         let before = cuts.len();
         cuts.retain(|cut| extended.encode(&cut.text).len() < cut.ids.len());
         if cuts.len() < before {
@@ -101,7 +101,7 @@ fn build(
     Tokenizer::from_json(&file.to_string()).map_err(|error| refused(&error))
 }
 
-/// The words that the public vocabulary cuts and can write, with the counts of equal ones added up.
+/// Returns the words that the public vocabulary cuts and can write. Counts of equal ones are added up.
 fn cuts(public: &Tokenizer, model_type: ModelType, words: &[(String, f64)]) -> Vec<Cut> {
     let mut encoder = public.encoder();
     let mut found: BTreeMap<String, Cut> = BTreeMap::new();
@@ -117,7 +117,7 @@ fn cuts(public: &Tokenizer, model_type: ModelType, words: &[(String, f64)]) -> V
         let token = match model_type {
             ModelType::WordPiece => join_wordpieces(public, &tokens),
             ModelType::Unigram | ModelType::Bpe => {
-                // Unknown characters, and bytes by name, are not what they are called.
+                // Tokens for unknown characters, and for bytes, do not have the text of their names.
                 let is_written = public.decode(&ids).trim_start() == text.trim_start();
                 let is_plain = !tokens.iter().any(|token| is_byte_by_name(token));
                 let is_one_word = !tokens[1..].iter().any(|token| token.starts_with([BLANK, 'Ġ']));
@@ -135,7 +135,7 @@ fn is_byte_by_name(token: &str) -> bool {
     token.len() == 6 && token.starts_with("<0x") && token.ends_with('>')
 }
 
-/// One word's tokens as one; `None` where they are of several words or unknown.
+/// Joins the tokens of one word to one; `None` if they are of several words or unknown.
 fn join_wordpieces(public: &Tokenizer, tokens: &[&str]) -> Option<String> {
     let unknown = public.unk_id().and_then(|id| public.token(id));
     if tokens.iter().any(|token| Some(*token) == unknown) {
@@ -145,7 +145,7 @@ fn join_wordpieces(public: &Tokenizer, tokens: &[&str]) -> Option<String> {
     inner.map(|inner| format!("{}{inner}", tokens[0]))
 }
 
-/// Those that save most; of equals the first in order of the text.
+/// Returns the words that save most; of equals, the first in order of the text.
 fn chosen(cuts: &[Cut], most: usize) -> Vec<&Cut> {
     let mut cuts: Vec<&Cut> = cuts.iter().collect();
     cuts.sort_by(|a, b| b.saves().total_cmp(&a.saves()));
@@ -153,7 +153,7 @@ fn chosen(cuts: &[Cut], most: usize) -> Vec<&Cut> {
     cuts
 }
 
-/// The names of all ids: a model's own tokens, and then those that the file only adds.
+/// Returns the names of all ids: a model's own tokens, then those that only the file adds.
 fn names(public: &Tokenizer) -> Vec<String> {
     (0..public.vocab_size() as u32)
         .map(|id| public.token(id).map_or_else(|| format!("<unused_{id}>"), str::to_owned))
@@ -165,7 +165,7 @@ fn extend_unigram(model: &mut Value, public: &Tokenizer, cuts: &[&Cut]) {
     let scores: Vec<f64> = pieces.iter().map(|piece| piece[1].as_f64().unwrap_or(0.0)).collect();
     let lowest = scores.iter().copied().fold(0.0, f64::min);
     for name in &names(public)[pieces.len()..] {
-        // Lower than any way to cut its name.
+        // The score lies below that of any way to cut the token's name.
         pieces.push(json!([name, (name.chars().count() + 1) as f64 * lowest - 1.0]));
     }
     for cut in cuts {

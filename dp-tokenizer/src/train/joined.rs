@@ -12,41 +12,41 @@ use super::unseen::{Class, Completed, uniform};
 use crate::count::MAX_ITEM_CHARS;
 use tokenizer::BLANK;
 
-/// Most words that are joined to one, whose length stays within that of the trainer's words.
+/// The most words that are joined to one. Its length stays within that of the trainer's words.
 const MAX_WORDS: usize = 3;
 
-/// Joins that are expected less often than this share of all words are left out.
+/// The share of all words below which a join is left out, by its expected count.
 const LEAST_SHARE: f64 = 1e-5;
 
-/// Most of what stands before something else, so that some words end.
+/// The largest share of words that may go on, so that some words end.
 const MAX_CONTINUED: f64 = 0.95;
 
-/// Words of a class that go on from one of another class.
+/// The words of a class that go on from a word of another class.
 #[derive(Default)]
 struct Followers<'a> {
-    /// By falling count, each with the count of all up to it.
+    /// The words by falling count, each with the sum of all counts up to it.
     words: Vec<(&'a str, f64, f64)>,
     count: f64,
 }
 
 struct Joiner<'a> {
     followers: [Followers<'a>; 3],
-    /// For each class, the share of its words that a word of each class follows.
+    /// For each class, the shares of its words that a word of each class follows.
     rates: [[f64; 3]; 3],
     least: f64,
     joined: BTreeMap<String, (f64, bool)>,
-    /// How often each follower is part of a joined word.
+    /// The expected count of each follower as part of a joined word.
     used: BTreeMap<&'a str, f64>,
 }
 
-/// Words with their counts, some of which are invented, joined to words as they are written. The sum of counts of each word by class
-/// stays, except for roundings.
+/// Joins words by class, some of which are invented, to words as they are written. The sum of the counts of each word
+/// by class stays, except for roundings.
 pub(super) fn join(completed: &Completed) -> Completed {
     let words = || completed.words.iter().zip(&completed.invented);
     let mut joiner = Joiner::new(&completed.words);
     let mut stream = TestRng::from_seed(0).stream(Purpose::Data, Class::ALL.len() as u64, 0);
     for ((word, count), is_invented) in words().filter(|((word, _), _)| word.starts_with(BLANK)) {
-        // A blank before another one, or no word.
+        // This is a blank before another one, or a word too long to be joined.
         if word.chars().nth(1).is_none() || !is_short(word) {
             add(&mut joiner.joined, word.clone(), *count, *is_invented);
         } else if *is_invented {
@@ -107,7 +107,7 @@ impl<'a> Joiner<'a> {
         Self { followers, rates, least: total * LEAST_SHARE, joined: BTreeMap::new(), used: BTreeMap::new() }
     }
 
-    /// Adds a word with this count and its joins with others, which take their share of it.
+    /// Adds a word with this count, and its joins with other words, which take their share of the count.
     fn expand(&mut self, word: String, class: Class, count: f64, length: usize) {
         let mut left = count;
         let continued = if length < MAX_WORDS { Class::ALL.as_slice() } else { &[] };
@@ -129,7 +129,7 @@ impl<'a> Joiner<'a> {
         add(&mut self.joined, word, left, false);
     }
 
-    /// Adds a word that goes on by chance.
+    /// Adds a word with followers that are drawn at random.
     fn draw(&mut self, word: &str, count: f64, stream: &mut Stream) {
         let (mut text, mut class) = (word.to_owned(), Class::of(word));
         for _ in 1..MAX_WORDS {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::seeds::{MAX_PIECE_CHARS, MAX_WORD_CHARS, Place};
 
-/// Most pieces that an edge can distinguish.
+/// The most pieces that an edge can distinguish.
 pub(super) const MAX_PIECES: usize = 1 << (32 - LENGTH_BITS);
 const LENGTH_BITS: u32 = 5;
 const _: () = assert!(MAX_PIECE_CHARS < 1 << LENGTH_BITS);
@@ -29,14 +29,14 @@ impl Edge {
 
 /// The segmentations of many words.
 pub(super) struct Lattices {
-    /// The first character of each word, all words' characters numbered through; one more entry than words.
+    /// The number of each word's first character, counted over all words; one more entry than words.
     words: Vec<usize>,
-    /// Where the edges begin that end with each character; one more entry than characters.
+    /// For each character, the index of the first edge that ends with it; one more entry than characters.
     starts: Vec<usize>,
     edges: Vec<Edge>,
 }
 
-/// Characters of a word.
+/// Consecutive characters of a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub(super) word: u32,
@@ -59,7 +59,7 @@ impl Default for Scratch {
 }
 
 impl Lattices {
-    /// The cuts of words of these lengths into pieces, each given by its length and its places.
+    /// Returns the cuts of words of these lengths into pieces. Each piece is given by its length and its places.
     pub(super) fn new<'a>(
         lengths: impl Iterator<Item = usize>,
         pieces: impl Iterator<Item = (u8, &'a [Place])> + Clone,
@@ -79,7 +79,7 @@ impl Lattices {
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
-        // The entry after a character's counts up from where its edges begin to where the next one's do.
+        // The entry after a character's moves from the beginning of its edges to that of the next one's.
         let mut edges = vec![Edge(0); starts.last().copied().unwrap_or(0)];
         for (piece, (chars, places)) in (0..).zip(pieces) {
             for place in places {
@@ -109,7 +109,7 @@ impl Lattices {
         self.edges.truncate(kept);
     }
 
-    /// The whole of a word.
+    /// Returns the numbers of all characters of a word.
     fn characters(&self, word: usize) -> Range<usize> {
         self.words[word]..self.words[word + 1]
     }
@@ -154,7 +154,7 @@ impl Lattices {
         }
     }
 
-    /// As above where the product of probabilities leaves the range of floats.
+    /// Does what [`Self::add_expected`] does, where the product of probabilities leaves the range of floats.
     fn add_expected_in_logs(&self, word: usize, weight: f64, probability: &[f64], counts: &mut [f64]) {
         let characters = self.characters(word);
         let (first, n) = (characters.start, characters.len());
@@ -181,19 +181,19 @@ impl Lattices {
         }
     }
 
-    /// The pieces of the best path of word number `word`, last first, into `path`; none if there is none.
+    /// Writes the pieces of the best path of word number `word` to `path`, last first; none if there is no path.
     pub(super) fn best_path(&self, word: usize, score: &[f64], path: &mut Vec<u32>, scratch: &mut Scratch) {
         self.search(self.characters(word), 0, score, path, scratch);
     }
 
-    /// The same of part of a word, without the piece that is the whole part.
+    /// Does what [`Self::best_path`] does for a part of a word, without the piece that is the whole part.
     pub(super) fn best_parts(&self, span: Span, score: &[f64], path: &mut Vec<u32>, scratch: &mut Scratch) {
         let first = self.words[span.word as usize] + usize::from(span.from);
         let chars = usize::from(span.chars);
         self.search(first..first + chars, chars, score, path, scratch);
     }
 
-    /// The best path through these characters by pieces of any length but `avoid`.
+    /// Finds the best path through these characters by pieces of any length but `avoid`.
     fn search(
         &self,
         characters: Range<usize>,
@@ -261,7 +261,7 @@ mod tests {
         counts
     }
 
-    /// All segmentations with their probabilities; the oracle.
+    /// Returns all segmentations with their probabilities: the oracle.
     fn segmentations(word: &str) -> Vec<(Vec<usize>, f64)> {
         if word.is_empty() {
             return vec![(vec![], 1.0)];
@@ -316,7 +316,7 @@ mod tests {
             let best = segmentations(word).into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0;
             assert_eq!(path.iter().map(|&p| p as usize).collect::<Vec<_>>(), best, "{word}");
         }
-        // The "aba" within "babab": "a" and "ba" are better than "ab" and "a".
+        // The part is the "aba" within "babab": "a" and "ba" are better than "ab" and "a".
         let span = Span { word: 1, from: 1, chars: 3 };
         all.best_parts(span, &score, &mut path, &mut scratch);
         assert_eq!(path, [0, 2]);

@@ -1,4 +1,4 @@
-//! Words as the unigram trainer takes them: normalized, each once, and cut where encoding cuts text before the model.
+//! Prepares words for the unigram trainer: normalized, each once, and cut where encoding cuts text before the model.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub(super) fn merge(
         merged = cut_all(merged, |word| word.split(|c| rare.contains(&c)).collect());
     }
     let reserved = config.symbols.iter().map(String::as_str).chain(config.roles.names());
-    // Encoding splits texts there too, before the model.
+    // Encoding splits texts at symbols too, before the model.
     for symbol in reserved.filter(|symbol| !symbol.is_empty()) {
         merged = cut_all(merged, |word| word.split(symbol).collect());
     }
@@ -54,7 +54,7 @@ pub(super) fn scale(words: &mut [(String, f64)]) {
     }
 }
 
-/// The parts of the words, each with the sum of the counts of its words.
+/// Returns the parts of the words, each with the sum of the counts of its words.
 fn cut_all<'a>(
     words: BTreeMap<Cow<'a, str>, f64>,
     parts: impl Fn(&str) -> Vec<&str>,
@@ -73,7 +73,7 @@ fn cut_all<'a>(
     cut
 }
 
-/// The rare characters beyond those that cover this share of all, without printable ASCII.
+/// Returns the rare characters beyond those that cover this share of all, without printable ASCII.
 fn rare_characters(words: &BTreeMap<Cow<'_, str>, f64>, coverage: f64) -> BTreeSet<char> {
     let mut counts: BTreeMap<char, f64> = BTreeMap::new();
     if coverage < 1.0 {

@@ -34,39 +34,39 @@ fn check_roles(roles: &RoleTokens) -> Result<(), TrainError> {
     }
 }
 
-/// Why training is refused.
+/// The reason why training is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// Nothing to learn from.
+    /// There are no words to learn from.
     #[error("no words to train on; release more words (a larger ε or more data), or use a public vocabulary")]
     NoWords,
-    /// A count that is no number above zero.
+    /// A count is no number above zero.
     #[error("word {index} has the count {count}; allowed: finite and > 0")]
     BadCount {
-        /// Which word.
+        /// The index of the word.
         index: usize,
-        /// Its count.
+        /// The count of the word.
         count: f64,
     },
-    /// Less room than the tokens that must be there need.
+    /// The vocabulary has less room than the required tokens need.
     #[error("vocab_size = {given} is too small; special tokens, bytes and characters alone need {needed}")]
     TooSmall {
-        /// What was asked.
+        /// The size that was asked for.
         given: usize,
-        /// The least possible.
+        /// The least possible size.
         needed: usize,
     },
-    /// A tokenizer to which no words can be added.
+    /// The tokenizer is of a kind to which no words can be added.
     #[error("the public tokenizer cannot be extended: {reason}")]
     NotExtensible {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The trained pieces make no tokenizer.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A special token that the vocabulary has already.
+    /// A special token is in the vocabulary already.
     #[error(
         "special token {token:?} is listed twice, or learnt tokens may have this name; choose another, of two characters or more"
     )]

@@ -3,19 +3,20 @@
 use super::lattice::{Lattices, MAX_PIECES, Scratch, Span};
 use super::seeds::{Place, Seed, Seeds};
 
-/// Least count of a candidate of several characters. A candidate that occurs once would replace parts that many words share.
+/// The least count of a candidate of several characters. A candidate that occurs once would replace parts that many
+/// words share.
 const LEAST_SEED: f64 = 2.0;
 
-/// Most characters of a candidate that occurs in invented words alone. A longer one is more often a chance of the draw than
-/// part of a real word.
+/// The most characters of a candidate that occurs only in invented words. A longer one is more often a chance of the
+/// draw than part of a real word.
 const MAX_INVENTED_CHARS: u8 = 3;
 
 /// The pieces in training. The first `characters` pieces are single characters and are never dropped.
 pub(super) struct Model<'a> {
     words: &'a [(String, f64)],
-    /// Where each piece stands in some word.
+    /// A place of each piece in some word.
     pieces: Vec<Span>,
-    /// Log probabilities.
+    /// The log-probability of each piece.
     scores: Vec<f64>,
     characters: usize,
     lattices: Lattices,
@@ -23,8 +24,8 @@ pub(super) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    /// Starts from characters and at most `seed_size` longer pieces, those that cover most. No piece without a word, and none of
-    /// more characters than `most_chars`.
+    /// Starts from characters and at most `seed_size` longer pieces, those that cover most. Each piece occurs in some
+    /// word and has at most `most_chars` characters.
     ///
     /// `invented` says which words a release did not find; it may be empty.
     pub(super) fn new(
@@ -43,7 +44,7 @@ impl<'a> Model<'a> {
         let value = |seed: &Seed| seed.count * f64::from(seed.chars);
         let seed_size = seed_size.min(MAX_PIECES - seeds.characters.len());
         if longer.len() > seed_size {
-            // A stable sort: of equals the first ones stay.
+            // The sort is stable: of equals the first ones stay.
             longer.sort_by(|a, b| value(b).total_cmp(&value(a)));
             longer.truncate(seed_size);
         }
@@ -72,7 +73,7 @@ impl<'a> Model<'a> {
         self.characters
     }
 
-    /// The pieces with their scores, characters first.
+    /// Returns the pieces with their scores, characters first.
     pub(super) fn pieces(&self) -> Vec<(&str, f64)> {
         let text = |span: &Span| {
             let word = &self.words[span.word as usize].0;
@@ -83,7 +84,8 @@ impl<'a> Model<'a> {
         self.pieces.iter().map(text).zip(self.scores.iter().copied()).collect()
     }
 
-    /// One step of expectation–maximisation; pieces expected less than half a time go, unless fewer than `least` would stay.
+    /// Takes one step of expectation–maximisation. Pieces expected less than half a time are dropped, unless fewer than
+    /// `least` would stay.
     pub(super) fn em_step(&mut self, least: usize) {
         let probability = self.scaled_probabilities();
         let mut counts = vec![0.0; self.pieces.len()];
@@ -102,7 +104,8 @@ impl<'a> Model<'a> {
         self.keep(&keep);
     }
 
-    /// Probabilities with a factor a character that brings whole words near 1, so that products stay in range.
+    /// Returns the probabilities with a factor per character that brings whole words near 1, so that products stay in
+    /// range.
     fn scaled_probabilities(&self) -> Vec<f64> {
         let chars = || self.pieces.iter().map(|span| f64::from(span.chars));
         let (mut bits, mut length) = (0.0, 0.0);
@@ -133,10 +136,11 @@ impl<'a> Model<'a> {
         self.scores.retain(|_| flags.next() == Some(&true));
     }
 
-    /// Keeps `target` pieces: all characters, and those without which the best cuts would have most tokens more.
+    /// Keeps `target` pieces: all characters, and those without which the best cuts would need the most additional
+    /// tokens.
     ///
-    /// SentencePiece keeps those without which the words would be least likely, and lets the least probable go in the end.
-    /// Its cuts have more tokens.
+    /// SentencePiece keeps the pieces without which the words would be least likely, and drops the least probable ones
+    /// in the end. Its cuts have more tokens.
     pub(super) fn prune(&mut self, target: usize) {
         let used = self.usage();
         let mut parts = Vec::new();
@@ -159,7 +163,7 @@ impl<'a> Model<'a> {
         self.keep(&keep);
     }
 
-    /// How often the best cuts use each piece.
+    /// Returns how often the best cuts use each piece.
     fn usage(&mut self) -> Vec<f64> {
         let mut used = vec![0.0; self.pieces.len()];
         let mut path = Vec::new();
@@ -171,7 +175,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The derivative of ln Γ, for arguments above 0.
+/// Returns the derivative of ln Γ, for arguments above 0.
 ///
 /// # References
 /// Abramowitz and Stegun 6.3.5 and 6.3.18.
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn digamma_has_its_known_values() {
-        // Oracle: −γ; −γ − 2 ln 2; mpmath.digamma(100) = 4.600161852738087.
+        // Oracle: −γ and −γ − 2 ln 2; mpmath.digamma(100) = 4.600161852738087.
         for (x, want) in
             [(1.0, -0.577_215_664_901_532_9), (0.5, -1.963_510_026_021_423_5), (100.0, 4.600_161_852_738_087)]
         {

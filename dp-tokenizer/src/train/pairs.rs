@@ -10,13 +10,13 @@ type Map<V> = FxHashMap<(u32, u32), V>;
 
 /// Symbols, and the merges that formed the longer ones.
 pub(super) struct Merges {
-    /// All symbols, the first ones given, each once.
+    /// All symbols, each once, the given ones first.
     pub(super) symbols: Vec<String>,
-    /// Pairs of symbols, first learnt first.
+    /// Pairs of symbols, in the order in which they were learnt.
     pub(super) merges: Vec<(u32, u32)>,
 }
 
-/// Counts as integers, so that sums do not drift, depend on their order, or overflow.
+/// Converts counts to integers, so that sums do not drift, depend on their order, or overflow.
 ///
 /// All are multiplied by the same power of two, chosen so that their sum, weighted by word length, stays below 2^100. A count
 /// keeps all of its 53 bits unless it is 2^47 times smaller than the sum.
@@ -39,8 +39,9 @@ fn to_integers(words: &[(Vec<u32>, f64)]) -> Result<Vec<i128>, TrainError> {
 
 /// Learns merges until there are `limit` symbols or no neighbors are left.
 ///
-/// `words` are indices into `symbols`; `join` makes the text of a merged symbol, or none if there must be no such symbol. Of equally frequent pairs, the one with the
-/// smaller indices comes first, so the result depends on the arguments alone.
+/// `words` are indices into `symbols`; `join` returns the text of a merged symbol, or `None` if there must be no such
+/// symbol. Of equally frequent pairs, the one with the smaller indices comes first, so the result depends on the
+/// arguments alone.
 pub(super) fn learn(
     words: Vec<(Vec<u32>, f64)>,
     symbols: Vec<String>,
@@ -72,11 +73,11 @@ pub(super) fn learn(
 struct State {
     words: Vec<(Vec<u32>, i128)>,
     counts: Map<i128>,
-    /// Words a pair stands in, or stood in.
+    /// The words in which each pair stands, or stood.
     places: Map<Vec<u32>>,
-    /// Pairs by count; an entry may be out of date, which shows when it comes up.
+    /// The pairs by count. An entry may be out of date, which shows when it comes up.
     queue: BinaryHeap<(i128, Reverse<(u32, u32)>)>,
-    /// What a merge adds to pairs' counts.
+    /// The changes of pairs' counts by a merge.
     changes: Vec<((u32, u32), i128)>,
 }
 
@@ -133,7 +134,8 @@ impl State {
                 }
             }
         }
-        // In order of the pairs, so that nothing depends on how a table happens to be laid out.
+        // The changes are applied in the order of the pairs, so that nothing depends on how a table happens to be laid
+        // out.
         self.changes.sort_unstable();
         for same in self.changes.chunk_by(|a, b| a.0 == b.0) {
             let (changed, change) = (same[0].0, same.iter().map(|one| one.1).sum::<i128>());
@@ -168,7 +170,7 @@ pub(super) fn count_pieces(
     mut cut: impl FnMut(&str, &mut dyn FnMut(&str)),
 ) -> Result<BTreeMap<String, f64>, TrainError> {
     let mut pieces: BTreeMap<String, f64> = BTreeMap::new();
-    // In order of the words, so that the order in which they are given does not change a rounding.
+    // The words are taken in a fixed order, so that the order in which they are given does not change a rounding.
     let mut order: Vec<usize> = (0..words.len()).collect();
     order.sort_by(|a, b| words[*a].0.cmp(&words[*b].0).then(words[*a].1.total_cmp(&words[*b].1)));
     for index in order {

@@ -1,21 +1,22 @@
-//! Candidate pieces: right-branching substrings, with the counts of the words that contain them, and their positions.
+//! Finds candidate pieces: right-branching substrings, with the counts of the words that contain them, and their
+//! positions.
 
 use std::ops::Range;
 
-/// Longest piece, in characters.
+/// The most characters of a piece.
 pub(super) const MAX_PIECE_CHARS: usize = 16;
 
-/// Longest word that the trainer uses, in characters.
+/// The most characters of a word that the trainer uses.
 pub(super) const MAX_WORD_CHARS: usize = 255;
 
 /// The start of a piece.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// Number of the word.
+    /// The number of the word.
     pub(super) word: u32,
-    /// Byte of the word.
+    /// The byte of the word at which the piece starts.
     pub(super) at: u16,
-    /// Character of the word.
+    /// The character of the word at which the piece starts.
     pub(super) from: u8,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Place {
 pub(super) struct Seed {
     pub(super) count: f64,
     pub(super) chars: u8,
-    /// Its places, of those of all suffixes.
+    /// The range of the candidate's places among the starts of all suffixes.
     places: Range<u32>,
 }
 
@@ -33,14 +34,14 @@ pub(super) struct Seeds {
     places: Vec<Place>,
     /// Each character that occurs, in order.
     pub(super) characters: Vec<Seed>,
-    /// Candidates of more characters, in the order of where their last places are.
+    /// Candidates of more characters, in the order of their last places.
     pub(super) longer: Vec<Seed>,
 }
 
 impl Seeds {
-    /// All characters, all substrings that are followed by two different things (or end a word and go on in another), and
-    /// all whole words. A substring that is always followed by the same character would never be preferred to the longer
-    /// one. Words have at most [`MAX_WORD_CHARS`] characters.
+    /// Returns all characters, all substrings that are followed by two different things (or end a word and go on in
+    /// another), and all whole words. A substring that is always followed by the same character would never be
+    /// preferred to the longer one. Words have at most [`MAX_WORD_CHARS`] characters.
     pub(super) fn of(words: &[(String, f64)]) -> Self {
         let places = sorted_suffixes(words);
         Self { characters: characters(words, &places), longer: longer(words, &places), places }
@@ -73,8 +74,8 @@ fn longer(words: &[(String, f64)], places: &[Place]) -> Vec<Seed> {
             found.push(Seed { count, chars, places });
         }
     };
-    // Open groups of suffixes that share a prefix: (its length in bytes, count so far, first place). The suffixes are
-    // sorted, so groups nest like brackets.
+    // The open groups of suffixes that share a prefix: (the prefix's length in bytes, count so far, first place). The
+    // suffixes are sorted, so groups nest like brackets.
     let mut open: Vec<(usize, f64, u32)> = Vec::new();
     let mut next = places.first().map_or("", text);
     for (rank, place) in (0_u32..).zip(places) {
@@ -105,9 +106,9 @@ fn longer(words: &[(String, f64)], places: &[Place]) -> Vec<Seed> {
     found
 }
 
-/// The starts of the suffixes of all words, in suffix order.
+/// Returns the starts of the suffixes of all words, in suffix order.
 fn sorted_suffixes(words: &[(String, f64)]) -> Vec<Place> {
-    // The first eight bytes beside the place settle most comparisons.
+    // The key beside each place is the suffix's first eight bytes, which settle most comparisons.
     let mut suffixes: Vec<(u64, Place)> = Vec::new();
     for (word, (text, _)) in (0..).zip(words) {
         suffixes.extend(text.char_indices().zip(0..).map(|((at, _), from)| {
@@ -118,7 +119,7 @@ fn sorted_suffixes(words: &[(String, f64)]) -> Vec<Place> {
         }));
     }
     let rest = |place: &Place| &words[place.word as usize].0.as_bytes()[place.at as usize..];
-    // The place as tie-breaker keeps the order of additions, and so the result, independent of the sort.
+    // The place as a tie-breaker keeps the order of additions, and so the result, independent of the sort.
     let tie = |place: &Place| (place.word, place.at);
     suffixes.sort_unstable_by(|(a_key, a), (b_key, b)| {
         a_key.cmp(b_key).then_with(|| rest(a).cmp(rest(b))).then_with(|| tie(a).cmp(&tie(b)))
@@ -126,7 +127,7 @@ fn sorted_suffixes(words: &[(String, f64)]) -> Vec<Place> {
     suffixes.into_iter().map(|(_, place)| place).collect()
 }
 
-/// The first characters, at most as many as a piece may have.
+/// Returns the first characters, at most as many as a piece may have.
 fn clip(text: &str) -> &str {
     if text.len() <= MAX_PIECE_CHARS {
         return text;
@@ -134,7 +135,7 @@ fn clip(text: &str) -> &str {
     text.char_indices().nth(MAX_PIECE_CHARS).map_or(text, |(end, _)| &text[..end])
 }
 
-/// Length in bytes of the longest common prefix of whole characters.
+/// Returns the length in bytes of the longest common prefix of whole characters.
 fn common_prefix(a: &str, b: &str) -> usize {
     let same = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
     (0..=same).rev().find(|&at| a.is_char_boundary(at)).unwrap_or(0)
@@ -146,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// The definition, by listing all substrings; the oracle.
+    /// Returns the candidates by their definition, from a list of all substrings: the oracle.
     fn by_definition(words: &[(String, f64)]) -> BTreeMap<String, f64> {
         let mut found: BTreeMap<String, (f64, BTreeSet<Option<char>>)> = BTreeMap::new();
         for (word, count) in words {

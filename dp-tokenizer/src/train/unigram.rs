@@ -21,12 +21,12 @@ use tokenizer::{BLANK, Tokenizer, UnigramPipeline, byte_token};
 pub struct Trained {
     /// The tokenizer.
     pub tokenizer: Tokenizer,
-    /// Requested number of tokens.
+    /// The requested number of tokens.
     pub requested: usize,
 }
 
 impl Trained {
-    /// A warning if there are fewer pieces than requested.
+    /// Returns a warning if there are fewer tokens than requested.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let reached = self.tokenizer.vocab_size();
@@ -66,11 +66,11 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     let room = config.vocab_size - needed;
     let mut model = Model::new(&words, &invented, config.seed_size.max(room), config.max_piece_length);
     let wanted = room + model.characters();
-    // At first, all pieces that words hardly use may be dropped.
+    // The first two steps may drop all pieces that words hardly use.
     model.em_step(0);
     model.em_step(0);
     while model.len() > wanted {
-        // Pieces of invented words are many, and the order in which the worst half goes matters little.
+        // Invented words give many pieces, and the order in which the worst half is dropped matters little.
         let share =
             if config.released.is_some() && model.len() > 2 * wanted { 0.5 } else { config.shrinking_factor };
         let next = (model.len() as f64 * share) as usize;
@@ -109,7 +109,8 @@ fn checked_symbols<'a>(
     Ok(known)
 }
 
-/// Characters that must be tokens: printable ASCII and `▁`, which are public, and the characters of the words.
+/// Returns the characters that must be tokens: printable ASCII and `▁`, which are public, and the characters of the
+/// words.
 fn required_characters(words: &[(String, f64)], config: &UnigramConfig) -> Vec<char> {
     let mut all: BTreeSet<char> = ('!'..='~').collect();
     all.insert(BLANK);
@@ -118,7 +119,7 @@ fn required_characters(words: &[(String, f64)], config: &UnigramConfig) -> Vec<c
     all.into_iter().collect()
 }
 
-/// The final list: special tokens, symbols, bytes, then pieces by score, then sentinels.
+/// Returns the final list: special tokens, symbols, bytes, then pieces by score, then sentinels.
 fn finish(
     model: &Model<'_>,
     required: &[char],
@@ -142,21 +143,22 @@ fn finish(
     chosen.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
 
     let mut out: Vec<(String, f64)> = config.roles.names().map(|t| (t.to_owned(), 0.0)).collect();
-    // The model never finds these: texts are split at symbols before.
+    // The model never finds symbols: texts are split at them before.
     out.extend(config.symbols.iter().map(|symbol| (symbol.clone(), symbol_score(symbol, lowest))));
     if config.byte_fallback {
-        // Below the score of the six characters of its name, so that the text "<0x41>" is never encoded as the byte.
+        // The score lies below that of the six characters of the byte's name, so that the text "<0x41>" is never
+        // encoded as the byte.
         let score = 6.0 * lowest - 1.0;
         out.extend((0..=255).map(|b| (byte_token(b), score)));
     }
     out.extend(chosen);
     out.extend(sentinels.iter().map(|symbol| (symbol.clone(), symbol_score(symbol, lowest))));
-    // Few decimals, so that every JSON parser reads the same float.
+    // Scores have few decimals, so that every JSON parser reads the same float.
     out.iter_mut().for_each(|piece| piece.1 = libm::round(piece.1 * 1e6) / 1e6);
     out
 }
 
-/// A score below that of any segmentation of the symbol into characters.
+/// Returns a score below that of any segmentation of the symbol into characters.
 fn symbol_score(symbol: &str, lowest: f64) -> f64 {
     symbol.chars().count() as f64 * lowest - 1.0
 }

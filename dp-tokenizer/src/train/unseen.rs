@@ -1,5 +1,5 @@
-//! Invents words such as a release does not find: a text has many rare words, and a release at a small ε finds the frequent
-//! ones alone.
+//! Invents words such as a release does not find: a text has many rare words, and a release at a small ε finds only the
+//! frequent ones.
 //!
 //! Pieces learnt from frequent words only are whole words. They leave places of the vocabulary empty, and rare words fall into
 //! characters. Invented words stand for the rare ones in training: a character model learnt from the released words spells
@@ -15,32 +15,35 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use rustc_hash::FxHashMap;
 use tokenizer::BLANK;
 
-/// Characters on which the next one depends. A key holds their numbers and their number in 64 bits.
+/// The number of characters on which the next one depends. A key holds the characters' numbers and their count in 64
+/// bits.
 const CONTEXT: usize = 3;
 
-/// Weight of shorter contexts. Rare words are less like the released words than those are like each other.
+/// The weight of shorter contexts. Rare words are less like the released words than those are like each other.
 const SMOOTHING: f64 = 8.0;
 
-/// A word's weight in the character model is its count to this power: rarer words are more like those that were not found.
+/// The power of a word's count that is its weight in the character model: rarer words are more like those that were not
+/// found.
 const RARITY: f64 = -0.5;
 
-/// Longest invented word, in characters.
+/// The most characters of an invented word.
 const LONGEST: usize = 24;
 
-/// Invented words of letters. Those of other classes are [`FEWER`] times fewer.
+/// The number of invented words of letters. There are [`FEWER`] times fewer of each other class.
 const INVENTED: usize = 40_000;
 const FEWER: usize = 5;
 
-/// Longest invented number, in digits.
+/// The most digits of an invented number.
 const DIGITS: u64 = 5;
 
-/// Words that a class needs, so that their counts have a slope.
+/// The least words of a class, so that their counts have a slope.
 const LEAST_WORDS: usize = 16;
 
-/// Zipf's law expects this many times the rare words that texts have: their counts fall faster than those of frequent words.
+/// The factor by which Zipf's law expects more rare words than texts have: their counts fall faster than those of
+/// frequent words.
 const EXCESS: f64 = 1.25;
 
-/// Words with their counts, in order, and which of them are invented.
+/// Words with their counts, in order, with a flag for those that are invented.
 pub(super) struct Completed {
     pub(super) words: Vec<(String, f64)>,
     pub(super) invented: Vec<bool>,
@@ -49,7 +52,7 @@ pub(super) struct Completed {
 /// Adds invented words to the words of a release. The result does not depend on their order.
 pub(super) fn complete(released: &[(String, f64)]) -> Completed {
     let mut all: BTreeMap<String, (f64, bool)> = BTreeMap::new();
-    // In order, so that the order of the words does not change a rounding.
+    // The words are taken in order, so that their given order does not change a rounding.
     let mut ordered: Vec<&(String, f64)> = released.iter().collect();
     ordered.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     ordered.into_iter().for_each(|(word, count)| all.entry(word.clone()).or_default().0 += count);
@@ -75,20 +78,21 @@ pub(super) fn complete(released: &[(String, f64)]) -> Completed {
     Completed { words: all.into_iter().map(|(word, (count, _))| (word, count)).collect(), invented }
 }
 
-/// Words such as a release does not find, with the counts that they have together by the released ones: a text's rare words, which a
-/// model will meet as well. This is post-processing of the released counts. There are none where too few words show how counts fall.
+/// Returns words such as a release does not find, with their joint count by the released ones: a text's rare words,
+/// which a model will meet as well. This is post-processing of the released counts. There are none where too few words
+/// show how counts fall.
 #[must_use]
 pub fn unseen_words(released: &[(String, f64)]) -> Vec<(String, f64)> {
     let Completed { words, invented } = complete(released);
     words.into_iter().zip(invented).filter(|(_, invented)| *invented).map(|(word, _)| word).collect()
 }
 
-/// Whether it is a run of words.
+/// Whether the item is a run of words.
 fn is_run(word: &str) -> bool {
     word.chars().skip(1).any(|c| c == BLANK)
 }
 
-/// What a word starts with.
+/// The kind of character with which a word starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Letters,
@@ -108,10 +112,10 @@ impl Class {
     }
 }
 
-/// Words of a class that are not among `own`. A word that is likely comes several times.
+/// Invents words of a class that are not among `own`. A likely word comes several times.
 fn invent(class: Class, own: &[(&str, f64)]) -> Vec<String> {
     let wanted = if class == Class::Letters { INVENTED } else { INVENTED / FEWER };
-    // A fixed seed: the words are public once the released ones are.
+    // The seed is fixed: the words are public once the released ones are.
     let mut stream = TestRng::from_seed(0).stream(Purpose::Data, class as u64, 0);
     let known: BTreeSet<&str> = own.iter().map(|word| word.0).collect();
     let speller = Speller::learn(own);
@@ -119,9 +123,9 @@ fn invent(class: Class, own: &[(&str, f64)]) -> Vec<String> {
         Class::Digits => Some(number(&mut stream)),
         Class::Letters | Class::Other => speller.spell(&mut stream),
     });
-    // A blank opens a word, or there is none.
+    // A blank opens a word, or the word has none.
     let is_word = |word: &String| word.chars().nth(1).is_some() && !is_run(word);
-    // Where most spellings are known words, there are fewer.
+    // Where most spellings are known words, fewer are invented.
     let new = spelt.take(4 * wanted).flatten().filter(|word| is_word(word) && !known.contains(word.as_str()));
     new.take(wanted).collect()
 }
@@ -133,11 +137,12 @@ fn number(stream: &mut Stream) -> String {
     word
 }
 
-/// The count that the words have together which are too rare to be among `own`, if counts fall as a power of the rank
-/// (Zipf). A line through the logarithms of ranks and counts gives the power. It leaves out the most frequent quarter, which
-/// falls less steeply, and the last tenth, which noise favored.
+/// Returns the joint count of the words that are too rare to be among `own`, if counts fall as a power of the rank
+/// (Zipf). A line through the logarithms of ranks and counts gives the power. It leaves out the most frequent quarter,
+/// which falls less steeply, and the last tenth, which noise favored.
 fn missing_count(own: &[(&str, f64)]) -> f64 {
-    /// The sum over all ranks grows without limit as the power falls to 1. No text has so many words.
+    /// The least excess of the power over 1. The sum over all ranks grows without limit as the power falls to 1, and no
+    /// text has so many words.
     const LEAST_EXCESS_POWER: f64 = 0.2;
     let mut counts: Vec<f64> = own.iter().map(|word| word.1).collect();
     counts.sort_by(|a, b| b.total_cmp(a));
@@ -154,16 +159,16 @@ fn missing_count(own: &[(&str, f64)]) -> f64 {
     last * rank / (EXCESS * (power - 1.0).max(LEAST_EXCESS_POWER))
 }
 
-/// The end of a word, and what stands before its first character, among the numbers of characters.
+/// The numbers, among those of characters, for the end of a word and for the place before its first character.
 const END: u16 = 0;
 const START: u16 = 1;
 
-/// What follows a context.
+/// The characters that follow a context.
 #[derive(Default)]
 struct Followers {
-    /// The weight of all.
+    /// The sum of all weights.
     total: f64,
-    /// Each with the weight of all up to it.
+    /// The characters, each with the sum of all weights up to it.
     next: Vec<(u16, f64)>,
 }
 
@@ -173,7 +178,7 @@ struct Speller {
     contexts: FxHashMap<u64, Followers>,
 }
 
-/// The last characters as a key.
+/// Returns the last characters as a key.
 fn key(spelt: &[u16], length: usize) -> u64 {
     spelt[spelt.len() - length..].iter().fold(length as u64, |key, &c| key << 16 | u64::from(c))
 }
@@ -239,7 +244,7 @@ impl Speller {
     }
 }
 
-/// A number in [0, 1).
+/// Returns a number in [0, 1).
 pub(super) fn uniform(stream: &mut Stream) -> f64 {
     const STEPS: u64 = 1 << 53;
     stream.below(STEPS) as f64 / STEPS as f64

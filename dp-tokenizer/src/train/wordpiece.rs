@@ -17,17 +17,17 @@ const PREFIX: &str = "##";
 /// Settings of the WordPiece trainer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WordPieceTraining {
-    /// Tokens wanted, special tokens and characters included.
+    /// The number of tokens wanted, special tokens and characters included.
     pub vocab_size: usize,
-    /// Most characters of a learnt token without its prefix; none for any number.
+    /// The most characters of a learnt token without its prefix; `None` for no limit.
     pub max_piece_length: Option<usize>,
     /// Characters that are kept whatever the words hold.
     pub required_characters: String,
     /// The tokens with the first ids. One of them is for the unknown.
     pub roles: RoleTokens,
-    /// How text is normalized, now and when encoding.
+    /// The normalization of text, in training and in encoding.
     pub normalizer: BertNormalizer,
-    /// Different characters kept at most, the most frequent first; words with others are not learnt from.
+    /// The most different characters that are kept, by frequency. Words with others are not learnt from.
     pub alphabet_limit: usize,
     /// Whether the words are those of a release, which lacks the rare words of the text. Words invented after them are then
     /// learnt from too, so that pieces of rare words fill the vocabulary.
@@ -74,8 +74,7 @@ pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<
         .for_each(|word| alphabet.extend(word.chars()));
     alphabet.sort_unstable();
     alphabet.dedup();
-    // Each character that can stand inside a word also continues words, so that no word of known characters is
-    // unknown.
+    // Each character that can stand inside a word also continues words, so that no word of known characters is unknown.
     let alone = |c: &char| {
         is_bert_punctuation(*c) || (config.normalizer.handle_chinese_chars && is_cjk_ideograph(*c))
     };
@@ -102,7 +101,7 @@ pub fn wordpiece(words: &[(String, f64)], config: &WordPieceTraining) -> Result<
     Ok(Trained { tokenizer, requested: config.vocab_size })
 }
 
-/// The most frequent characters, in order of code point.
+/// Returns the most frequent characters, in order of code point.
 fn alphabet(pieces: &BTreeMap<String, f64>, limit: usize) -> Vec<char> {
     let mut counts: BTreeMap<char, f64> = BTreeMap::new();
     for (word, count) in pieces {
@@ -128,7 +127,7 @@ mod tests {
     #[test]
     fn frequent_words_become_tokens_and_rare_ones_are_cut() {
         let words = [("▁hugs".to_owned(), 5.0), ("▁hug".to_owned(), 10.0), ("▁pug".to_owned(), 5.0)];
-        // Characters g h p s u; by hand: ##ug 20, then hug 15, then hugs and pug 5 each, of which hugs has the
+        // The characters are g h p s u. By hand: ##ug 20, then hug 15, then hugs and pug 5 each, of which hugs has the
         // smaller indices.
         let tokenizer = wordpiece(&words, &config(5 + 10 + 3)).unwrap().tokenizer;
         let learnt: Vec<_> = (15..18).map(|id| tokenizer.token(id).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The word vocabulary: the most frequent words, each a token.
+//! Chooses the word vocabulary: the most frequent words, each a token.
 
 use super::bpe::room;
 use super::pairs::count_pieces;
@@ -30,7 +30,7 @@ pub fn words(words: &[(String, f64)], config: &WordPieceTraining) -> Result<Trai
     let most = config.max_piece_length.unwrap_or(usize::MAX);
     let fits = |word: &str| word.chars().count() <= most && config.roles.names().all(|name| name != word);
     let mut ranked: Vec<(String, f64)> = counts.into_iter().filter(|(word, _)| fits(word)).collect();
-    // A stable sort: equally frequent ones stay in alphabetical order.
+    // The sort is stable: equally frequent words stay in alphabetical order.
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     ranked.truncate(room(config.vocab_size, config.roles.names().count() + 1)? + 1);
     let special = config.roles.names().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What tests of the command line and of files share.
+//! Functions that tests of the command line and of files share.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -13,19 +13,19 @@ pub mod parquet;
 #[path = "../../../tests/src/program.rs"]
 mod program;
 
-/// The command line, with `input` as its standard input.
+/// Runs the command line, with `input` as its standard input.
 pub fn run(arguments: &[&str], input: &str) -> Output {
     program::run(env!("CARGO_BIN_EXE_dp-tokenizer"), arguments, input)
 }
 
-/// What the command line prints, where it must succeed.
+/// Returns what the command line prints, where it must succeed.
 pub fn succeed(arguments: &[&str], input: &str) -> String {
     let done = run(arguments, input);
     assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
     text(&done.stdout)
 }
 
-/// The one line with which the command line must refuse.
+/// Returns the one line with which the command line must refuse.
 pub fn refusal(arguments: &[&str], input: &str) -> String {
     let done = run(arguments, input);
     let message = text(&done.stderr);
@@ -55,7 +55,7 @@ pub fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
-/// A new folder with one file.
+/// Returns a new folder with one file.
 pub fn folder_with(name: &str, text: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);

@@ -46,7 +46,7 @@ impl Structure {
         self.field(number, 12, &inner.end())
     }
 
-    /// A list of structures that states `count` of them.
+    /// Adds a list of structures that states `count` of them.
     fn list(self, number: u8, count: u64, items: Vec<Self>) -> Self {
         self.list_of(number, count, &items.into_iter().flat_map(Self::end).collect::<Vec<u8>>())
     }
@@ -69,18 +69,18 @@ fn text_column() -> Structure {
     Structure::default().i32(1, 6).i32(3, 0).text(4, "text").i32(6, 0)
 }
 
-/// A file with this metadata behind these pages.
+/// Returns a file with this metadata behind these pages.
 fn file(pages: &[u8], metadata: Structure) -> Vec<u8> {
     let metadata = metadata.end();
     [b"PAR1", pages, &metadata, &(metadata.len() as u32).to_le_bytes(), b"PAR1"].concat()
 }
 
-/// A file of one column of texts in these pages, which states this many rows.
+/// Returns a file of one column of texts in these pages, which states this many rows.
 fn texts(pages: &[u8], codec: i64, rows: i64) -> Vec<u8> {
     groups_of_texts(pages, codec, rows, 1)
 }
 
-/// The same, with so many groups of rows, all of which have the same pages.
+/// Does what [`texts`] does, with `groups` groups of rows, all of which have the same pages.
 fn groups_of_texts(pages: &[u8], codec: i64, rows: i64, groups: u64) -> Vec<u8> {
     let length = pages.len() as i64;
     let path = [&[0x18][..], &varint(4), b"text"].concat();
@@ -95,7 +95,7 @@ fn groups_of_texts(pages: &[u8], codec: i64, rows: i64, groups: u64) -> Vec<u8> 
     file(pages, metadata.list(4, groups, (0..groups).map(group_of_rows).collect()))
 }
 
-/// A page of so many plain values.
+/// Returns a page of `values` plain values.
 fn page(content: &[u8], uncompressed: i64, values: i64) -> Vec<u8> {
     let values = Structure::default().i32(1, values).i32(2, 0).i32(3, 3).i32(4, 3);
     let head = Structure::default().i32(1, 0).i32(2, uncompressed).i32(3, content.len() as i64);
@@ -108,7 +108,7 @@ fn dictionary(content: &[u8], values: i64) -> Vec<u8> {
     [head.structure(7, inner).end(), content.to_vec()].concat()
 }
 
-/// A page of so many times the first value of the dictionary.
+/// Returns a page with `values` times the first value of the dictionary.
 fn repeated(values: u32) -> Vec<u8> {
     let run = [&[1_u8][..], &varint(u64::from(values) << 1), &[0]].concat();
     let inner = Structure::default().i32(1, i64::from(values)).i32(2, 8).i32(3, 3).i32(4, 3);
@@ -116,7 +116,7 @@ fn repeated(values: u32) -> Vec<u8> {
     [head.structure(5, inner).end(), run].concat()
 }
 
-/// This text, and so many zeros behind it.
+/// Returns this text with `bytes` zeros behind it, compressed.
 fn gzip(text: &[u8], bytes: u64) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(text).unwrap();
@@ -129,13 +129,13 @@ fn value(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text].concat()
 }
 
-/// A sound file of one text, which is read.
+/// Returns a sound file of one text, which is read.
 pub fn sound() -> Vec<u8> {
     let content = value(b"a text");
     texts(&page(&content, content.len() as i64, 1), 0, 1)
 }
 
-/// Hostile files, by what they are and what the message says.
+/// Returns hostile files, each with its description and the message about it.
 pub fn hostile() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let row = value(b"a text");
     let rows_of =

@@ -51,9 +51,9 @@ pub struct AuditFindings {
     pub canaries: u32,
     /// Whether each canary was a token of its own that no text contains.
     pub new_tokens: bool,
-    /// Coins guessed.
+    /// Number of guessed coins.
     pub guesses: u32,
-    /// Coins guessed correctly.
+    /// Number of coins guessed correctly.
     pub correct: u32,
     /// Confidence of the lower bound.
     pub confidence: f64,
@@ -62,7 +62,7 @@ pub struct AuditFindings {
     /// Lower bound on ε if the run's trade-off is that of a Gaussian mechanism; otherwise an
     /// estimate.
     pub gaussian_epsilon: f64,
-    /// Bounds of the run's certificate; absent for a run without noise.
+    /// Bounds on ε in the run's certificate; absent for a run without noise.
     pub certified_epsilon: Option<Bounds>,
     /// Whether the guesses refute the δ that is certified at some ε.
     pub refutes_certificate: bool,
@@ -74,7 +74,7 @@ pub struct AuditFindings {
     /// Mean exposure of the planted canaries, in bits (Carlini et al. 2019, <https://arxiv.org/abs/1802.08232>); about 1.44 for
     /// a model that never saw them.
     pub mean_exposure: f64,
-    /// The largest exposure.
+    /// The largest exposure of a planted canary, in bits.
     pub largest_exposure: f64,
 }
 
@@ -120,7 +120,7 @@ pub fn audit(request: &Request, options: &AuditOptions) -> Result<AuditFindings,
     findings.check_against_certificate()
 }
 
-/// Pairs of ε and the δ that is certified there.
+/// Returns pairs of ε and the δ that is certified there.
 fn certified_curve(run: &Path, certified: Bounds) -> Result<Vec<(f64, f64)>, RunError> {
     let VerifiedRun { plan, .. } = VerifiedRun::read(run)?;
     let relation = plan.plan().privacy().relation;
@@ -157,7 +157,7 @@ fn write(run: &Path, findings: &AuditFindings) -> Result<(), RunError> {
 }
 
 impl AuditFindings {
-    /// Itself, unless it refutes the certificate.
+    /// Returns the findings, unless they refute the certificate.
     fn check_against_certificate(self) -> Result<Self, RunError> {
         let Self { correct, guesses, confidence, epsilon_at_least, .. } = self;
         let leak = match self.certified_epsilon {

@@ -38,7 +38,7 @@ const WARNING: &str =
 /// The name of the curve of a run without privacy.
 pub(crate) const WITHOUT: &str = "without privacy";
 
-/// Occurrences and exposure, in bits.
+/// Points of occurrences and exposure, in bits.
 type Points = Vec<(f64, f64)>;
 
 /// Exposure of secrets with privacy and without.
@@ -168,7 +168,7 @@ impl Curve {
         Ok(durable::write_public(path, scene.svg(&chart).as_bytes())?)
     }
 
-    /// The patterns of hints and secrets, in order.
+    /// Returns the patterns of hints and secrets, in order.
     pub fn patterns(&self) -> Vec<&str> {
         let mut patterns: Vec<&str> = self.rows.iter().map(|row| row.pattern.as_str()).collect();
         patterns.sort_unstable();
@@ -176,7 +176,7 @@ impl Curve {
         patterns
     }
 
-    /// Exposure of the secrets of a pattern by their occurrences, with privacy and without.
+    /// Returns the exposure of the secrets of a pattern by their occurrences, with privacy and without.
     pub fn points(&self, pattern: &str) -> [Points; 2] {
         let of = |figures: fn(&Row) -> Figures| {
             let own = self.rows.iter().filter(|row| row.pattern == pattern).map(figures);
@@ -202,7 +202,7 @@ impl Curve {
     }
 }
 
-/// A chart of exposure by occurrences.
+/// Creates a chart of exposure by occurrences.
 pub(crate) fn chart(title: String, series: Vec<Series>) -> Chart {
     Chart {
         title,

@@ -1,4 +1,4 @@
-//! Ranks of a run's secrets under its released model.
+//! Ranks a run's secrets among the candidates under its released model.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ const EXAMPLES: usize = 16;
 
 /// Figures of a model on the secrets of its run.
 pub(super) struct Measured {
-    /// Tokens that a secret could be.
+    /// Number of tokens that a secret could be.
     pub candidates: usize,
     /// Figures by number of occurrences, then by pattern.
     pub cells: Vec<Figures>,
@@ -76,7 +76,7 @@ impl ModelTask for Ask<'_> {
     }
 }
 
-/// Figures of the secrets of one pattern and one number of occurrences.
+/// Computes the figures of the secrets of one pattern and one number of occurrences.
 fn figures(asked: &[Asked], ranks: &[f64], candidates: usize) -> Figures {
     let mean_rank = (!ranks.is_empty()).then(|| ranks.iter().sum::<f64>() / ranks.len() as f64);
     Figures {
@@ -86,17 +86,17 @@ fn figures(asked: &[Asked], ranks: &[f64], candidates: usize) -> Figures {
     }
 }
 
-/// Examples in which a model is asked for one secret.
+/// The examples in which a model is asked for one secret.
 #[derive(Clone, Debug, Default)]
 struct Asked {
-    /// Units of the training text that hold the secret.
+    /// Number of units of the training text that hold the secret.
     occurrences: f64,
     /// Windows, with the secret's place.
     windows: Vec<(Vec<u32>, usize)>,
 }
 
 impl Asked {
-    /// A secret whose copies are units of their own.
+    /// Makes the examples of a secret whose copies are units of their own.
     fn in_copies(secrets: &Secrets, secret: &Secret, spec: WindowSpec) -> Self {
         let mut asked = Self { occurrences: secrets.levels()[secret.level], windows: Vec::new() };
         asked.ask(&secret.record(spec), secret.place + usize::from(spec.overlaps), spec);

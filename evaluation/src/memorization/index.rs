@@ -7,29 +7,29 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Words of a run.
+/// Number of words of a run.
 const RUN: usize = 5;
 /// Number of bands in which signatures are compared. With a Jaccard similarity of 0.8, two texts
 /// share no band with probability 5e-8; with 0.5, with probability 13 %.
 const BANDS: usize = 32;
-/// Minima of a band.
+/// Number of minima in a band.
 const BAND_ROWS: usize = 4;
 
-/// Texts by their runs of five words.
+/// An index of texts by their runs of five words.
 ///
 /// # Guarantee
-/// A text that is found is similar, because its Jaccard similarity is computed from 64-bit hashes
-/// of the runs themselves. A similar text is missed with the probability given at `BANDS`.
+/// A text that is found is similar, because its Jaccard similarity is computed from 64-bit hashes of the runs
+/// themselves. A similar text is missed with the probability given at `BANDS`.
 #[derive(Debug)]
 pub(crate) struct NearDuplicates {
     /// Jaccard similarity from which two texts are near-duplicates.
     similarity: f64,
     texts: Vec<Runs>,
-    /// The texts of each value of each band.
+    /// For each band, the texts with each value.
     bands: Vec<HashMap<u64, Vec<usize>>>,
 }
 
-/// The runs of a text: sorted, each once.
+/// Hashes of the runs of a text: sorted, each once.
 #[derive(Debug)]
 struct Runs(Vec<u64>);
 
@@ -47,7 +47,8 @@ impl NearDuplicates {
         index
     }
 
-    /// Whether another text than the one at index `except` is a near-duplicate. A text without words has none.
+    /// Returns whether the index has a near-duplicate of a text, other than the text at index `except`. A text without
+    /// words has none.
     pub(crate) fn has_near(&self, text: &str, except: Option<usize>) -> bool {
         let runs = Runs::of(text);
         let mut compared = HashSet::new();
@@ -64,20 +65,20 @@ impl Runs {
         if words.is_empty() {
             return Self(Vec::new());
         }
-        // A shorter text is one run.
+        // A text of fewer words is a single run.
         let mut runs: Vec<u64> = words.windows(RUN.min(words.len())).map(hash).collect();
         runs.sort_unstable();
         runs.dedup();
         Self(runs)
     }
 
-    /// The value of each band of the text's signature; none for a text without words.
+    /// Returns the value of each band of the text's signature; none for a text without words.
     fn bands(&self) -> Vec<u64> {
         if self.0.is_empty() {
             return Vec::new();
         }
         let minimum = |function: u64| {
-            // An odd factor and a shift for each function: a permutation of the hashes.
+            // An odd factor and a shift make each function a permutation of the hashes.
             let salt = mix(function.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             self.0.iter().map(|&run| mix(run ^ salt)).min()
         };
@@ -107,7 +108,7 @@ fn hash<T: Hash>(values: &[T]) -> u64 {
     hasher.finish()
 }
 
-/// The finalizer of MurmurHash3: a permutation of 64-bit numbers.
+/// Permutes 64-bit numbers: the finalizer of MurmurHash3.
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -18,7 +18,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Figures of generated tokens and their targets, none of which is empty; [`None`] without any.
+    /// Computes the figures of generated tokens and their targets, none of which is empty; [`None`] without any.
     pub fn of(generated: &[Vec<u32>], targets: &[Vec<u32>]) -> Option<Self> {
         let pairs = || generated.iter().zip(targets);
         let mut distances: Vec<usize> =

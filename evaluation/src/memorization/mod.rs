@@ -40,24 +40,24 @@ use training::infer::{
 const WARNING: &str = "NOT PRIVATE: may not be published. These figures depend on private text, and no mechanism has released them.";
 /// Key of the choice of examples and of spans.
 const SEED: u64 = 0;
-/// Prompts that are continued at a time.
+/// Number of prompts that are continued at a time.
 const BATCH: usize = 16;
 
 /// Options of a measurement.
 pub struct MemorizationOptions<'a> {
     /// The text that the model was trained on.
     pub train: &'a Path,
-    /// Text that it was not trained on.
+    /// Text that the model was not trained on.
     pub valid: &'a Path,
-    /// Tokens of a record that the model is given; by default, those that it reads in training.
+    /// Number of tokens of a record that the model is given; by default, those that it reads in training.
     pub prefix: Option<usize>,
-    /// Tokens after them that it should write.
+    /// Number of tokens that the model should write after them.
     pub continuation: Option<usize>,
     /// Largest number of examples of a split.
     pub examples: usize,
     /// Jaccard similarity of runs of five words from which two records are near-duplicates.
     pub similarity: f64,
-    /// Beams, if the best text found is measured beside the greedy one.
+    /// Number of beams, if the best text of a beam search is measured beside the greedy one.
     pub beams: Option<usize>,
     /// Runs on other text, whose losses are subtracted.
     pub references: &'a [PathBuf],
@@ -69,15 +69,14 @@ pub struct Memorization {
     warning: Cow<'static, str>,
     /// The task given to the model, in words.
     pub question: String,
-    /// Why the figures are lower bounds, if they are.
+    /// Reason why the figures are lower bounds, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower_bound: Option<String>,
     /// A row for each kind of text.
     pub rows: Vec<Row>,
-    /// Figures of telling training records from validation records by the loss; absent if one of
-    /// the texts is empty.
+    /// Figures of telling training records from validation records by the loss; absent if one of the texts is empty.
     pub membership: Option<Membership>,
-    /// Figures of telling them by the loss less its mean over reference models.
+    /// Figures of telling training records from validation records by the loss less its mean over reference models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_membership: Option<Membership>,
 }
@@ -87,9 +86,9 @@ pub struct Memorization {
 pub struct Row {
     /// The text: training, validation, test, or canaries.
     pub split: Cow<'static, str>,
-    /// How tokens are chosen.
+    /// The way in which tokens are chosen.
     pub decoding: Cow<'static, str>,
-    /// [`None`] if no record of the split is long enough.
+    /// The figures; [`None`] if no record of the split is long enough.
     pub(crate) figures: Option<Figures>,
 }
 
@@ -185,7 +184,7 @@ fn splits<B: Kernels>(
     Ok(splits)
 }
 
-/// Has the model answer the questions of a split, those with targets of the same length at a time.
+/// Asks the model the questions of a split, those with targets of the same length at a time.
 fn measure<B: Kernels>(
     run: &RunModel<B>,
     question: &Question,

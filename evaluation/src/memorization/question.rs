@@ -1,4 +1,4 @@
-//! The task given to a model, and whether training gave it the same.
+//! The task given to a model, and whether it is that of training.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use network::nn::Kernels;
 use training::RunError;
 use training::infer::{Recall, RunModel, TrainedRecord};
 
-/// Tokens of the prompt that a decoder continues, and of the continuation, where the context allows them.
+/// Numbers of tokens of the prompt that a decoder continues, and of the continuation, if the context allows them.
 const PREFIX: usize = 32;
 const CONTINUATION: usize = 16;
 
@@ -18,14 +18,14 @@ const CONTINUATION: usize = 16;
 pub(super) struct Question {
     /// The numbers of tokens of the prompt and of the target after it; [`None`] if each record is divided or masked as in training.
     lengths: Option<[usize; 2]>,
-    /// What is asked for, in words.
+    /// Description of what is asked for.
     name: String,
-    /// Why the model may have memorized more than it shows.
+    /// Reason why the model may have memorized more than it shows, if there is one.
     pub lower_bound: Option<String>,
 }
 
 impl Question {
-    /// The question that training gave the model, or another of the given lengths.
+    /// Creates the question that training gave the model, or another of the given lengths.
     pub fn new<B: Kernels>(
         run: &RunModel<B>,
         prefix: Option<usize>,
@@ -74,7 +74,7 @@ impl Question {
         }
     }
 
-    /// Whether the record goes on after the target, so that a generated end of text is never right.
+    /// Returns whether the record goes on after the target, so that a generated end of text is never right.
     pub fn goes_on(&self) -> bool {
         self.lengths.is_some()
     }
@@ -86,7 +86,7 @@ impl fmt::Display for Question {
     }
 }
 
-/// Accepts lengths that lie in a window as training made them, and fills in one that is not given.
+/// Checks that the lengths fit into a window as training made them, and fills in a length that is not given.
 fn lengths<B: Kernels>(
     run: &RunModel<B>,
     prefix: Option<usize>,
@@ -126,7 +126,7 @@ fn lengths<B: Kernels>(
     Ok([prefix, continuation])
 }
 
-/// Why the figures may be below what the model memorized.
+/// Returns the reason why the figures may be below what the model memorized, if there is one.
 fn lower_bound<B: Kernels>(run: &RunModel<B>, lengths: Option<[usize; 2]>) -> Option<String> {
     let split = run.objective.fixed_split().zip(lengths);
     if let Some(([read, written], [prefix, _])) = split.filter(|([read, _], [prefix, _])| read != prefix) {

@@ -1,4 +1,4 @@
-//! Losses of records, which tell members of the training text from other records.
+//! Scores records by their losses, which tell members of the training text from other records.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use training::infer::{ModelTask, RunModel, TrainedRecord, with_model};
 /// Largest number of records of a text whose losses are compared.
 pub(super) const SCORED: usize = 1000;
 
-/// Minus the loss of records, in nats a target.
+/// Scores of records: minus the loss, in nats per target.
 pub(super) struct Scores {
     /// The tokenizer of the run.
     tokenizer: String,
@@ -41,7 +41,7 @@ impl Scores {
         Membership::of(&self.members, self.others.clone())
     }
 
-    /// Membership by these scores less their means over the reference runs, if there are any.
+    /// Tells members from others by these scores less their means over the reference runs, if there are any.
     pub fn calibrated(
         &self,
         device: Device,
@@ -62,7 +62,7 @@ impl Scores {
         Ok(Membership::of(&members, others).filter(|_| !options.references.is_empty()))
     }
 
-    /// Refuses scores of other tokens or windows.
+    /// Refuses scores of a reference run with other tokens or windows.
     fn check(&self, reference: &Self, folder: &Path) -> Result<(), RunError> {
         let lengths = |scores: &Self| (scores.members.len(), scores.others.len());
         let same_windows = self.windows == reference.windows && lengths(self) == lengths(reference);
@@ -88,8 +88,8 @@ impl ModelTask for Read<'_> {
     }
 }
 
-/// Minus the loss, in nats a target, of the first training window of each record. At most [`SCORED`] records are taken, at random
-/// but always the same.
+/// Scores the first training window of each record: minus the loss, in nats per target. At most [`SCORED`] records are
+/// taken, at random but always the same.
 fn of_records<B: Kernels>(run: &RunModel<B>, records: &[TrainedRecord]) -> Result<Vec<f64>, RunError> {
     let mut draws = TestRng::from_seed(SEED).stream(Purpose::Generation, 1, 0);
     let mut order: Vec<usize> = (0..records.len()).collect();

@@ -1,8 +1,8 @@
-//! Multinomial naive Bayes on words and pairs of words, with one added to each count (McCallum & Nigam 1998).
+//! A classifier of texts: multinomial naive Bayes on words and pairs of words, with one added to each count (McCallum &
+//! Nigam 1998).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A label's records.
 #[derive(Default)]
 struct OfLabel {
     records: u64,
@@ -18,7 +18,7 @@ pub(super) struct NaiveBayes {
     vocabulary: HashSet<String>,
 }
 
-/// Words, and pairs of neighbors.
+/// Returns the words, and the pairs of neighbouring words.
 fn features(words: &[String]) -> impl Iterator<Item = String> {
     words.iter().cloned().chain(words.windows(2).map(|pair| pair.join(" ")))
 }

@@ -12,12 +12,13 @@ pub(super) fn counts<T: Ord>(items: impl Iterator<Item = T>) -> BTreeMap<T, u64>
     counts
 }
 
-/// Runs of `n` words in all texts.
+/// Returns the runs of `n` words in all texts.
 fn runs(texts: &[Vec<String>], n: usize) -> impl Iterator<Item = &[String]> {
     texts.iter().flat_map(move |text| text.windows(n))
 }
 
-/// Jensen–Shannon divergence of the runs of `n` words of two sets, in bits: 0 for equal shares, 1 for sets that share no run.
+/// Returns the Jensen–Shannon divergence of the runs of `n` words of two sets, in bits: 0 for equal shares, 1 for sets
+/// that share no run.
 pub(super) fn divergence(one: &[Vec<String>], other: &[Vec<String>], n: usize) -> f64 {
     let [p, q] = [one, other].map(|texts| counts(runs(texts, n)));
     let [p_all, q_all] = [&p, &q].map(|counts| counts.values().sum::<u64>() as f64);
@@ -36,7 +37,7 @@ pub(super) fn divergence(one: &[Vec<String>], other: &[Vec<String>], n: usize) -
         .sum::<f64>()
 }
 
-/// The largest difference between the shares of texts of at most L words, over all L.
+/// Returns the largest difference between the shares of texts of at most L words, over all L.
 pub(super) fn length_distance(one: &[Vec<String>], other: &[Vec<String>]) -> f64 {
     let [mut one, mut other] = [one, other].map(|texts| texts.iter().map(Vec::len).collect::<Vec<_>>());
     one.sort_unstable();
@@ -47,7 +48,7 @@ pub(super) fn length_distance(one: &[Vec<String>], other: &[Vec<String>]) -> f64
     one.iter().chain(&other).map(|most| (share(&one, *most) - share(&other, *most)).abs()).fold(0.0, f64::max)
 }
 
-/// Half of the sum of differences between the shares of labels.
+/// Returns half of the sum of differences between the shares of labels.
 pub(super) fn total_variation(one: &[String], other: &[String]) -> f64 {
     let [p, q] = [one, other].map(|labels| counts(labels.iter()));
     let labels: BTreeSet<&String> = one.iter().chain(other).collect();
@@ -70,7 +71,8 @@ pub(super) fn distinct(texts: &[Vec<String>], n: usize) -> f64 {
 pub(super) fn self_bleu(texts: &[Vec<String>]) -> f64 {
     let precision = |n: usize| {
         let each: Vec<HashMap<&[String], u64>> = texts.iter().map(|text| counted(text.windows(n))).collect();
-        // The largest count of a run in any text, with its text, and the largest in another text.
+        // For each run, its largest count in any text with the index of that text, and the largest count in another
+        // text.
         let mut most: HashMap<&[String], [(u64, usize); 2]> = HashMap::new();
         for (at, counts) in each.iter().enumerate() {
             for (run, count) in counts {

@@ -15,7 +15,7 @@ const ROUNDS: usize = 10;
 const SCALE: f64 = 5.0;
 const MIXTURES: u32 = 25;
 
-/// MAUVE of two sets of vectors of one length.
+/// Computes MAUVE of two sets of vectors of one length.
 pub(super) fn of_embeddings(one: &[Vec<f32>], other: &[Vec<f32>]) -> f64 {
     let all: Vec<Vec<f32>> = one.iter().chain(other).map(|vector| unit(vector)).collect();
     let clusters = clusters(&all);
@@ -81,12 +81,12 @@ fn first_centers(vectors: &[Vec<f32>], wanted: usize, stream: &mut Stream) -> Ve
     centers
 }
 
-/// Squared.
+/// Returns the squared distance.
 fn distance(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-/// The area under the divergence frontier of two distributions.
+/// Returns the area under the divergence frontier of two distributions.
 fn of_shares(p: &[f64], q: &[f64]) -> f64 {
     let divergence = |of: &[f64], from: &[f64]| -> f64 {
         of.iter().zip(from).filter(|(a, _)| **a > 0.0).map(|(a, b)| a * (a / b).ln()).sum()
@@ -97,7 +97,7 @@ fn of_shares(p: &[f64], q: &[f64]) -> f64 {
         let mixed: Vec<f64> = p.iter().zip(q).map(|(p, q)| weight * p + (1.0 - weight) * q).collect();
         frontier.push([q, p].map(|of| (-SCALE * divergence(of, &mixed)).exp()));
     }
-    // From left to right, and downward if several points have the same horizontal position.
+    // The points run from left to right, and downward if several have the same horizontal position.
     frontier.sort_by(|a, b| a[0].total_cmp(&b[0]).then(b[1].total_cmp(&a[1])));
     frontier.windows(2).map(|pair| (pair[1][0] - pair[0][0]) * 0.5 * (pair[0][1] + pair[1][1])).sum()
 }

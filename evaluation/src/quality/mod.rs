@@ -48,11 +48,11 @@ pub struct QualityOptions<'a> {
     pub bert: Option<&'a Path>,
     /// The private training text.
     pub train: Option<&'a Path>,
-    /// Whether the reference may have phrases of it ([`EqualPhrases`](dp_tokenizer::identity::EqualPhrases)).
+    /// Whether the reference may have phrases of the training text
+    /// ([`EqualPhrases`](dp_tokenizer::identity::EqualPhrases)).
     pub accept_equal_phrases: bool,
 }
 
-/// A record.
 #[derive(Clone, Debug)]
 struct Record {
     text: String,
@@ -64,10 +64,10 @@ struct Record {
 /// A distance between two sets of texts, each a list of words.
 type Distance<'a> = &'a dyn Fn(&[Vec<String>], &[Vec<String>]) -> f64;
 
-/// The comparison.
+/// The result of a comparison.
 #[derive(Debug, Serialize)]
 pub struct Quality {
-    /// Records of each kind that were compared.
+    /// Number of records of each kind that were compared.
     pub records: usize,
     /// The distances, each with what it would be between two halves of the reference.
     pub figures: Vec<Figure>,
@@ -75,10 +75,10 @@ pub struct Quality {
     pub(crate) not_private: Option<NearTraining>,
 }
 
-/// A figure.
+/// A figure of the comparison.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// What is compared.
+    /// Name of what is compared.
     pub name: &'static str,
     /// Value of the synthetic records.
     pub synthetic: f64,
@@ -86,13 +86,13 @@ pub struct Figure {
     pub real: f64,
 }
 
-/// Near-duplicates of training records.
+/// Shares of records that have a near-duplicate in the training text.
 #[derive(Debug, Serialize)]
 pub(crate) struct NearTraining {
     warning: &'static str,
-    /// Share of the synthetic records that have one.
+    /// Share of the synthetic records.
     pub synthetic: f64,
-    /// Share of the real ones.
+    /// Share of the real records.
     pub real: f64,
 }
 
@@ -270,7 +270,7 @@ impl fmt::Display for Quality {
 mod tests {
     use super::*;
 
-    /// A file of labelled records.
+    /// Writes a file of labelled records.
     fn file(folder: &Path, name: &str, records: &[(&str, String)]) -> std::path::PathBuf {
         let path = folder.join(name);
         let line = |(label, text): &(&str, String)| {
@@ -280,7 +280,7 @@ mod tests {
         path
     }
 
-    /// Records of two labels, each with words of its own.
+    /// Makes records of two labels, each with words of its own.
     fn records(from: usize, count: usize) -> Vec<(&'static str, String)> {
         let words = [["fine", "good", "glad"], ["sad", "bad", "grim"]];
         // Neighbours have the same label, so that both halves of a file have both labels.

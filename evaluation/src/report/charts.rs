@@ -1,4 +1,4 @@
-//! The charts of a report.
+//! Draws the charts of a report.
 
 use chart::{Chart, Scale, Series};
 use plan::CertifiedPlan;
@@ -10,7 +10,7 @@ use training::store::metrics::MetricsLine;
 /// Number of points of a curve that the plan determines.
 const POINTS: u64 = 200;
 
-/// The charts that this run has points for.
+/// Returns the charts for which this run has points.
 pub(super) fn of(
     plan: &CertifiedPlan,
     metrics: &[MetricsLine],

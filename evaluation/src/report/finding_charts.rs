@@ -1,5 +1,5 @@
-//! The charts of findings. Files of one kind share a chart, so that runs with and without privacy
-//! appear side by side.
+//! Draws the charts of findings. Files of one kind share a chart, so that runs with and without privacy appear side by
+//! side.
 
 use accountant::Bounds;
 use chart::{Bar, Bars, Chart, Group, Scale, Series};
@@ -95,7 +95,7 @@ fn of_exposure(curves: &[Titled<'_, Curve>]) -> Vec<Chart> {
     patterns.into_iter().map(of).collect()
 }
 
-/// Exact matches by split; a bar for each file and way of generating.
+/// Draws exact matches by split, with a bar for each file and way of generating.
 fn of_memorization(all: &[Titled<'_, Memorization>]) -> Bars {
     let mut groups = Vec::new();
     for Titled { title, found } in all {
@@ -126,7 +126,7 @@ fn of_audits(all: &[Titled<'_, audit::AuditFindings>]) -> Bars {
     Bars { title: "ε: certified and found by audit".to_owned(), unit: String::new(), full: None, groups }
 }
 
-/// A bound in the three significant digits of a bar's label, rounded in its safe direction.
+/// Rounds a bound to the three significant digits of a bar's label, in the safe direction.
 fn rounded(bound: f64, round: fn(f64) -> f64) -> f64 {
     if bound <= 0.0 || !bound.is_finite() {
         return bound;
@@ -135,7 +135,7 @@ fn rounded(bound: f64, round: fn(f64) -> f64) -> f64 {
     round(bound * scale) / scale
 }
 
-/// Scores from 0 to 100; a bar for each file.
+/// Draws scores from 0 to 100, with a bar for each file.
 fn of_scores(all: &[Titled<'_, Measured>]) -> Bars {
     let mut groups = Vec::new();
     for Titled { title, found } in all {
@@ -196,7 +196,7 @@ struct RocCurve<'a> {
     limit: Option<Limit>,
 }
 
-/// The certificate of a run.
+/// The limit that a run's certificate sets to an attack.
 #[derive(Clone, Copy)]
 struct Limit {
     epsilon: Bounds,
@@ -204,7 +204,8 @@ struct Limit {
 }
 
 impl Limit {
-    /// The largest true positive rate at a false positive rate (Kairouz et al. 2015, <https://arxiv.org/abs/1311.0776>).
+    /// Returns the largest true positive rate at a false positive rate (Kairouz et al. 2015,
+    /// <https://arxiv.org/abs/1311.0776>).
     fn true_positive_rate(self, false_positive_rate: f64) -> f64 {
         let (growth, delta) = (self.epsilon.upper.exp(), self.delta);
         let left = growth * false_positive_rate + delta;

@@ -23,7 +23,7 @@ pub struct Findings {
     pub title: String,
     /// Reason why the figures may not be published, if they may not.
     pub warning: Option<String>,
-    /// Names and values.
+    /// Names with their values.
     pub rows: Vec<(String, String)>,
     /// Lists of objects.
     pub tables: Vec<Table>,
@@ -49,7 +49,7 @@ const WIDEST: usize = 1000;
 const CELLS: usize = 20;
 const FREE_CELLS: usize = 100_000;
 
-/// A list of objects, a row each.
+/// A list of objects as a table, with a row for each.
 #[derive(Debug, PartialEq)]
 pub(super) struct Table {
     /// Names of the fields.
@@ -105,6 +105,8 @@ impl Findings {
 }
 
 impl Table {
+    /// Makes a table of objects.
+    ///
     /// # Errors
     /// A description, if the table would be wider than any command's or have many more cells than
     /// values.
@@ -146,7 +148,7 @@ impl Table {
     }
 }
 
-/// The values of an object and of the objects within it.
+/// Returns the number of values in an object and in the objects within it.
 fn number_of_values(object: &Map<String, Value>) -> usize {
     object.len() + object.values().filter_map(Value::as_object).map(number_of_values).sum::<usize>()
 }
@@ -170,7 +172,7 @@ fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
     all
 }
 
-/// Whether a value is a list of points, which is drawn and not listed.
+/// Returns whether a value is a list of points, which is drawn and not listed.
 fn are_points(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().any(Value::is_array))
 }
@@ -193,7 +195,7 @@ fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// A value for readers: numbers in four significant digits.
+/// Returns a value for readers, with numbers in four significant digits.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The report as Markdown: the certificate, with its figures on public text and the findings after it.
+//! Writes the report as Markdown: the certificate, with its figures on public text and the findings after it.
 
 use std::fmt::{self, Write};
 
@@ -48,7 +48,7 @@ fn row(values: &[String]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// A text within a table.
+/// Returns a text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace(['\n', '\r'], " ").replace('|', "\\|").replace('<', "&lt;")
 }

@@ -1,5 +1,5 @@
-//! The report of a finished run, as an HTML page or as Markdown: its promise, its charges, the
-//! course of training, and the findings of other commands about the model.
+//! Writes the report of a finished run, as an HTML page or as Markdown: its promise, its charges, the course of
+//! training, and the findings of other commands about the model.
 //!
 //! The run is verified first. Its own figures follow from the plan, the ledger and public text.
 

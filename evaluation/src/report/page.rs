@@ -1,4 +1,5 @@
-//! The report's HTML: one file without scripts and network access, for light and dark screens and for print.
+//! Writes the report as an HTML page: one file without scripts and network access, for light and dark screens and for
+//! print.
 
 use std::fmt::{self, Display, Write};
 
@@ -245,7 +246,7 @@ fn list(out: &mut String, title: &str, items: &[String]) -> fmt::Result {
     writeln!(out, "</ul>")
 }
 
-/// A chart, with its values as a table for screen readers.
+/// Writes a chart, with its values as a table for screen readers.
 fn figure(out: &mut String, chart: &Chart) -> fmt::Result {
     let Some(scene) = Scene::new(chart) else { return Ok(()) };
     writeln!(out, "<figure>{}<details><summary>Values</summary><table>", scene.svg(chart))?;
@@ -265,7 +266,7 @@ fn figure(out: &mut String, chart: &Chart) -> fmt::Result {
     writeln!(out, "</table></details></figure>")
 }
 
-/// A bar chart, with its values as a table for screen readers.
+/// Writes a bar chart, with its values as a table for screen readers.
 fn bars(out: &mut String, chart: &Bars) -> fmt::Result {
     let Some(svg) = chart.svg() else { return Ok(()) };
     writeln!(out, "<figure>{svg}<details><summary>Values</summary><table>")?;

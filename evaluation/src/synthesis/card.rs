@@ -1,4 +1,4 @@
-//! The data card of synthetic records.
+//! Writes the data card of synthetic records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -12,15 +12,15 @@ use super::state::State;
 use training::RunError;
 use training::store::certificate::Certificate;
 
-/// Prompts that are listed at most.
+/// Largest number of prompts that are listed.
 const MAX_LISTED: usize = 50;
 
-/// Figures of the records. They follow from the model and cost no privacy.
+/// Figures of the records. They follow from the model's output and cost no privacy.
 pub(super) struct Statistics {
     records: usize,
     distinct: usize,
     empty: usize,
-    /// Characters of each text, in order.
+    /// Number of characters of each text, in ascending order.
     lengths: Vec<usize>,
     /// Number of records of each prompt; none if there are too many to list.
     prompts: BTreeMap<String, usize>,
@@ -53,7 +53,7 @@ impl Statistics {
         Ok(Self { records: lengths.len(), distinct: seen.len(), empty, lengths, prompts })
     }
 
-    /// The length that this share of the texts does not exceed.
+    /// Returns the length that this share of the texts does not exceed.
     fn quantile(&self, share: f64) -> usize {
         let at = (share * self.lengths.len() as f64) as usize;
         self.lengths.get(at.min(self.lengths.len().saturating_sub(1))).copied().unwrap_or(0)

@@ -1,8 +1,7 @@
-//! Synthetic records drawn from a finished run's model: JSON Lines, with the run's certificate and
-//! a data card.
+//! Draws synthetic records from a finished run's model, and writes them as JSON Lines with the run's certificate and a
+//! data card.
 //!
-//! Drawing from a private model is post-processing, which costs no ε (Dwork, Roth 2014, Proposition
-//! 2.1).
+//! Drawing from a private model is post-processing, which costs no ε (Dwork, Roth 2014, Proposition 2.1).
 
 mod card;
 mod prompts;
@@ -28,7 +27,7 @@ use training::store::files;
 use training::store::lineage::prove_text;
 use training::verify::VerifiedRun;
 
-/// Records between two lines of progress.
+/// Number of records between two lines of progress.
 const NOTE_EVERY: u64 = 1000;
 
 /// Options of a synthesis.
@@ -36,7 +35,7 @@ const NOTE_EVERY: u64 = 1000;
 pub struct Synthesis {
     /// The run folder.
     pub run: PathBuf,
-    /// The device that draws.
+    /// The device on which the model runs.
     pub device: Device,
     /// Number of records.
     pub count: u64,
@@ -44,14 +43,14 @@ pub struct Synthesis {
     pub out: PathBuf,
     /// The prompts of the model.
     pub prompts: Mixture,
-    /// How tokens are chosen.
+    /// Options of how tokens are chosen.
     pub options: GenerationOptions,
 }
 
 /// The files of a synthesis, named after its text.
 struct Outputs {
     text: PathBuf,
-    /// The text until it is complete.
+    /// The file with the text until it is complete.
     partial: PathBuf,
     /// File with the state of the synthesis.
     state: PathBuf,
@@ -179,7 +178,7 @@ fn check_objective(objective: Objective, prompts: &Mixture) -> Result<(), RunErr
 }
 
 fn drawn_seed() -> Result<u64, RunError> {
-    /// Largest number that every JSON reader keeps.
+    /// Bound on seeds: every JSON reader keeps integers below it.
     const SEEDS: u64 = 1 << 53;
     let rng = OsRng::new().map_err(|error| RunError::Failed(error.to_string()))?;
     Ok(rng.stream(Purpose::Generation, 0, 0).below(SEEDS))
@@ -251,7 +250,7 @@ impl ModelTask for Draw<'_> {
     }
 }
 
-/// A record with the field names of the plan.
+/// Returns a record with the field names of the plan.
 fn record(plan: &plan::Plan, prompt: &str, text: &str) -> Value {
     let mut record = Value::Object(Map::new());
     if plan.training().objective == Objective::TextToText {

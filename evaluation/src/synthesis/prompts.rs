@@ -1,4 +1,4 @@
-//! The prompts of a model and their numbers.
+//! Chooses the prompts of a model for synthetic records.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,7 +17,7 @@ use training::store::{covered, files};
 #[derive(Debug, Default, Serialize)]
 pub struct Mixture {
     prompts: Vec<String>,
-    /// Weight of each prompt and all before it.
+    /// For each prompt, the sum of its weight and all weights before it.
     sums: Vec<f64>,
 }
 
@@ -45,8 +45,8 @@ impl Mixture {
         Ok(Self { prompts, sums })
     }
 
-    /// Returns the labels of a run that released their counts, weighted by these counts. A count
-    /// below 0 is noise around 0. `None` if the run released none.
+    /// Returns the labels of a run that released their counts, weighted by these counts. A count below 0 is noise
+    /// around 0. Returns `None` if the run released no counts.
     ///
     /// # Errors
     /// [`RunError`] if the file cannot be read.
@@ -62,7 +62,7 @@ impl Mixture {
 
     fn of_counts(counts: Vec<LabelCount>) -> Self {
         let mut mixture = Self::default();
-        // Without any label above 0, each is as likely as the others.
+        // If no label has a count above 0, all are equally likely.
         let none = counts.iter().all(|counted| counted.count <= 0);
         for LabelCount { label, count } in counts {
             let weight = if none { 1.0 } else { count.max(0) as f64 };
@@ -73,7 +73,7 @@ impl Mixture {
         mixture
     }
 
-    /// Whether there are no prompts.
+    /// Returns whether there are no prompts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prompts.is_empty()

@@ -1,4 +1,4 @@
-//! Keys and their generators. Each is in one place of memory, which is cleared when it is dropped.
+//! Keys and their generators. Each stays in one place of memory, which is cleared when it is dropped.
 
 use std::convert::Infallible;
 
@@ -36,7 +36,7 @@ impl Key {
         key
     }
 
-    /// The first 256 bits of a block under this key.
+    /// Returns the first 256 bits of a block under this key.
     pub fn derive(&self, nonce: u64, block: u64) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
         generator(&self.0, nonce, block).fill_bytes(key.as_mut_slice());
@@ -44,7 +44,7 @@ impl Key {
     }
 }
 
-/// ChaCha20 at the beginning of a block, made in the place that it keeps.
+/// Returns ChaCha20 at the beginning of a block, made in the place in memory that it keeps.
 #[inline(never)]
 pub(super) fn generator(key: &[u8; 32], nonce: u64, block: u64) -> Box<ChaCha20Rng> {
     const WORDS_PER_BLOCK: u128 = 16;

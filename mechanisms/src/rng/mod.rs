@@ -72,9 +72,9 @@ mod sealed {
 
 /// A source of addressed random streams. The trait is sealed, so that no other crate can provide a weaker source.
 pub trait PrivacyRng: sealed::Sealed + Sync {
-    /// The stream at (purpose, step, index), from its beginning.
+    /// Returns the stream at (purpose, step, index), from its beginning.
     fn stream(&self, purpose: Purpose, step: u64, index: u32) -> Stream;
-    /// Whether the key is secret.
+    /// Returns the source of the key, which says whether it is secret.
     fn source(&self) -> RandomnessSource;
 }
 
@@ -113,7 +113,7 @@ impl OsRng {
         }
     }
 
-    /// The source of a computation that several processes share: all get the key that one of them drew.
+    /// Returns the source of a computation that several processes share: all get the key that one of them drew.
     ///
     /// `broadcast` gets a new key of this process and replaces it by the key of one process, the
     /// same everywhere. A reader of the messages between the processes learns the key. `broadcast`
@@ -150,7 +150,7 @@ pub struct TestRng {
 }
 
 impl TestRng {
-    /// The source with this seed.
+    /// Returns the source with this seed.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         Self { root: Key::of_seed(seed) }
@@ -166,7 +166,7 @@ impl PrivacyRng for TestRng {
     }
 }
 
-/// The key of an address: the root key's keystream at nonce = step, block = (purpose, index).
+/// Returns the stream under the key of an address: the root key's keystream at nonce = step, block = (purpose, index).
 ///
 /// ChaCha20 under the root key is a pseudo-random function of (nonce, block), so the 256-bit keys of distinct
 /// addresses are independent, and no stream can run into another, whatever its length.

@@ -18,12 +18,12 @@ impl Stream {
         Self { words: generator(key, 0, 0) }
     }
 
-    /// The next 32 uniform bits.
+    /// Returns the next 32 uniform bits.
     pub fn next_u32(&mut self) -> u32 {
         self.words.next_u32()
     }
 
-    /// The next 64 uniform bits.
+    /// Returns the next 64 uniform bits.
     pub fn next_u64(&mut self) -> u64 {
         self.words.next_u64()
     }
@@ -48,12 +48,13 @@ impl Stream {
         Self { words: generator(&key, element.wrapping_add(1), 0) }
     }
 
-    /// Uniform on the open interval (0, 1): one of the 2⁵² midpoints `(k + ½)·2⁻⁵²`, so never 0 and never 1.
+    /// Draws a number that is uniform on the open interval (0, 1): one of the 2⁵² midpoints `(k + ½)·2⁻⁵²`, so never 0
+    /// and never 1.
     pub fn uniform(&mut self) -> f64 {
         open_unit(self.next_u64())
     }
 
-    /// Uniform on `0..n`, exactly (by rejection). `n = 0` gives 0.
+    /// Draws a number that is uniform on `0..n`, exactly (by rejection). `n = 0` gives 0.
     pub fn below(&mut self, n: u64) -> u64 {
         // The largest multiple of n that fits in 64 bits bounds the accepted draws, so each residue is equally likely.
         if n <= 1 {
@@ -98,7 +99,7 @@ impl Stream {
         words
     }
 
-    /// The key as words of ChaCha20's state.
+    /// Returns the key as words of ChaCha20's state.
     #[cfg(target_arch = "x86_64")]
     fn key_words(&self) -> Zeroizing<[u32; 8]> {
         let (seed, mut words) = (Zeroizing::new(self.words.get_seed()), Zeroizing::new([0; 8]));
@@ -114,7 +115,7 @@ impl Stream {
     }
 }
 
-/// The midpoint of the cell of (0, 1) that the top 52 bits name.
+/// Returns the midpoint of the cell of (0, 1) that the top 52 bits name.
 #[inline(always)]
 pub(crate) fn open_unit(bits: u64) -> f64 {
     const HALF_CELL: f64 = 1.0 / (1_u64 << 53) as f64;
@@ -148,7 +149,7 @@ mod tests {
     fn below_is_uniform_where_a_remainder_would_favor_small_figures() {
         let mut stream = Stream::from_key(&[3; 32]);
         let n = (1 << 63) + (1 << 62);
-        // A third lies above 2⁶³; by the remainder alone it would be a quarter.
+        // A third of the draws lies above 2⁶³; by the remainder alone it would be a quarter.
         let high = (0..3000).filter(|_| stream.below(n) >= 1 << 63).count() as f64;
         let tolerance = 4.9 * (3000.0_f64 * (1.0 / 3.0) * (2.0 / 3.0)).sqrt(); // α = 1e-6
         assert!((high - 1000.0).abs() < tolerance, "{high}");

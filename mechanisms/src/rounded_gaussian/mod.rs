@@ -44,10 +44,10 @@ pub struct RoundedGaussian {
     std: u64,
 }
 
-/// Fraction bits of the numbers that [`RoundedGaussian::subtract`] takes.
+/// The number of fraction bits of the numbers that [`RoundedGaussian::subtract`] takes.
 pub const FRACTION_BITS: u32 = 16;
 
-/// Elements drawn at once: small enough for the first-level cache.
+/// The number of elements drawn at once: few enough for the first-level cache.
 const BLOCK: usize = 1024;
 
 impl RoundedGaussian {
@@ -65,7 +65,7 @@ impl RoundedGaussian {
         out_of_range("std (in units of the grid)", std as f64, "1 <= std <= 2^30")
     }
 
-    /// The standard deviation before rounding.
+    /// Returns the standard deviation before rounding.
     #[must_use]
     pub fn std(self) -> u64 {
         self.std
@@ -109,7 +109,7 @@ impl RoundedGaussian {
         self.draw_with_tolerance::<SHIFTED>(stream, first + head, aligned, tolerance);
     }
 
-    /// Bound on the error of `std`·Q(v): that of Q, and the rounding of a product below 2³³.
+    /// Returns a bound on the error of `std`·Q(v): that of Q, and the rounding of a product below 2³³.
     fn tolerance(self) -> f64 {
         self.std as f64 * quantile::ERROR + 1.0 / (1_u64 << 20) as f64
     }
@@ -146,7 +146,7 @@ impl RoundedGaussian {
         }
     }
 
-    /// The noise of a word, from as many bits as it takes: round(z − f) for `fraction` = 2¹⁶·f.
+    /// Returns the noise of a word, from as many bits as it takes: round(z − f) for `fraction` = 2¹⁶·f.
     fn exact(self, fast: &Fast<'_>, word: u64, fraction: i32, rest: Stream) -> i64 {
         let magnitude = word & MAGNITUDE;
         let mut uniform = Uniform { words: vec![magnitude], rest };
@@ -160,7 +160,8 @@ impl RoundedGaussian {
         };
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            // At least `middle` if v is below the tail from the edge middle − ½, less the outward shift, on.
+            // The magnitude is at least `middle` if v is below the tail from the edge middle − ½, less the outward
+            // shift.
             let edge = ((2 * middle - 1) << (FRACTION_BITS - 1)).saturating_add_signed(-outward);
             if uniform.is_below_tail(edge, self.std << FRACTION_BITS) { low = middle } else { high = middle }
         }
@@ -168,7 +169,7 @@ impl RoundedGaussian {
     }
 }
 
-/// 1, in units of a fraction.
+/// The number 1 in units of a fraction.
 const ONE: i64 = 1 << FRACTION_BITS;
 
 /// Splits a = A + f with an integer A and −½ ≤ f < ½: replaces a by −A, and returns f in units of 2⁻¹⁶.
@@ -179,7 +180,7 @@ fn split(value: &mut i64, fraction: &mut i32) {
     *value = -integer;
 }
 
-/// The bits of a word that give the magnitude; the first bit is the sign.
+/// A mask for the bits of a word that give the magnitude; the first bit is the sign.
 const MAGNITUDE: u64 = u64::MAX >> 1;
 
 /// The draw in double precision.
@@ -216,7 +217,7 @@ impl Fast<'_> {
 
 /// A uniform number in (0, ½) of which any number of bits can be drawn.
 struct Uniform {
-    /// Highest first.
+    /// The words drawn so far, the highest first.
     words: Vec<u64>,
     rest: Stream,
 }

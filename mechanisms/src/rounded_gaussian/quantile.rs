@@ -20,20 +20,20 @@ use std::sync::OnceLock;
 
 use super::tail::{self, Fixed};
 
-/// Bound on the absolute error of the polynomials.
+/// A bound on the absolute error of the polynomials.
 pub(super) const ERROR: f64 = 1.0 / (1_u64 << 44) as f64;
 
 const OCTAVES: u64 = 20;
 const SEGMENTS: u64 = 64;
 const DEGREE: usize = 5;
 
-/// Rows of the table: a power of two, so that no index is out of range. Rows without a segment give NaN.
+/// The number of rows of the table: a power of two, so that no index is out of range. Rows without a segment give NaN.
 const ROWS: usize = 2048;
 
-/// Magnitudes below it belong to no segment.
+/// A magnitude below all segments. It stands for every smaller one.
 const SMALLEST: f64 = (1_u64 << 42) as f64;
 
-/// Index of the first segment among the upper bits of a float: exponent and 6 bits of fraction.
+/// The index of the first segment among the upper bits of a float: exponent and 6 bits of fraction.
 const FIRST_ROW: u64 = (1023 + 43) << 6;
 
 /// The coefficients of all segments, by degree.
@@ -42,13 +42,14 @@ pub(super) struct Quantile {
 }
 
 impl Quantile {
-    /// The table, built by the first caller in about ten milliseconds.
+    /// Returns the table, built by the first caller in about ten milliseconds.
     pub fn table() -> &'static Self {
         static TABLE: OnceLock<Box<Quantile>> = OnceLock::new();
         TABLE.get_or_init(Self::build)
     }
 
-    /// Q(v) for v between `magnitude`·2⁻⁶⁴ and (`magnitude` + 1)·2⁻⁶⁴, `magnitude` below 2⁶³; NaN outside all segments.
+    /// Returns Q(v) for v between `magnitude`·2⁻⁶⁴ and (`magnitude` + 1)·2⁻⁶⁴, `magnitude` below 2⁶³; NaN outside all
+    /// segments.
     #[inline(always)]
     pub fn at(&self, magnitude: u64) -> f64 {
         const FRACTION: u64 = (1 << 52) - 1;
@@ -116,7 +117,7 @@ fn density(x: f64) -> f64 {
     0.398_942_280_401_432_7 * libm::exp(-0.5 * x * x)
 }
 
-/// Q and its first five derivatives, in terms of x = Q.
+/// Returns Q and its first five derivatives, in terms of x = Q.
 fn derivatives(x: f64) -> [f64; DEGREE + 1] {
     let (square, slope) = (x * x, -1.0 / density(x));
     let polynomials =
@@ -130,7 +131,7 @@ fn derivatives(x: f64) -> [f64; DEGREE + 1] {
     derivatives
 }
 
-/// Q at the distance `step` from the v of x.
+/// Returns Q at the distance `step` from the v of x.
 fn taylor(x: f64, step: f64) -> f64 {
     let (mut sum, mut power) = (0.0, 1.0);
     for (degree, derivative) in derivatives(x).into_iter().enumerate() {

@@ -18,7 +18,7 @@
 //! Σ x^(2n)/(2n+1)!! ≤ e^t. This covers the terms after one that is rounded to 0, which are 0. The total is below
 //! 2²⁴·e^t u, and e < 2^(3/2), so 2^(26 + 3(⌊t⌋ + 1)/2) u bounds it.
 
-/// 1/√(2π) in 640 fraction bits, lowest word first.
+/// The constant 1/√(2π) in 640 fraction bits, lowest word first.
 const DENSITY_AT_0: [u64; 10] = [
     0x4ECD_BD6E_65C2_3395,
     0x9828_2E1F_D947_CE4B,
@@ -47,13 +47,13 @@ pub(super) struct Fixed(Vec<u64>);
 
 /// A value of the tail and its error.
 pub(super) struct Tail {
-    /// The value
+    /// The value.
     pub value: Fixed,
-    /// The true value is within 2^`error_bits` units of the last place.
+    /// A bound on the error: the true value is within 2^`error_bits` units of the last place.
     pub error_bits: u32,
 }
 
-/// Φ̄(numerator/denominator) with `words` words of fraction, for an argument from 0 to [`LARGEST`].
+/// Returns Φ̄(numerator/denominator) with `words` words of fraction, for an argument from 0 to [`LARGEST`].
 pub(super) fn upper(numerator: u64, denominator: u64, words: usize) -> Tail {
     let x = Fixed::ratio(numerator, denominator, words);
     let square = x.times(&x);
@@ -74,7 +74,7 @@ pub(super) fn upper(numerator: u64, denominator: u64, words: usize) -> Tail {
     Tail { value: half, error_bits }
 }
 
-/// e^(−t) for 0 ≤ t ≤ 128.
+/// Returns e^(−t) for 0 ≤ t ≤ 128.
 fn exp_minus(t: &Fixed) -> Fixed {
     const SQUARINGS: u32 = 8;
     let reduced = t.clone().halved(SQUARINGS);
@@ -100,7 +100,7 @@ impl Fixed {
         Self(vec![0; words + 1])
     }
 
-    /// A number below 1.
+    /// Returns the number below 1 with this fraction.
     pub fn of_fraction(words: &[u64]) -> Self {
         let mut number = words.to_vec();
         number.push(0);
@@ -143,7 +143,7 @@ impl Fixed {
         Self(product[length - 1..2 * length - 1].to_vec())
     }
 
-    /// Divided by a small number.
+    /// Divides by a small number.
     fn over(mut self, divisor: u32) -> Self {
         let (divisor, mut rest) = (u64::from(divisor), 0_u64);
         for word in self.0.iter_mut().rev() {
@@ -155,7 +155,7 @@ impl Fixed {
         self
     }
 
-    /// Divided by 2^`bits`, for fewer than 64 bits.
+    /// Divides by 2^`bits`, for fewer than 64 bits.
     fn halved(mut self, bits: u32) -> Self {
         let mut carry = 0;
         for word in self.0.iter_mut().rev() {

@@ -11,12 +11,12 @@ fn draws(std: u64, index: u32, count: usize) -> Vec<i64> {
     values
 }
 
-/// Φ̄(numerator/denominator) in double precision, from the fixed-point tail.
+/// Returns Φ̄(numerator/denominator) in double precision, from the fixed-point tail.
 fn tail_from(numerator: u64, denominator: u64) -> f64 {
     tail::upper(numerator, denominator, 5).value.minus(&Fixed::of_fraction(&[0; 5]))
 }
 
-/// P(Z = k)
+/// Returns P(Z = k).
 fn mass(k: i64, std: u64) -> f64 {
     let k = k.unsigned_abs();
     match k {
@@ -25,7 +25,8 @@ fn mass(k: i64, std: u64) -> f64 {
     }
 }
 
-/// χ² against the exact probabilities of the cells −m..=m and the two tails, in standard deviations from its mean.
+/// Returns χ² against the exact probabilities of the cells −m..=m and the two tails, in standard deviations from its
+/// mean.
 fn chi_square(sample: &[i64], std: u64, m: i64) -> f64 {
     let n = sample.len() as f64;
     let mut observed = vec![0.0; 2 * m as usize + 3];
@@ -77,7 +78,7 @@ fn draws_on_a_fine_grid_are_normal_and_a_wrong_std_is_rejected() {
     assert!(distance(1.02) > 2.69 && distance(0.98) > 2.69, "σ wrong by 2 % must be rejected");
 }
 
-/// If its interval is as wide as the distance between two edges, every draw is decided in exact
+/// If the interval of certainty is as wide as the distance between two edges, every draw is decided in exact
 /// arithmetic.
 #[test]
 fn the_fast_path_and_the_exact_path_draw_the_same_integers() {
@@ -123,7 +124,7 @@ fn tails_are_exact_to_nine_standard_deviations() {
     assert!((197..=307).contains(&below_half), "{below_half}");
 }
 
-/// Numbers that agree with the tail at an edge in their first word, in two, in five and in nine.
+/// The numbers agree with the tail at an edge in their first word, in two, in five and in nine.
 #[test]
 fn as_many_bits_are_drawn_as_it_takes_to_tell_a_number_from_an_edge() {
     let (numerator, denominator) = (2 * 1_234_567 + 1, 2 * (1 << 20));
@@ -166,14 +167,14 @@ fn a_std_out_of_range_is_refused() {
     }
 }
 
-/// Elements of round(z − a), for `a` in units of 2⁻¹⁶.
+/// Draws elements of round(z − a), for `a` in units of 2⁻¹⁶.
 fn shifted(std: u64, a: i64, index: u32, count: usize) -> Vec<i64> {
     let mut values = vec![a; count];
     RoundedGaussian::new(std).unwrap().subtract(&mut stream(index), 0, &mut values);
     values
 }
 
-/// P(round(z − f) = k) for f = `fraction`·2⁻¹⁶, as a difference of two tails.
+/// Returns P(round(z − f) = k) for f = `fraction`·2⁻¹⁶, as a difference of two tails.
 fn shifted_mass(k: i64, fraction: i64, std: u64) -> f64 {
     let tail = |edge: i64| match edge >= 0 {
         true => tail_from(edge as u64, std << 17),
@@ -219,7 +220,7 @@ fn a_whole_shift_moves_each_draw_by_as_much() {
     }
 }
 
-/// As for unshifted draws: with an interval as wide as a cell, every draw is decided in exact arithmetic.
+/// With an interval as wide as a cell, every draw is decided in exact arithmetic, as for unshifted draws.
 #[test]
 fn shifted_draws_are_the_same_on_the_fast_and_the_exact_path() {
     for std in [1, 5, (1 << 28) + 1, RoundedGaussian::MAX_STD] {

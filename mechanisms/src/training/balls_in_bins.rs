@@ -1,4 +1,4 @@
-//! Balls in bins: in each pass every unit falls into one batch at random, independently of all others.
+//! Implements balls in bins: in each pass every unit falls into one batch at random, independently of all others.
 
 use accountant::DpEvent;
 
@@ -23,7 +23,7 @@ pub struct BallsInBinsGaussian {
 }
 
 impl BallsInBinsGaussian {
-    /// A pass of `batches` batches.
+    /// Returns the mechanism of a pass of `batches` batches.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] for 0 batches or a wrong noise multiplier.
@@ -67,7 +67,7 @@ struct BallsInBinsPass {
     sizes: Stream,
     /// The batch whose size is drawn next.
     next: u64,
-    /// Position in the order at which the batch begins.
+    /// The position in the order at which the batch begins.
     begin: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Banded matrix factorization under cyclic Poisson sampling.
+//! Implements banded matrix factorization under cyclic Poisson sampling.
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,13 +37,14 @@ pub struct CyclicPoissonGaussian {
     bands: u64,
     sampling_probability: f64,
     noise: GaussianMechanism,
-    /// Found when first asked for, because calibration needs the event alone.
+    /// The matrix, which is found when it is first asked for: calibration needs the event alone.
     matrix: OnceLock<Result<Arc<Bands>, MechanismError>>,
 }
 
 impl CyclicPoissonGaussian {
-    /// At most `steps` steps with the matrix of `bands` bands that has the least error; more bands than steps count as that many. A unit
-    /// takes part in a step of its part with `sampling_probability`. The noise multiplier is over what a participation moves, a column norm of C times its contribution.
+    /// Returns the mechanism of at most `steps` steps with the matrix of `bands` bands that has the least error; more
+    /// bands than steps count as that many. A unit takes part in a step of its part with `sampling_probability`. The
+    /// noise multiplier is over what a participation moves, a column norm of C times its contribution.
     ///
     /// # Errors
     /// As [`Bands::least_error`]; [`MechanismError::OutOfRange`] for a probability outside 0 < q ≤ 1 or a wrong noise multiplier.
@@ -88,10 +89,10 @@ impl TrainingMechanism for CyclicPoissonGaussian {
     }
 }
 
-/// Number of a pass that no run reaches. Its stream draws the parts, which all passes of a process share.
+/// The number of a pass that no run reaches. Its stream draws the parts, which all passes of a process share.
 const PARTS: u64 = u64::MAX;
 
-/// A sample of all units for each part, of which those of the part are kept.
+/// The samples of all units, one for each part, of which only the units of the part are kept.
 struct CyclicPass {
     probability: f64,
     population: u64,
@@ -100,7 +101,8 @@ struct CyclicPass {
 }
 
 impl CyclicPass {
-    /// The part of a unit. Each part is chosen with a probability within 2⁻⁶⁴ of 1/b; the guarantee holds for every choice.
+    /// Returns the part of a unit. Each part is chosen with a probability within 2⁻⁶⁴ of 1/b; the guarantee holds for
+    /// every choice.
     fn part(&mut self, unit: u64) -> u64 {
         self.parts.seek(2 * unit);
         ((u128::from(self.parts.next_u64()) * self.samples.len() as u128) >> 64) as u64

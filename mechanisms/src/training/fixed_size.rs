@@ -25,7 +25,7 @@ pub struct FixedSizeSampledGaussian {
 }
 
 impl FixedSizeSampledGaussian {
-    /// Batches of `sample_size` of `population` units.
+    /// Returns the mechanism with batches of `sample_size` of `population` units.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] if one of them is 0, or for a wrong noise multiplier.
@@ -56,7 +56,7 @@ impl TrainingMechanism for FixedSizeSampledGaussian {
     }
 }
 
-/// A uniformly random set of `size` numbers below `population`, ascending; all of them if there are no more.
+/// Returns a uniformly random set of `size` numbers below `population`, ascending; all of them if there are no more.
 ///
 /// Work and memory are O(`size`), whatever the population.
 ///
@@ -84,7 +84,7 @@ mod tests {
     use crate::training::poisson::poisson_sample;
     use crate::training::tests::stream;
 
-    /// χ² of the subsets drawn against all `subsets` of them being equally likely.
+    /// Returns χ² of the subsets drawn against all `subsets` of them being equally likely.
     fn chi2(subsets: f64, draws: u64, draw: impl Fn(u64) -> Vec<u64>) -> f64 {
         let mut counts = std::collections::HashMap::<Vec<u64>, f64>::new();
         (0..draws).for_each(|step| *counts.entry(draw(step)).or_default() += 1.0);
@@ -93,7 +93,7 @@ mod tests {
         counts.values().map(|hits| (hits - want).powi(2) / want).sum::<f64>() + unseen
     }
 
-    /// 19 degrees of freedom exceed 63.7 with probability 1e-6 (scipy 1.17, chi2.isf).
+    /// The value that χ² with 19 degrees of freedom exceeds with probability 1e-6 (scipy 1.17, chi2.isf).
     const CHI2_19: f64 = 63.7;
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
         assert!(got < CHI2_19, "{got}");
         let poisson = chi2(20.0, 20_000, |step| poisson_sample(0.5, 6, &mut stream(step)));
         assert!(poisson > CHI2_19, "{poisson}");
-        // Three neighbours on a ring: each number is equally likely, the sets are not.
+        // This draw takes three neighbours on a ring: each number is equally likely, the sets are not.
         let ring = chi2(20.0, 20_000, |step| {
             let start = stream(step).below(6);
             let mut set: Vec<u64> = (0..3).map(|at| (start + at) % 6).collect();

@@ -39,10 +39,11 @@ pub trait TrainingMechanism: fmt::Debug + Send + Sync {
     /// Returns the event of one pass, however many of its steps are taken.
     fn event(&self) -> DpEvent;
 
-    /// The noise on a batch's sum. With [`Self::bands`], its sensitivity is a column norm of the matrix times that of the sum.
+    /// Returns the noise on a batch's sum. With [`Self::bands`], its sensitivity is a column norm of the matrix times
+    /// that of the sum.
     fn noise(&self) -> GaussianMechanism;
 
-    /// The matrix that correlates the noise of the steps; `None` where each step's noise is independent.
+    /// Returns the matrix that correlates the noise of the steps; `None` where each step's noise is independent.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] if no matrix can be used.
@@ -50,7 +51,7 @@ pub trait TrainingMechanism: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Number of steps in a pass.
+    /// Returns the number of steps in a pass.
     fn steps_per_pass(&self) -> u64 {
         1
     }
@@ -68,7 +69,7 @@ pub trait TrainingMechanism: fmt::Debug + Send + Sync {
 /// A batch takes time and memory proportional to its size. The order of a divided pass takes at
 /// most 4 MiB more.
 pub trait Pass: Send {
-    /// The units of a batch, by their numbers below the population. Empty past the last batch.
+    /// Returns the units of a batch, by their numbers below the population. Empty past the last batch.
     ///
     /// Batches may be asked for in any order, and more than once.
     fn batch(&mut self, batch: u64) -> Vec<u64>;
@@ -83,7 +84,7 @@ impl Pass for OneStep {
     }
 }
 
-/// Accepts the population that the event names, and no other.
+/// Accepts only the population that the event names.
 fn check_population(certified: u64, given: u64) -> Result<(), MechanismError> {
     if certified == given { Ok(()) } else { Err(MechanismError::Population { certified, given }) }
 }

@@ -94,10 +94,11 @@ pub(crate) fn poisson_sample(probability: f64, population: u64, stream: &mut Str
     taken
 }
 
-/// The distribution of the gap, one threshold a binary digit; a digit is 1 when 64 random bits fall below its threshold.
+/// The distribution of the gap, with one threshold for each binary digit. A digit is 1 when 64 random bits fall below
+/// its threshold.
 struct GapDigits {
     thresholds: Vec<u64>,
-    /// Threshold of "the gap reaches 2^digits", which is past the population.
+    /// The threshold of "the gap reaches 2^digits", which is past the population.
     beyond: u64,
 }
 
@@ -111,7 +112,7 @@ impl GapDigits {
         Self { thresholds, beyond: to_threshold(libm::exp(-libm::ldexp(rate, digits as i32))) }
     }
 
-    /// `None` when the gap leads past the population.
+    /// Draws a gap; `None` when it leads past the population.
     fn draw(&self, stream: &mut Stream) -> Option<u64> {
         if stream.next_u64() < self.beyond {
             return None;
@@ -128,7 +129,7 @@ impl GapDigits {
     }
 }
 
-/// A probability as the bound that a uniform 64-bit word must fall below (1 saturates, an error of 2⁻⁶⁴).
+/// Returns a probability as the bound that a uniform 64-bit word must fall below (1 saturates, an error of 2⁻⁶⁴).
 fn to_threshold(probability: f64) -> u64 {
     (probability * 18_446_744_073_709_551_616.0) as u64
 }

@@ -1,4 +1,4 @@
-//! Poisson sampling of examples, where units are protected that have several.
+//! Poisson sampling of examples, for units that have several examples each.
 
 use accountant::DpEvent;
 

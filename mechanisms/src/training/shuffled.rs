@@ -22,7 +22,7 @@ pub struct ShuffledGaussian {
 }
 
 impl ShuffledGaussian {
-    /// A pass of `batches` batches of equal size, or of two sizes that differ by one.
+    /// Returns the mechanism of a pass of `batches` batches of equal size, or of two sizes that differ by one.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] for 0 batches or a wrong noise multiplier.

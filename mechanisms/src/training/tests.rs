@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Purpose, Stream, TestRng};
 
-/// The stream of a step's sample.
+/// Returns the stream of a step's sample.
 pub(super) fn stream(step: u64) -> Stream {
     TestRng::from_seed(9).stream(Purpose::Sampling, step, 0)
 }
@@ -54,7 +54,7 @@ fn a_batch_of_a_huge_population_costs_no_more_than_its_size() {
     assert!(sizes.iter().all(|&size| (size as f64 - 8192.0).abs() < 4.9 * 90.5), "{sizes:?}");
 }
 
-/// χ² over all 81 assignments of four units to three batches; 80 degrees of freedom exceed 155.1 with
+/// Returns χ² over all 81 assignments of four units to three batches; 80 degrees of freedom exceed 155.1 with
 /// probability 1e-6 (scipy 1.17, chi2.isf).
 fn chi2_of_assignments(assign: impl Fn(u64) -> [u64; 4]) -> f64 {
     let passes = 24_300;
@@ -94,7 +94,7 @@ fn neither_kind_of_pass_can_be_mistaken_for_poisson_sampling() {
         (hits as f64 - trials as f64 * q * q) / (trials as f64 * q * q * (1.0 - q * q)).sqrt()
     };
     let two = |mut pass: Box<dyn Pass>| [pass.batch(0), pass.batch(1)];
-    // Two steps of Poisson sampling; the second is drawn as a pass far from all first ones.
+    // These are two steps of Poisson sampling; the second is drawn as a pass far from all first ones.
     let poisson = |trial| {
         let mechanism = PoissonSampledGaussian::new(q, 1.0).unwrap();
         [trial, trials + trial].map(|pass| mechanism.sample(pass, 12, &rng()).unwrap().batch(0))
@@ -116,7 +116,7 @@ fn participations_of_a_unit_are_as_many_steps_apart_as_there_are_bands() {
     let mut steps: Vec<Vec<u64>> = vec![Vec::new(); population as usize];
     for pass in 0..passes {
         let mut drawn = mechanism.sample(pass, population, &rng()).unwrap();
-        // In whatever order the batches are asked for.
+        // The batches are asked for in another order than that of the steps.
         let batches: Vec<Vec<u64>> = (0..bands).rev().map(|batch| drawn.batch(batch)).collect();
         assert!(drawn.batch(bands).is_empty() && drawn.batch(0) == batches[bands as usize - 1]);
         for (batch, units) in (0..bands).rev().zip(batches) {

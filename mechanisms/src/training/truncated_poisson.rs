@@ -24,7 +24,7 @@ pub struct TruncatedPoissonSampledGaussian {
 }
 
 impl TruncatedPoissonSampledGaussian {
-    /// Poisson sampling of `units` units, of which a batch keeps `largest_batch` at most.
+    /// Returns the mechanism of Poisson sampling of `units` units, of which a batch keeps `largest_batch` at most.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] for a probability outside 0 < q ≤ 1, a count of 0 or a wrong noise multiplier.

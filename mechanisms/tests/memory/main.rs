@@ -14,11 +14,10 @@ use search::Masked;
 
 const STEP: u64 = 3;
 const STREAMS: u32 = 5;
-/// Number of sources. It is so large that the search for the keys does not overwrite all memory
-/// that was freed.
+/// The number of sources: so large that the search for the keys does not overwrite all memory that was freed.
 const SOURCES: usize = 50;
 
-/// 256 bits of a block, from a word of it on.
+/// Returns 256 bits of a block, from a word of it on.
 fn bits(key: &Masked, nonce: u64, block: u64, word: u64) -> Masked {
     Masked::computed(|bits| {
         let mut seed = [0; 32];

@@ -13,7 +13,7 @@ const MASK: u8 = 0xA5;
 const SOUGHT: Range<usize> = 16..32;
 
 impl Masked {
-    /// A key that no other memory holds.
+    /// Returns a key that no other memory holds.
     pub fn made_up(salt: u8) -> Self {
         Self(std::array::from_fn(|at| (at as u8).wrapping_mul(59) ^ salt))
     }
@@ -63,7 +63,7 @@ impl Masked {
     }
 }
 
-/// The ranges of memory that this process can write to.
+/// Returns the ranges of memory that this process can write to.
 fn writable() -> Vec<(u64, u64)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let ranges =

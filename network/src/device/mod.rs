@@ -13,7 +13,7 @@ use crate::tensor::{DType, Flex, FlexDevice};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The build has no backend for it.
+    /// The build has no backend for the device.
     #[error(
         "device \"{device}\" is not built into this program; built in: {}; rebuild with `cargo build --release -p \
          trainer-native --features {device}`, or choose one of those",
@@ -28,7 +28,7 @@ pub enum DeviceError {
     Unusable {
         /// The device.
         device: &'static str,
-        /// The message of its library.
+        /// The message of the device's library.
         reason: String,
         /// A way to make the device usable.
         fix: &'static str,
@@ -39,7 +39,7 @@ pub enum DeviceError {
          continue with --resume"
     )]
     Lost {
-        /// The message of its library.
+        /// The message of the device's library.
         reason: String,
     },
     /// The device does not support the plan's precision.

@@ -5,7 +5,8 @@ use crate::nn::{
     scale, soft_cap,
 };
 
-/// The parameter that can give all hidden states before a head a common component.
+/// A parameter through which all hidden states that the head reads can get one common component. With it, rows of the
+/// table can act as a bias of the logits.
 #[derive(Clone, Copy, Debug)]
 pub enum Common {
     /// The bias of the norm before the head, `[d]`.
@@ -25,7 +26,7 @@ pub struct LmHead {
     pub logits: TableLogits,
     /// If c is given, each logit x becomes c·tanh(x / c).
     pub cap: Option<f64>,
-    /// What can stand in for a bias of the logits where there is none.
+    /// The parameter that makes up for a bias of the logits in a head without one.
     pub common: Option<Common>,
 }
 
@@ -52,13 +53,13 @@ impl LmHead {
         }
     }
 
-    /// This head after a norm with a bias.
+    /// Returns this head for hidden states that come from `norm`, a layer norm.
     #[must_use]
     pub fn after(self, norm: LayerNorm) -> Self {
         Self { common: norm.bias.map(Common::NormBias), ..self }
     }
 
-    /// This head after an RMS norm, of a model that reads this table of tokens.
+    /// Returns this head for hidden states that come from an RMS norm, in a model whose token table is `table`.
     #[must_use]
     pub fn of_tokens(self, table: ParamId) -> Self {
         Self { common: Some(Common::TokenTable(table)), ..self }

@@ -11,7 +11,7 @@ use crate::tensor::{Int, Tensor};
 pub struct SequenceHead {
     /// The way in which the sequence becomes this vector.
     pub pooling: Pooling,
-    /// Whether dropout follows, as in BERT's classifiers.
+    /// Whether dropout follows the pooling, as in BERT's classifiers.
     pub drops_pooled: bool,
     /// Linear layer from d to the number of classes.
     pub classes: Linear,
@@ -27,14 +27,14 @@ pub enum Pooling {
     FirstAlone,
     /// The last position that is not padding, which has seen all others, as in a decoder.
     Last,
-    /// That position, through dropout, a linear layer and an activation, as in T5.
+    /// The last position that is not padding, through dropout, a linear layer and an activation, as in T5.
     LastThrough(Linear, Activation),
     /// The mean over the positions that are not padding.
     Mean,
 }
 
-/// Name of the layer of a head that reads the mean. It is none of `transformers`, whose classifiers read other vectors, so they
-/// cannot take it for theirs.
+/// Name of the layer that classifies means. No class of `transformers` has a layer of this name, so `transformers`
+/// never loads it into a classifier that reads another vector.
 pub const MEAN_CLASSIFIER: &str = "mean_classifier";
 
 impl SequenceHead {
@@ -45,6 +45,8 @@ impl SequenceHead {
         Self { pooling: Pooling::Mean, drops_pooled: true, classes }
     }
 
+    /// Returns the logits of the classes.
+    ///
     /// # Shapes
     /// - hidden: `[batch, seq, d]`, lengths: `[batch]`, at least 1
     /// - output: `[batch, 1, classes]`
@@ -78,6 +80,8 @@ impl SequenceHead {
         }
     }
 
+    /// Returns the logits of the classes from the head's features.
+    ///
     /// # Shapes
     /// - features: `[batch, 1, d]`, as [`Self::features`] returns them
     /// - output: `[batch, 1, classes]`

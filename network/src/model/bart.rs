@@ -47,7 +47,7 @@ pub(super) const IRRELEVANT: &[&str] = &[
     "force_bos_token_to_be_generated",
     "init_std",
     "is_encoder_decoder",
-    // That of the encoder, again.
+    // Repeats `encoder_layers`.
     "num_hidden_layers",
     "output_past",
 ];
@@ -66,8 +66,7 @@ pub(super) const PLAN_FIELDS: &[(&str, &str)] = &[
 pub(super) const COPIES: &[&str] =
     &["lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"];
 
-/// Returns the fields of `config.json` that these families share, with those that are the family's
-/// own.
+/// Returns the fields of `config.json` that BART, mBART and Marian share, together with `own`, the family's own.
 pub(super) fn hugging_face(sizes: Seq2SeqSizes, mut own: Value) -> Value {
     let common = json!({
         "vocab_size": sizes.common.vocab_size,
@@ -97,7 +96,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Seq2SeqModel, ModelE
     of_family(plan, STYLE, &HUGGING_FACE)
 }
 
-/// Builds the model of a family that differs in its style and its names alone.
+/// Builds the model of a family that differs from BART in nothing but its style and its names.
 pub(super) fn of_family(
     plan: PlannedNetwork<'_>,
     style: Style,

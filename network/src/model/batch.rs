@@ -25,7 +25,7 @@ pub enum Predictions {
     EachPosition,
     /// Up to this many places, which the example names.
     AtPlaces(usize),
-    /// This many predictions for the whole text.
+    /// A fixed number of predictions for the whole text.
     OfText(usize),
 }
 
@@ -122,7 +122,7 @@ pub struct Batch<B: Backend> {
     pub sentence_weights: Tensor<B, 1>,
     /// Seed of each row's dropout.
     pub dropout_seeds: Arc<[u64]>,
-    /// What the head for labels reads of each row, if the examples have it. `[rows, 1, d]`
+    /// Precomputed input of the head for labels, if the examples have it. `[rows, 1, d]`
     pub features: Option<Tensor<B, 3>>,
     /// Number of examples; the rows after theirs are padding.
     pub examples: usize,
@@ -205,7 +205,7 @@ impl<B: Backend> Batch<B> {
     }
 }
 
-/// The features of the views in `rows` rows, padded with zeros; `None` if the views have none.
+/// Returns the features of the views in `rows` rows, padded with zeros; `None` if the views have none.
 fn features<B: Backend>(
     views_by_row: &[Option<&Example>],
     rows: usize,

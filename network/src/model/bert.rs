@@ -14,7 +14,7 @@ const STYLE: Style = Style {
     embeddings: "bert.embeddings",
     blocks: "bert.encoder.layer",
     parts: Parts::BERT,
-    // First and second sentence.
+    // The first and the second sentence.
     segments: 2,
     first_position: 0,
     norm_epsilon: 1e-12,
@@ -56,7 +56,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("bert", "Bert")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes, next_sentence: bool) -> Value {
     let architecture = if next_sentence { "BertForPreTraining" } else { "BertForMaskedLM" };
     json!({
@@ -82,7 +82,7 @@ fn hugging_face(sizes: Sizes, next_sentence: bool) -> Value {
 /// Reads the sizes from a `config.json`, or returns `None` if one is missing or does not fit
 /// the others.
 pub(super) fn sizes(config: &Value) -> Option<Sizes> {
-    // Larger ones could not be allocated.
+    // Larger sizes could not be allocated.
     let size = |name: &str| config[name].as_u64().filter(|size| *size <= 1 << 20).map(|size| size as usize);
     let layers = size("num_hidden_layers").filter(|layers| *layers <= 1024)?;
     let [context, d_model, heads] =
@@ -102,7 +102,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<EncoderModel, ModelE
     Ok(of_sizes(Sizes::of(plan), plan.training.objective == plan::Objective::MaskedLmNextSentence))
 }
 
-/// With `next_sentence`, the model also predicts how two sentences belong together.
+/// Builds a BERT of these sizes. With `next_sentence`, it also has a head for pairs of sentences.
 pub(super) fn of_sizes(sizes: Sizes, next_sentence: bool) -> EncoderModel {
     let sentence = next_sentence.then_some(FirstPosition { classes: "cls.seq_relationship", ..CLASSIFIER });
     let heads = Heads { masked: MASKED, sentence, classifier: CLASSIFIER };

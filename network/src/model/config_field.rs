@@ -21,7 +21,7 @@ pub struct ConfigField {
 pub enum FieldType {
     /// True or false.
     Flag,
-    /// True or false, or `null` for what is usual of the family in a plan.
+    /// True or false, or `null` for the family's usual choice.
     FlagOrNull,
     /// A finite number above 0.
     Positive,
@@ -44,19 +44,19 @@ pub enum FieldType {
 pub struct ConfigValues(Map<String, Value>);
 
 impl ConfigField {
-    /// A field of this name, with its usual value as JSON.
+    /// Creates a field with its usual value as JSON.
     pub const fn new(name: &'static str, usual: &'static str, field_type: FieldType) -> Self {
         Self { name, usual, field_type }
     }
 
-    /// [`ConfigField::usual`] as a value.
+    /// Returns [`ConfigField::usual`], parsed.
     pub fn usual(&self) -> Value {
         serde_json::from_str(self.usual).unwrap_or_default()
     }
 }
 
 impl FieldType {
-    /// Whether a field accepts this value.
+    /// Returns whether a field accepts this value.
     pub fn accepts(self, value: &Value) -> bool {
         let is_positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
         let is_count =
@@ -96,7 +96,7 @@ impl FieldType {
     }
 }
 
-/// Whether the value is a scaling of [`crate::nn::RotaryScaling`], with all of its numbers and
+/// Returns whether the value is a scaling of [`crate::nn::RotaryScaling`], with all of its numbers and
 /// nothing else.
 fn is_rope_scaling(value: &Value) -> bool {
     let (needed, optional): (&[&str], &[&str]) = match value["rope_type"].as_str() {
@@ -143,7 +143,7 @@ impl ConfigValues {
         let value =
             |field: &ConfigField| model.config.get(field.name).cloned().unwrap_or_else(|| field.usual());
         let values = family.config_fields.iter().map(|field| (field, value(field)));
-        // The family's file states what is usual of it.
+        // A flag that is `null` is left out: the family's own code writes its usual choice to `config.json`.
         let stated =
             values.filter(|(field, value)| field.field_type != FieldType::FlagOrNull || !value.is_null());
         Ok(Self(stated.map(|(field, value)| (field.name.to_owned(), value)).collect()))
@@ -179,7 +179,7 @@ impl ConfigValues {
         self.value(field).as_u64().and_then(|count| usize::try_from(count).ok())
     }
 
-    /// Whether a field is on; false if the family does not have it.
+    /// Returns whether a field is on; false if the family does not have it.
     pub fn flag(&self, field: &ConfigField) -> bool {
         self.value(field) == &Value::Bool(true)
     }

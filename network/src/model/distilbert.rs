@@ -46,7 +46,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "output_past",
         "qa_dropout",
         "seq_classif_dropout",
-        // How the table of positions starts.
+        // Says only how the table of positions was initialised.
         "sinusoidal_pos_embds",
         "tie_weights_",
     ],
@@ -67,7 +67,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("distilbert", "DistilBert")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes) -> Value {
     json!({
         "model_type": "distilbert",

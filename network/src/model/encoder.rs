@@ -26,7 +26,7 @@ pub(super) struct Style {
     pub segments: usize,
     /// Row of the first position in its table.
     pub first_position: usize,
-    /// Added to the variance in norms.
+    /// A small number that is added to the variance in norms.
     pub norm_epsilon: f64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Heads {
     pub classifier: FirstPosition,
 }
 
-/// A model of one of these families.
+/// An encoder of BERT's kind: BERT, RoBERTa or DistilBERT.
 #[derive(Clone, Debug)]
 pub struct EncoderModel {
     description: Description,
@@ -139,6 +139,8 @@ impl Encoder {
         Self { tokens, positions, segments, norm, blocks }
     }
 
+    /// Runs the embeddings and all blocks.
+    ///
     /// # Shapes
     /// - output: `[rows, seq, d]`
     fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
@@ -238,7 +240,7 @@ impl FirstPosition {
     }
 }
 
-/// A linear map with bias.
+/// Adds a linear map with bias to `list`.
 fn linear(list: &mut ParamList, name: &str, d_in: usize, d_out: usize) -> Linear {
     list.linear(name, LinearSpec::normal(d_in, d_out, INITIAL_STD).biased())
 }

@@ -40,7 +40,7 @@ pub struct FeedForwardConfig {
 }
 
 impl FeedForwardConfig {
-    /// `config.json`: `transformers` has no such model, so the fields are this project's.
+    /// Returns `config.json`. `transformers` has no such model, so the fields are this project's.
     fn hugging_face(&self) -> serde_json::Value {
         json!({
             "model_type": "feed_forward_lm",
@@ -56,7 +56,7 @@ impl FeedForwardConfig {
         })
     }
 
-    /// The sizes that a plan gives.
+    /// Returns the sizes that a plan gives.
     ///
     /// # Errors
     /// [`ModelError`] for a width or a history of 0.

@@ -38,7 +38,7 @@ fn activation(config: &Value) -> Value {
     }
 }
 
-/// Gemma's choices.
+/// Gemma's variant of the decoder.
 pub(super) const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |_| json!({ "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh" }),

@@ -48,7 +48,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("gemma2", "Gemma2")
 };
 
-/// Gemma 2's choices.
+/// Gemma 2's variant of the decoder.
 pub(super) const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),

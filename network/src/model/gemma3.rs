@@ -56,7 +56,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         }
         rope::not_by_layer(config)
     },
-    // Both patterns say what `layer_types` says.
+    // Both patterns repeat what `layer_types` says.
     irrelevant: &[
         "attention_dropout",
         "cache_implementation",
@@ -91,10 +91,10 @@ fn scaling(config: &Value) -> Value {
     }
 }
 
-/// Gemma 3's choices.
+/// Gemma 3's variant of the decoder.
 pub(super) const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
-    // Of all its classes, this one alone is not named after text.
+    // The names of this model's other classes begin with `Gemma3Text`.
     fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
     head_norms: true,
     slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),

@@ -31,14 +31,9 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "n_ctx",
         "n_special",
         "predict_special_tokens",
-        // A matter of rounding.
+        // Changes only how results are rounded.
         "reorder_and_upcast_attn",
         "resid_pdrop",
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
     ],
     plan_fields: &[
         ("n_embd", "model.d_model"),
@@ -54,7 +49,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("gpt2", "GPT2")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes) -> serde_json::Value {
     json!({
         "model_type": "gpt2",
@@ -81,7 +76,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, Mode
     Ok(gpt2(Sizes::of(plan)))
 }
 
-/// A GPT-2 of these sizes.
+/// Builds a GPT-2 of these sizes.
 #[must_use]
 pub fn gpt2(sizes: Sizes) -> PreNormDecoder {
     let mut list = ParamList::default();

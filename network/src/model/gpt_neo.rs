@@ -45,15 +45,10 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     config_fields: &[NORM_EPSILON, WINDOW],
     irrelevant: &[
         "attention_dropout",
-        // Says the same as attention_layers, which follow from it.
+        // Compared as `attention_layers`, which follow from it.
         "attention_types",
         "embed_dropout",
         "resid_dropout",
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
     ],
     plan_fields: &[
         ("hidden_size", "model.d_model"),
@@ -74,7 +69,7 @@ fn attention_layers(config: &Value) -> Value {
     let Some(groups) = config["attention_types"].as_array().filter(|groups| !groups.is_empty()) else {
         return config["attention_layers"].clone();
     };
-    // More repeats than this no model has, and a file cannot ask for more memory than that.
+    // No model has more repeats. Without a limit, a file could ask for any amount of memory.
     const MAX_REPEATS: usize = 1024;
     let layers = groups.iter().flat_map(|group| {
         let kinds = group[0].as_array().cloned().unwrap_or_default();
@@ -88,7 +83,7 @@ fn attention_layers(config: &Value) -> Value {
     layers.take(MAX_REPEATS + 1).collect()
 }
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes) -> Value {
     let kinds: Vec<&str> =
         (0..sizes.layers).map(|at| if is_local(at) { "local" } else { "global" }).collect();

@@ -56,7 +56,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("gpt_neox", "GPTNeoX")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes, tied: bool) -> Value {
     json!({
         "model_type": "gpt_neox",

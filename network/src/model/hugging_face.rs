@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::ConfigField;
 
-/// The differences that a family's checkpoints may have from ours and still hold the same model.
+/// The ways in which a family's checkpoints may differ from those of this program and still hold the same model.
 #[derive(Debug)]
 pub struct HuggingFace {
     /// `model_type` in `config.json`.
@@ -24,13 +24,13 @@ pub struct HuggingFace {
     /// The field with the number of positions, if the model has a limit. A file may have more
     /// positions than the plan.
     pub positions: Option<&'static str>,
-    /// Number of these positions that no token has.
+    /// Number of the positions in that field that no token has.
     pub first_position: u64,
     /// Fields that do not affect the model's computation.
     pub irrelevant: &'static [&'static str],
     /// Fields that a plan may give in `model.config`.
     pub config_fields: &'static [ConfigField],
-    /// The plan's field that decides each field.
+    /// Fields of `config.json`, each with the field of the plan that determines it.
     pub plan_fields: &'static [(&'static str, &'static str)],
     /// Prefix of all names, which a checkpoint of the body alone omits.
     pub prefix: &'static str,
@@ -57,7 +57,8 @@ pub struct HuggingFace {
     pub position_table: Option<&'static str>,
 }
 
-/// Fields of `config.json` that a plan's own fields determine. The last one is of families whose head may have its own table.
+/// Fields of `config.json`, each with the field of the plan that determines it. The last one exists in families whose
+/// head may have its own table.
 const PLAN_FIELDS: &[(&str, &str)] = &[
     ("hidden_size", "model.d_model"),
     ("num_hidden_layers", "model.layers"),

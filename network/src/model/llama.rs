@@ -25,14 +25,14 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "head_dim" if config[field].is_null() => usual_head_width(config),
         _ => read(config, field),
     },
-    // Slices of a product.
+    // Computes a product in slices, which changes only how it is rounded.
     irrelevant: &["attention_dropout", "pretraining_tp"],
     config_fields: &[rms_norm_eps("1e-5"), rope_theta("10000.0"), ROPE_SCALING, ATTENTION_BIAS, MLP_BIAS],
     buffers: &["rotary_emb.inv_freq"],
     ..HuggingFace::decoder("llama", "Llama")
 };
 
-/// Llama's choices. Other families state how they differ from them.
+/// Llama's variant of the decoder. Other families state how they differ from it.
 pub(super) const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |_| json!({ "hidden_act": "silu" }),

@@ -37,7 +37,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     irrelevant: IRRELEVANT,
     plan_fields: PLAN_FIELDS,
     copies: COPIES,
-    // Sinusoids.
+    // The table of sinusoidal positions, which this program computes.
     buffers: &["embed_positions.weight"],
     ..HuggingFace::plain("marian", "Marian")
 };

@@ -33,7 +33,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("mistral", "Mistral")
 };
 
-/// Mistral's choices.
+/// Mistral's variant of the decoder.
 pub(super) const STYLE: Style = Style { hugging_face: &HUGGING_FACE, slides: |_| true, ..llama::STYLE };
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {

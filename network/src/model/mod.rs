@@ -48,7 +48,7 @@ use modernbert::ModernBert;
 pub use network::Network;
 use pre_norm::PreNormDecoder;
 pub use roberta::ROBERTA_PADDING;
-pub use rope::{base as rope_base, scaling as rope_scaling};
+pub use rope::{base as rope_base, frequencies as rope_frequencies, scaling as rope_scaling};
 pub(crate) use rope::{malformed as rope_malformed, name_in_file as rope_name};
 use seq2seq::Seq2SeqModel;
 use t5::T5;
@@ -187,14 +187,14 @@ macro_rules! families {
                 })
             }
 
-            /// The checkpoints of a family.
+            /// Returns the description of a family's checkpoints.
             pub fn hugging_face(family: plan::Family) -> &'static HuggingFace {
                 match family {
                     $($(plan::Family::$plan)|+ => &$file::HUGGING_FACE,)+
                 }
             }
 
-            /// The families of checkpoints that can be read.
+            /// Returns the families whose checkpoints can be read.
             pub fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
                 [$(&$file::HUGGING_FACE),+].into_iter()
             }

@@ -52,7 +52,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         "embedding_dropout",
         "initializer_cutoff_factor",
         "mlp_dropout",
-        // Speed.
+        // Affects speed only.
         "reference_compile",
         "repad_logits_with_grad",
         "sparse_pred_ignore_index",
@@ -81,7 +81,7 @@ fn read(config: &Value, field: &str) -> Option<Value> {
             let of_layers = ["full_attention", "sliding_attention"].map(scaling);
             of_layers.into_iter().chain([config[field].clone()]).find(|scaling| !scaling.is_null())
         }
-        // Only a head that was trained reads it, and a new one is made for the first position.
+        // Only a trained head depends on the pooling. A new head reads the first position.
         "classifier_pooling" if !has_classifier(config) => Some(json!("cls")),
         "classifier_pooling" if config[field].is_null() => Some(json!("cls")),
         "global_attn_every_n_layers" if config[field].is_null() => Some(json!(global_every(config))),
@@ -111,7 +111,7 @@ fn layer_types(layers: usize, every: usize) -> Value {
     (0..layers).map(kind).collect()
 }
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes, every: usize) -> Value {
     json!({
         "model_type": "modernbert",
@@ -214,7 +214,7 @@ fn epsilon(config: &ConfigValues) -> f64 {
     config.positive(&NORM_EPSILON)
 }
 
-/// Standard deviation of the initial weights of layers whose output is added to the residual
+/// Returns the standard deviation of the initial weights of layers whose output is added to the residual
 /// stream, and of the layer before a head.
 fn residual_std(sizes: Sizes) -> f64 {
     INITIAL_STD / ((2 * sizes.layers) as f64).sqrt()

@@ -27,7 +27,6 @@ pub struct Network {
     layout: Layout,
     shape: Shape,
     hf_config: Value,
-    /// Rate of dropout in training.
     dropout: f64,
 }
 
@@ -70,7 +69,7 @@ impl Network {
             | plan::Objective::TokenClassification => {
                 network.predicting_labels(model.pooling, training, hugging_face)
             }
-            // Of a decoder alone, the target follows the text that is read.
+            // A decoder without an encoder reads a text and then its target in one row.
             plan::Objective::TextToText | plan::Objective::Chat if network.shape.decoder.is_none() => {
                 let predictions = Predictions::AtPlaces(network.shape.input);
                 Self { shape: Shape { predictions, ..network.shape }, ..network }
@@ -160,7 +159,7 @@ impl Network {
         }
     }
 
-    /// The families of checkpoints that can be read.
+    /// Returns the families whose checkpoints can be read.
     pub fn checkpoints() -> impl Iterator<Item = &'static HuggingFace> {
         Backbone::checkpoints()
     }
@@ -191,13 +190,13 @@ impl Network {
         }
     }
 
-    /// The logits of a training pass, after dropout.
+    /// Returns the logits of a training pass, with dropout.
     pub fn training_logits<B: Kernels>(&self, weights: &Weights<B>, batch: &Batch<B>) -> Tensor<B, 2> {
         let pass = ForwardPass::training(weights, false).with_dropout(self.dropout, &batch.dropout_seeds);
         self.logits_in(pass, batch)
     }
 
-    /// The head for tokens, if the model predicts them.
+    /// Returns the head for tokens, if the model predicts them.
     pub(crate) fn token_head(&self) -> Option<LmHead> {
         match self.head {
             Head::Tokens { tokens, .. } => Some(tokens),
@@ -215,7 +214,7 @@ impl Network {
         &self.layout
     }
 
-    /// Names, shapes and starts of the parameters.
+    /// Returns the names, shapes and initial values of the parameters.
     #[must_use]
     pub fn specs(&self) -> Arc<[ParamSpec]> {
         Arc::clone(self.layout().specs())
@@ -229,7 +228,7 @@ impl Network {
         Selection::new(&model.trainable, self.layout(), model.layers as usize)
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
         self.backbone.model().description().vocab_size
@@ -247,7 +246,7 @@ impl Network {
     /// [`ExampleError`] for the first example that does not fit.
     pub fn check(&self, examples: &[Example]) -> Result<(), ExampleError> {
         let targets = match self.head {
-            // Each says whether the text has the label.
+            // Each target says whether the text has the label: 1 or 0.
             Head::Sequence { loss: Loss::Binary, .. } => 2,
             _ => self.outputs,
         };
@@ -268,13 +267,13 @@ impl Network {
         Ok(())
     }
 
-    /// `config.json` as `transformers` reads it.
+    /// Returns `config.json` as `transformers` reads it.
     #[must_use]
     pub fn hf_config(&self) -> serde_json::Value {
         self.hf_config.clone()
     }
 
-    /// Number of logits of a prediction: tokens or labels.
+    /// Returns the number of logits of a prediction: tokens or labels.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs
@@ -336,7 +335,7 @@ impl Network {
         flat(self.predict(&mut pass, hidden, batch).into_value())
     }
 
-    /// What [`Self::predict`] starts from: the features of the batch if it has them, else the hidden states.
+    /// Returns the input of [`Self::predict`]: the features of the batch if it has them, else the hidden states.
     fn hidden_or_features<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         match &batch.features {
             Some(features) => Var::constant(features.clone()),
@@ -344,7 +343,7 @@ impl Network {
         }
     }
 
-    /// The logits of the head, without those of sentence pairs.
+    /// Returns the logits of the head, without those of sentence pairs.
     fn predict<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, hidden: Var<B>, batch: &Batch<B>) -> Var<B> {
         match self.head {
             Head::Tokens { tokens, .. } => tokens.forward(pass, hidden, batch.positions.clone()),

@@ -17,7 +17,7 @@ use crate::tensor::{FloatDType, from_host, to_host};
 /// 50 steps of 128 on notes, ε = 8, perplexity 75.7, 73.9, 75.2 and 80.1 with 0.5, 0.7, 1 and 2.
 const COMMON_LENGTH: f64 = 0.7;
 
-/// About how much longer the blocks make the random part of the residual stream, squared.
+/// Approximate factor by which the blocks increase the squared length of the random part of the residual stream.
 const GROWTH: f64 = 1.5;
 
 impl Network {
@@ -49,7 +49,7 @@ impl Network {
         weights.replace_model(values);
     }
 
-    /// What is added to which parameter.
+    /// Returns the parameters to change, each with the numbers to add to its elements.
     fn additions<B: Kernels>(
         &self,
         head: LmHead,
@@ -83,7 +83,7 @@ impl Network {
             Some(Common::TokenTable(tokens)) => {
                 let Initializer::Normal { std } = specs[tokens.0].initial else { return Vec::new() };
                 let random = std * length;
-                // What tells tokens apart along u must not outweigh what they have in common.
+                // Along u, the rows' common component must outweigh the differences between tokens.
                 let most = bias.iter().fold(0.0_f32, |most, b| most.max(b.abs()));
                 let common = (COMMON_LENGTH * random).max(f64::from(most) / (scale * length));
                 let share = common / (common * common + GROWTH * random * random).sqrt();

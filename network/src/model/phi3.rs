@@ -23,10 +23,10 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     },
     irrelevant: &[
         "attention_dropout",
-        // Names code that the checkpoint was first read with.
+        // Names the Python code for which the checkpoint was first written.
         "auto_map",
         "embd_pdrop",
-        // Of scaled positions alone.
+        // Affects scaled positions only.
         "original_max_position_embeddings",
         "resid_pdrop",
     ],
@@ -39,7 +39,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("phi3", "Phi3")
 };
 
-/// Phi-3's choices.
+/// Phi-3's variant of the decoder.
 pub(super) const STYLE: Style =
     Style { hugging_face: &HUGGING_FACE, projections: Projections::Fused, slides: |_| true, ..llama::STYLE };
 

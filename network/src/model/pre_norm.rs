@@ -7,7 +7,7 @@ use crate::nn::{
     TokenEmbedding, Var, dropout, residual,
 };
 
-/// A model of one of these families.
+/// A decoder of GPT-2's kind: GPT-2, GPT-Neo, GPT-NeoX, OPT or Phi.
 #[derive(Clone, Debug)]
 pub struct PreNormDecoder {
     pub(super) description: Description,
@@ -47,18 +47,20 @@ pub(super) struct PreNormBlock {
     pub inner: FeedForward,
 }
 
-/// What the feed-forward part of a block reads.
+/// The input of the feed-forward part of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InnerInput {
     /// The stream after attention, normalised.
     Sequential(LayerNorm),
     /// The stream that attention reads, normalised by a norm of its own.
     Parallel(LayerNorm),
-    /// What attention reads.
+    /// The normalised stream that attention reads.
     Shared,
 }
 
 impl PreNormBlock {
+    /// Applies attention and the feed-forward part, and adds their outputs to the stream.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {

@@ -25,7 +25,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         _ => read_windows(config, field),
     },
     fixed: &[("use_mrope", "false")],
-    // Says what `layer_types` says.
+    // Repeats what `layer_types` says.
     irrelevant: &["attention_dropout", "max_window_layers"],
     config_fields: &[
         rms_norm_eps("1e-6"),
@@ -60,7 +60,7 @@ pub(super) fn fields(slides: &[bool]) -> Value {
     json!({ "hidden_act": "silu", "use_sliding_window": first < slides.len(), "max_window_layers": first })
 }
 
-/// Qwen 2's choices.
+/// Qwen 2's variant of the decoder.
 pub(super) const STYLE: Style =
     Style { hugging_face: &HUGGING_FACE, fields, projections: Projections::Biased, ..llama::STYLE };
 

@@ -32,7 +32,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::decoder("qwen3", "Qwen3")
 };
 
-/// Qwen 3's choices.
+/// Qwen 3's variant of the decoder.
 pub(super) const STYLE: Style =
     Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..llama::STYLE };
 

@@ -35,7 +35,7 @@ const HEADS: Heads = Heads {
 
 pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     defaults: &[("hidden_act", "\"gelu\""), ("layer_norm_eps", "1e-12"), ("type_vocab_size", "2")],
-    // Positions are counted from here on.
+    // Positions are counted from this id.
     fixed: &[("pad_token_id", "1"), ("position_embedding_type", "\"absolute\"")],
     read: |config, field| {
         // XLM-R is RoBERTa with another vocabulary.
@@ -55,7 +55,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     ..HuggingFace::plain("roberta", "Roberta")
 };
 
-/// `config.json` as `transformers` reads it.
+/// Returns `config.json` as `transformers` reads it.
 fn hugging_face(sizes: Sizes) -> Value {
     json!({
         "model_type": "roberta",

@@ -14,7 +14,7 @@ pub(super) const BASE: &str = "rope_theta";
 /// The field of the share of each head that is rotated, in files of `transformers` 5.
 const SHARE: &str = "partial_rotary_factor";
 
-/// The field of the base, with the family's usual value.
+/// Returns the field of the base, with the family's usual value.
 pub(super) const fn rope_theta(usual: &'static str) -> ConfigField {
     ConfigField::new(BASE, usual, FieldType::Positive)
 }
@@ -27,7 +27,7 @@ pub fn base(config: &Value) -> Option<Value> {
     base_among(config, parameters(config))
 }
 
-/// Returns the [`base`] if these are the other parameters.
+/// Returns the [`base`] of a file that may state it in `parameters`.
 pub(super) fn base_among(config: &Value, parameters: &Value) -> Option<Value> {
     [parameters, config].into_iter().map(|place| &place[BASE]).find(|base| !base.is_null()).cloned()
 }
@@ -38,7 +38,7 @@ pub fn scaling(config: &Value) -> Value {
     scaling_among(config, parameters(config))
 }
 
-/// Returns the [`scaling`] if these are the parameters.
+/// Returns the [`scaling`] that `parameters` state.
 pub(super) fn scaling_among(config: &Value, parameters: &Value) -> Value {
     let Some(parameters) = parameters.as_object() else { return Value::Null };
     let is_said = |(name, value): &(&String, &Value)| match name.as_str() {
@@ -100,7 +100,8 @@ fn parameters(config: &Value) -> &Value {
     if is_given { old } else { &config[PARAMETERS] }
 }
 
-/// Returns the refusal of parameters that are not given by kind of layer, in a family whose kinds have different ones.
+/// Returns the refusal of `rope_parameters` that are not given for each kind of layer, in a family whose kinds have
+/// different ones.
 pub(super) fn not_by_layer(config: &Value) -> Option<String> {
     let is_kind = |name: &String| name == "full_attention" || name == "sliding_attention";
     let parameters = config[PARAMETERS].as_object()?;
@@ -125,7 +126,17 @@ pub(crate) fn name_in_file<'a>(config: &Value, field: &'a str) -> &'a str {
 
 /// Returns the scaling that the configuration asks for.
 pub(super) fn of_config(config: &ConfigValues) -> RotaryScaling {
-    let scaling = config.value(&ROPE_SCALING);
+    read(&config.value(&ROPE_SCALING))
+}
+
+/// Returns the growth of the angle of each pair of a head from one position to the next, in radians.
+pub fn frequencies(config: &Value, d_head: usize) -> Vec<f64> {
+    let base = base(config).and_then(|base| base.as_f64()).unwrap_or(10_000.0);
+    let rotary = Rotary { base, d_head, scaling: read(&scaling(config)) };
+    (0..d_head / 2).map(|pair| rotary.frequency(pair)).collect()
+}
+
+fn read(scaling: &Value) -> RotaryScaling {
     let number = |name: &str| scaling[name].as_f64().unwrap_or(1.0);
     match scaling["rope_type"].as_str() {
         Some("linear") => RotaryScaling::Linear(number("factor")),

@@ -12,7 +12,7 @@ use crate::nn::{
 use crate::tensor::Tensor;
 
 const NORM_EPSILON: f64 = 1e-5;
-/// Whether embeddings are multiplied by √d, with the family's usual value.
+/// Returns the field that says whether embeddings are multiplied by √d, with the family's usual value.
 pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
     ConfigField::new("scale_embedding", usual, FieldType::Flag)
 }
@@ -20,7 +20,7 @@ pub(super) const fn scale_embedding(usual: &'static str) -> ConfigField {
 /// Standard deviation of the matrices and tables at the start.
 pub(super) const INITIAL_STD: f64 = 0.02;
 
-/// The differences between families with these parts.
+/// The differences between BART, mBART and Marian.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// Row of the first position in a learned table; `None` if positions are sinusoids.
@@ -36,7 +36,7 @@ pub(super) struct Style {
 /// The sizes of a model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seq2SeqSizes {
-    /// The blocks are those of the encoder, and the decoder has as many.
+    /// Sizes of either side: encoder and decoder have as many blocks each.
     pub common: Sizes,
     /// Longest input of the decoder.
     pub decoder_context: usize,
@@ -45,7 +45,7 @@ pub(super) struct Seq2SeqSizes {
 }
 
 impl Seq2SeqSizes {
-    /// Returns the sizes that a plan gives.
+    /// Returns the sizes of a plan's model.
     ///
     /// # Errors
     /// [`ModelError`] for an odd width with sinusoids.
@@ -67,7 +67,7 @@ impl Seq2SeqSizes {
         self.common.context.max(self.decoder_context)
     }
 
-    /// The shape of a batch's rows.
+    /// Returns the shape of a batch's rows.
     pub fn shape(self) -> Shape {
         let decoder = Some(self.decoder_context);
         Shape { input: self.common.context, decoder, predictions: Predictions::EachPosition }
@@ -84,7 +84,7 @@ pub(super) struct Seq2Seq {
     decoder: Stack,
 }
 
-/// A model of one of these families.
+/// An encoder–decoder of BART's kind: BART, mBART or Marian.
 #[derive(Clone, Debug)]
 pub struct Seq2SeqModel {
     pub(super) description: Description,
@@ -140,7 +140,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The name in parameters.
+    /// Returns the side's name in the names of parameters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Encoder => "encoder",
@@ -161,42 +161,32 @@ impl Seq2Seq {
         Self { table, factor, width: d, encoder, decoder }
     }
 
-    /// The table of tokens.
+    /// Returns the token table.
     pub fn table(&self) -> ParamId {
         self.table.table
     }
 
-    /// The norm that makes the decoder's output.
+    /// Returns the norm that makes the decoder's output.
     pub fn last_norm(&self) -> Option<LayerNorm> {
         let decoder = &self.decoder;
         decoder.last_norm.or_else(|| decoder.blocks.last().map(|block| block.inner_norm))
     }
 
+    /// Runs the encoder, and the decoder on its own input and the encoder's output.
+    ///
     /// # Shapes
     /// - output: `[rows, seq, d]`, of the decoder
     pub fn forward<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
-        let memory = self.memory(pass, batch, &mask);
+        let memory = encoder_output(pass, batch, self.width, |pass| {
+            let input = self.table.forward(pass, batch.tokens.clone());
+            let input = self.scaled(pass, input);
+            self.encoder.forward(pass, input, &mask, None)
+        });
         let output = self.table.forward(pass, batch.decoder_input());
         let output = self.scaled(pass, output);
         // The decoder's padding comes last, so no place with a target sees it.
         self.decoder.forward(pass, output, &AttentionMask::causal(), Some((memory, mask)))
-    }
-
-    /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
-    /// the first pass; later passes get zeros that are never read.
-    fn memory<B: Kernels>(
-        &self,
-        pass: &mut ForwardPass<'_, B>,
-        batch: &Batch<B>,
-        mask: &AttentionMask<B>,
-    ) -> Var<B> {
-        if let Some(rows) = pass.rows_at().map(<[usize]>::len) {
-            return Var::constant(Tensor::zeros([rows, 1, self.width], &batch.tokens.device()));
-        }
-        let input = self.table.forward(pass, batch.tokens.clone());
-        let input = self.scaled(pass, input);
-        self.encoder.forward(pass, input, mask, None)
     }
 
     fn scaled<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, rows: Var<B>) -> Var<B> {
@@ -204,6 +194,20 @@ impl Seq2Seq {
             Some(factor) => scale(pass, rows, factor),
             None => rows,
         }
+    }
+}
+
+/// Returns the encoder's output, `[rows, seq, width]`. In generation, attention keeps what it needs of that output in the
+/// first pass; later passes get zeros that are never read.
+pub(super) fn encoder_output<B: Kernels>(
+    pass: &mut ForwardPass<'_, B>,
+    batch: &Batch<B>,
+    width: usize,
+    encode: impl FnOnce(&mut ForwardPass<'_, B>) -> Var<B>,
+) -> Var<B> {
+    match pass.rows_at().map(<[usize]>::len) {
+        Some(rows) => Var::constant(Tensor::zeros([rows, 1, width], &batch.tokens.device())),
+        None => encode(pass),
     }
 }
 
@@ -232,6 +236,8 @@ impl Stack {
         Self { positions, norm, blocks, last_norm }
     }
 
+    /// Runs the embeddings' positions and norm, and all blocks.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
@@ -335,7 +341,7 @@ fn attention(list: &mut ParamList, name: &str, d: usize, heads: usize) -> MultiH
     MultiHeadAttention::new(list, name, parts, map(d, d), DotProductAttention::new(heads, d / heads))
 }
 
-/// A linear map with bias.
+/// Describes a linear map with bias.
 fn map(d_in: usize, d_out: usize) -> LinearSpec {
     LinearSpec::normal(d_in, d_out, INITIAL_STD).biased()
 }

@@ -10,7 +10,7 @@
 
 use serde_json::{Value, json};
 
-use super::seq2seq::Side;
+use super::seq2seq::{Side, encoder_output};
 use super::{
     Batch, ConfigField, Description, FieldType, HuggingFace, Model, ModelError, PlannedNetwork, Predictions,
     Shape, Sizes,
@@ -22,7 +22,6 @@ use crate::nn::{
     Initializer, Kernels, Linear, LinearSpec, MaybeGated, MultiHeadAttention, ParamId, ParamList, Part,
     RelativeBias, RmsNorm, TokenEmbedding, Var, branch, dropout, residual,
 };
-use crate::tensor::Tensor;
 
 const BUCKETS: usize = 32;
 /// Distance from which all distances share the last bucket.
@@ -44,13 +43,13 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
     contradiction,
     positions: None,
     config_fields: &[TIED, SCALED],
-    // Relative positions have no end.
+    // Relative positions have no limit, so `n_positions` has no effect.
     irrelevant: &[
         "n_positions",
         "dropout_rate",
         "output_past",
         "initializer_factor",
-        // Either agrees with other fields, or is refused.
+        // `contradiction` refuses these three unless they agree with the model.
         "dense_act_fn",
         "is_gated_act",
         "is_encoder_decoder",
@@ -63,7 +62,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
         ("d_ff", "model.d_ff"),
         ("d_kv", "model.d_head"),
     ],
-    // Classifiers have it, models of text do not.
+    // Parameters of classifiers have this prefix; those of models of text do not.
     prefix: "transformer.",
     label_heads: &["classification_head."],
     // The first published files contain this tensor, which no version of the model has used.
@@ -83,7 +82,7 @@ fn read(config: &Value, field: &str) -> Option<Value> {
         // mT5 is T5 version 1.1 with another vocabulary.
         "model_type" if config[field] == "mt5" => Some(json!("t5")),
         "num_decoder_layers" if config[field].is_null() => Some(config["num_layers"].clone()),
-        // As usual where it is as tying.
+        // `null` if it agrees with `tie_word_embeddings`, which is usual.
         "scale_decoder_outputs" => {
             let tied = config[TIED.name] != false;
             // mT5 in transformers 5 ties the tables and never scales.
@@ -98,7 +97,8 @@ fn read(config: &Value, field: &str) -> Option<Value> {
     }
 }
 
-/// Two fields follow from `feed_forward_proj`. `transformers` believes them, not it.
+/// Returns the refusal of fields that contradict `feed_forward_proj`. `transformers` computes with these fields, not
+/// with `feed_forward_proj`.
 fn contradiction(config: &Value) -> Option<String> {
     let projection = config["feed_forward_proj"].as_str().unwrap_or("relu");
     let (is_gated, activation) = match projection.strip_prefix("gated-") {
@@ -125,7 +125,7 @@ fn contradiction(config: &Value) -> Option<String> {
 /// The sizes of a T5.
 #[derive(Clone, Copy, Debug)]
 pub struct T5Config {
-    /// The blocks are those of the encoder, and the decoder has as many.
+    /// Sizes of either side: encoder and decoder have as many blocks each.
     pub sizes: Sizes,
     /// Longest input of the decoder.
     pub decoder_context: usize,
@@ -135,14 +135,14 @@ pub struct T5Config {
     pub gated: bool,
     /// Whether the head is the token table, as in version 1.0.
     pub tied: bool,
-    /// Whether the decoder's output is divided by √d before the head, if that is not as tying.
+    /// Whether the decoder's output is divided by √d before the head; by default, it is if `tied` is true.
     pub scaled: Option<bool>,
     /// Whether a classifier reads the hidden states: its parameters have other names.
     pub classifies: bool,
 }
 
 impl T5Config {
-    /// What the names of parameters begin with.
+    /// Returns the beginning of all parameters' names.
     fn prefix(&self) -> &'static str {
         if self.classifies { HUGGING_FACE.prefix } else { "" }
     }
@@ -226,7 +226,7 @@ impl T5 {
         let head = if config.tied {
             table
         } else {
-            // As the original code draws it: logits of order 1 whatever the width.
+            // The original code draws the head in the same way: logits are of order 1 whatever the width is.
             list.add("lm_head.weight", &[vocabulary, d], Initializer::Normal { std: scale })
         };
         let scale = config.scaled.unwrap_or(config.tied).then_some(scale);
@@ -244,22 +244,6 @@ impl T5 {
         let head_table =
             Some(description.head.logits.table).filter(|&own| own != table && !config.classifies);
         Self { description, table: TokenEmbedding { table }, head_table, encoder, decoder }
-    }
-
-    /// Returns the encoder's output. In generation, attention keeps what it needs of that output in
-    /// the first pass; later passes get zeros that are never read.
-    fn memory<B: Kernels>(
-        &self,
-        pass: &mut ForwardPass<'_, B>,
-        batch: &Batch<B>,
-        mask: &AttentionMask<B>,
-    ) -> Var<B> {
-        if let Some(rows) = pass.rows_at().map(<[usize]>::len) {
-            let width = self.description.width;
-            return Var::constant(Tensor::zeros([rows, 1, width], &batch.tokens.device()));
-        }
-        let input = self.table.forward(pass, batch.tokens.clone());
-        self.encoder.forward(pass, input, mask, None)
     }
 }
 
@@ -283,7 +267,7 @@ impl Model for T5 {
         &self.description
     }
 
-    /// As `T5ClassificationHead`, on the decoder's last position.
+    /// Creates a head like `T5ClassificationHead`, on the decoder's last position.
     fn classifier(&self, list: &mut ParamList, classes: usize) -> SequenceHead {
         let d = self.description.width;
         let std = (d as f64).powf(-0.5);
@@ -296,7 +280,10 @@ impl Model for T5 {
 
     fn hidden<B: Kernels>(&self, pass: &mut ForwardPass<'_, B>, batch: &Batch<B>) -> Var<B> {
         let mask = AttentionMask::padding(batch.lengths.clone());
-        let memory = self.memory(pass, batch, &mask);
+        let memory = encoder_output(pass, batch, self.description.width, |pass| {
+            let input = self.table.forward(pass, batch.tokens.clone());
+            self.encoder.forward(pass, input, &mask, None)
+        });
         if let Some(table) = self.head_table {
             pass.leave_record_here(table);
         }
@@ -327,6 +314,8 @@ impl Stack {
         Self { bias, blocks, norm }
     }
 
+    /// Runs all blocks and the last norm. Only a decoder has a `memory`, the encoder's output.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`, memory: `[batch, keys, d]`, of the decoder
     fn forward<B: Kernels>(
@@ -419,7 +408,7 @@ impl Block {
     }
 }
 
-/// The four projections of an attention, under the names of T5.
+/// Adds the four projections of an attention to `list`, under the names of T5.
 fn attention(list: &mut ParamList, name: &str, config: &T5Config) -> MultiHeadAttention {
     let (d, inner) = (config.sizes.d_model, config.sizes.heads * config.d_head);
     // Queries start small in place of a scale of the scores.

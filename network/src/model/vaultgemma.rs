@@ -43,12 +43,12 @@ fn read(config: &Value, field: &str) -> Option<Value> {
     }
 }
 
-/// VaultGemma's choices.
+/// VaultGemma's variant of the decoder.
 const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |slides| match slides.contains(&true) {
         true => json!({ "hidden_activation": "gelu_pytorch_tanh" }),
-        // The file's own default would be another.
+        // Without the field, `transformers` would assume a window.
         false => json!({ "hidden_activation": "gelu_pytorch_tanh", "sliding_window": null }),
     },
     norms_after: false,

@@ -44,7 +44,7 @@ impl<B: Kernels> Default for Cache<B> {
 }
 
 impl<B: Kernels> Cache<B> {
-    /// Number of positions that each row has read.
+    /// Returns the number of positions that each row has read.
     #[must_use]
     pub fn positions(&self) -> &[usize] {
         &self.positions

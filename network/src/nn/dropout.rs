@@ -71,8 +71,8 @@ impl Dropout {
     }
 }
 
-/// The finalizer of SplitMix64 after its increment (Steele, Lea & Flood 2014). Privacy does not
-/// depend on it, because an example moves the sum by at most the clip norm whatever is dropped.
+/// Mixes the bits of a number: the finalizer of SplitMix64 after its increment (Steele, Lea & Flood 2014). Privacy does
+/// not depend on it, because an example moves the sum by at most the clip norm whatever is dropped.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -18,7 +18,7 @@ pub(super) struct Site {
     pub kind: Kind,
 }
 
-/// What a parameter does in its part.
+/// The role of a parameter in its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The matrix of a linear layer inside the model.

@@ -49,7 +49,7 @@ impl Adapter {
         Self { a, b, scale: lora.alpha / f64::from(lora.rank), stored }
     }
 
-    /// The records of A and B.
+    /// Returns the records of A and B.
     ///
     /// # Shapes
     /// - a: `[rank, d_in]`, b: `[d_out, rank]`, input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
@@ -68,7 +68,7 @@ impl Adapter {
         ]
     }
 
-    /// The merged matrix, flat as the frozen one.
+    /// Returns the merged matrix, flat as the frozen one.
     pub(super) fn merge<B: Backend>(
         self,
         frozen: Tensor<B, 1>,

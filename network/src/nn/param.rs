@@ -28,18 +28,18 @@ pub struct ParamSpec {
 }
 
 impl ParamSpec {
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// The name of the layer whose matrix this is.
+    /// Returns the name of the layer whose matrix this is.
     pub(super) fn module(&self) -> &str {
         self.name.strip_suffix(".weight").unwrap_or(&self.name)
     }
 
-    /// Whether it has no elements.
+    /// Returns whether it has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

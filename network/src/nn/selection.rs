@@ -74,7 +74,7 @@ impl Selection {
         }
     }
 
-    /// Selects the parameters that `is_chosen` accepts, themselves.
+    /// Selects the parameters that `is_chosen` accepts. They are trained themselves, without adapters.
     fn whole(layout: &Layout, is_chosen: impl Fn(&ParamSpec, Site) -> bool) -> Self {
         let mut list = Vec::new();
         let role = |(spec, site): (&ParamSpec, Site)| {
@@ -129,13 +129,14 @@ impl Selection {
         self.roles[param.0]
     }
 
-    /// The role of each of the model's parameters.
+    /// Returns the role of each of the model's parameters.
     pub(super) fn roles(&self) -> &[Role] {
         &self.roles
     }
 }
 
-/// Whether a parameter belongs to the attention of a decoder to an encoder's output, by the names of T5 and of BART.
+/// Returns whether a parameter belongs to the attention of a decoder to an encoder's output, by the names of T5 and of
+/// BART.
 fn is_cross_attention(spec: &ParamSpec) -> bool {
     spec.module().split('.').any(|part| part == "EncDecAttention" || part == "encoder_attn")
 }

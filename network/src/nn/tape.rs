@@ -41,7 +41,7 @@ impl<B: Kernels> Var<B> {
         Self { value, slot: None }
     }
 
-    /// The value itself.
+    /// Returns the value itself.
     pub fn into_value(self) -> Tensor<B, 3> {
         self.value
     }
@@ -122,7 +122,7 @@ impl<'a, B: Kernels> ForwardPass<'a, B> {
         Self::new(weights, Mode::Generate(cache))
     }
 
-    /// The model's parameters.
+    /// Returns the model's parameters.
     pub fn weights(&self) -> &'a Weights<B> {
         self.weights
     }

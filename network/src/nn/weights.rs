@@ -36,7 +36,7 @@ impl<B: Backend> Part<B> {
         matrix(&self.trained, self.selection.specs(), place)
     }
 
-    /// A matrix with its adapter, flat.
+    /// Returns a matrix with its adapter, flat.
     fn merged(&self, adapter: Adapter, frozen: Tensor<B, 1>) -> Tensor<B, 1> {
         let [a, b] = [adapter.a, adapter.b].map(|place| self.matrix(place));
         adapter.merge(frozen, a, b)
@@ -116,13 +116,13 @@ impl<B: Kernels> Weights<B> {
         self.part.as_ref().map_or(&self.specs, |part| part.selection.specs())
     }
 
-    /// Names and shapes of all parameters of the model.
+    /// Returns the names and shapes of all parameters of the model.
     #[must_use]
     pub fn model_specs(&self) -> &[ParamSpec] {
         &self.specs
     }
 
-    /// A parameter of the model, flat and in at least 32 bits, with its adapter.
+    /// Returns a parameter of the model, flat and in at least 32 bits, with its adapter.
     #[must_use]
     pub fn model_value(&self, param: ParamId) -> Tensor<B, 1> {
         let value = &self.values[param.0];
@@ -148,7 +148,7 @@ impl<B: Kernels> Weights<B> {
         self.merge();
     }
 
-    /// Whether this parameter of the model, or an adapter of it, is trained.
+    /// Returns whether this parameter of the model, or an adapter of it, is trained.
     pub(super) fn trains(&self, param: ParamId) -> bool {
         !matches!(self.role(param), Role::Frozen)
     }
@@ -168,7 +168,7 @@ impl<B: Kernels> Weights<B> {
         self.specs.iter().zip(stored).filter_map(|(spec, stored)| Some((spec.module(), stored?))).collect()
     }
 
-    /// The adapter through which this parameter of the model is trained.
+    /// Returns the adapter through which this parameter of the model is trained.
     pub(super) fn adapter(&self, param: ParamId) -> Option<Adapter> {
         match self.role(param) {
             Role::Adapted(adapter) => Some(adapter),
@@ -187,26 +187,26 @@ impl<B: Kernels> Weights<B> {
             match role {
                 Role::Frozen => {}
                 Role::Whole(at) => self.values[place] = part.trained[at.0].clone(),
-                // One of 16 bits is merged where it is used.
+                // A matrix of 16 bits is merged where it is used.
                 Role::Adapted(_) if has_16_bits(&part.base[place]) => {}
                 Role::Adapted(adapter) => self.values[place] = part.merged(adapter, part.base[place].clone()),
             }
         }
     }
 
-    /// The format in which layers multiply.
+    /// Sets the number format in which layers multiply.
     #[must_use]
     pub fn precision(self, precision: Precision) -> Self {
         Self { precision, ..self }
     }
 
-    /// The float format of the values.
+    /// Returns the float format of the values.
     #[must_use]
     pub fn dtype(&self) -> FloatDType {
         self.dtype
     }
 
-    /// The trained values, flat.
+    /// Returns the trained values, flat.
     #[must_use]
     pub fn values(&self) -> &[Tensor<B, 1>] {
         self.part.as_ref().map_or(&self.values, |part| &part.trained)
@@ -233,12 +233,12 @@ impl<B: Kernels> Weights<B> {
         }
     }
 
-    /// A trained parameter as a matrix.
+    /// Returns a trained parameter as a matrix.
     pub(super) fn trained_matrix(&self, place: ParamId) -> Tensor<B, 2> {
         self.part.as_ref().map_or_else(|| self.matrix(place), |part| part.matrix(place))
     }
 
-    /// A parameter as a vector.
+    /// Returns a parameter as a vector.
     ///
     /// # Shapes
     /// - output: `[n]`
@@ -247,7 +247,7 @@ impl<B: Kernels> Weights<B> {
         self.model_value(id)
     }
 
-    /// A parameter as a matrix.
+    /// Returns a parameter as a matrix.
     ///
     /// # Shapes
     /// - output: `[rows, columns]` as in its specification

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::{ConfigField, HuggingFace, rope_malformed, rope_name};
 
 /// Fields of any family that do not affect the model's computation without dropout.
-const IRRELEVANT: [&str; 65] = [
+const IRRELEVANT: [&str; 70] = [
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_commit_hash",
@@ -49,7 +49,7 @@ const IRRELEVANT: [&str; 65] = [
     "output_scores",
     "pad_token_id",
     "prefix",
-    // What this program says of the weights.
+    // This program's own statement about the privacy of the weights.
     "privacy",
     "privacy_id",
     "problem_type",
@@ -58,6 +58,11 @@ const IRRELEVANT: [&str; 65] = [
     "return_dict",
     "return_dict_in_generate",
     "sep_token_id",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
     "suppress_tokens",
     "task_specific_params",
     "temperature",
@@ -167,7 +172,7 @@ pub(super) fn check_labels(ours: &Value, theirs: &Value) -> Result<(), String> {
     ))
 }
 
-/// A field of a checkpoint's configuration, as `transformers` would understand it.
+/// Returns a field of a checkpoint's configuration, as `transformers` would understand it.
 pub(super) fn field(family: &HuggingFace, config: &Value, name: &str) -> Value {
     if let Some(value) = (family.read)(config, name) {
         return value;
@@ -196,7 +201,7 @@ pub(super) fn same(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// One name of those that `transformers` has for the same activation.
+/// Returns the same name for all names that `transformers` has for an activation.
 fn synonym(activation: &str) -> &str {
     match activation {
         "gelu_pytorch_tanh" | "gelu_fast" => "gelu_new",

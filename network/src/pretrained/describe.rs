@@ -18,7 +18,7 @@ const REQUIRED: [&str; 5] = ["context", "d_ff", "d_model", "heads", "layers"];
 /// Number of tokens of a window, for a model without a limit whose file states none.
 const USUAL_CONTEXT: u64 = 512;
 
-/// The model of a plan that starts from the checkpoint in a folder. Of its tensors, only names are read.
+/// Returns the model of a plan that starts from the checkpoint in a folder. Of the tensors, it reads only the names.
 ///
 /// # Errors
 /// [`FileError::Refused`] with the field of `config.json` that no family here supports.
@@ -63,8 +63,8 @@ fn of_config(config: &Value) -> Result<plan::Model, String> {
     }
 }
 
-/// Returns the model of this family that meets the configuration. With `states_all`, the model lists its layers and states what
-/// may be as usual of the family.
+/// Returns the model of this family that has the given configuration. With `states_all`, it lists its layers and states
+/// settings even where they are usual for the family.
 fn fitted(family: Family, config: &Value, states_all: bool) -> Result<plan::Model, String> {
     let theirs = Backbone::hugging_face(family);
     let mut fields = sizes(theirs, config)?;
@@ -95,7 +95,7 @@ fn fitted(family: Family, config: &Value, states_all: bool) -> Result<plan::Mode
     check(theirs, &network.hf_config(), config).map(|()| model)
 }
 
-/// The plan's sizes, by their names in a plan.
+/// Returns the plan's sizes, by their names in a plan.
 fn sizes(family: &HuggingFace, config: &Value) -> Result<Map<String, Value>, String> {
     let mut sizes = Map::new();
     for (name, of_plan) in family.plan_fields {
@@ -169,7 +169,7 @@ mod tests {
         for name in names {
             let model = serde_json::to_value(describe(&vectors::path(name)).unwrap()).unwrap();
             for (field, value) in models[name]["model"].as_object().unwrap() {
-                // T5 has no limit, and its file names another.
+                // T5's context has no limit, and its file states another number.
                 if (name, field.as_str()) != ("t5_v1_1_tiny", "context") {
                     assert_eq!(&model[field], value, "{name} {field}");
                 }

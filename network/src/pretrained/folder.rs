@@ -1,4 +1,4 @@
-//! What a folder holds, by the names of its files and tensors.
+//! Tells what a folder holds by the names of its files and tensors.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,8 +11,8 @@ use super::{CONFIG_FILE_NAME, INDEX_FILE_NAME, MODEL_FILE_NAME};
 
 /// Reads the folder's `config.json` from its bytes.
 ///
-/// `transformers` 5 writes of each T5 that its head is the token table. On reading, the head is one of its own if the file has one.
-/// The result says what is the case.
+/// `transformers` 5 writes for every T5 that its head is the token table. When it reads a T5, it takes the file's own
+/// head if there is one. The returned configuration states which of the two applies.
 pub(super) fn config_of(folder: &Path, bytes: &[u8]) -> Result<Value, String> {
     let mut config: Value =
         serde_json::from_slice(bytes).map_err(|error| format!("{CONFIG_FILE_NAME}: {error}"))?;
@@ -34,7 +34,7 @@ pub(super) fn config_of(folder: &Path, bytes: &[u8]) -> Result<Value, String> {
     Ok(config)
 }
 
-/// Whether the folder's tensors include one of this name; `None` if they cannot be read.
+/// Returns whether the folder's tensors include one of this name; `None` if they cannot be read.
 fn has_tensor(folder: &Path, name: &str) -> Option<bool> {
     if let Ok(mut file) = durable::open(&folder.join(MODEL_FILE_NAME)) {
         let start = start_of(&mut file).ok()?;

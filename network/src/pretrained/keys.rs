@@ -13,7 +13,7 @@ use crate::nn::Weights;
 use crate::tensor::{Flex, FlexDevice, FloatDType, Tensor, to_host_f64};
 use crate::vectors;
 
-/// Logits of order 3, rounded to six decimals, of models in single precision.
+/// The logits are of order 3, computed in single precision and rounded to six decimals.
 const TOLERANCE: f64 = 5e-5;
 
 /// A checkpoint whose configuration is changed.
@@ -38,7 +38,7 @@ impl Changed {
         Self { folder, objective, example: example.clone() }
     }
 
-    /// The logits at three rows and three columns, as `make_keys.py` keeps them.
+    /// Returns the logits at three rows and three columns, as `make_keys.py` keeps them.
     fn logits(&self, config: &Value) -> Result<Vec<f64>, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let folder = self.folder.path();
@@ -71,7 +71,7 @@ impl Changed {
             [positions, ..] => positions,
         };
         let shape = match network.shape() {
-            // More than training would mask.
+            // These are more places than training would mask.
             Shape { predictions: Predictions::AtPlaces(_), .. } => {
                 Shape { predictions: Predictions::AtPlaces(rows), ..network.shape() }
             }
@@ -94,7 +94,8 @@ fn equals(ours: &[f64], theirs: &[f64]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| (a - b).abs() < TOLERANCE)
 }
 
-/// The record beside the checkpoints or, where TRANSFORMERS_PYTHON names a Python with `transformers`, a new one.
+/// Returns the record beside the checkpoints or, where TRANSFORMERS_PYTHON names a Python with `transformers`, a new
+/// one.
 fn record() -> Value {
     let Some(python) = std::env::var_os("TRANSFORMERS_PYTHON") else {
         eprintln!("TRANSFORMERS_PYTHON names no Python with transformers: its recorded answers are compared");
@@ -107,8 +108,8 @@ fn record() -> Value {
     read(&path)
 }
 
-/// Whether a message says which key of the file is refused: by its name, by a key inside it, by the field of the plan that it decides,
-/// or by the tensor that does not fit it.
+/// Returns whether a message says which key of the file is refused: by its name, by a key inside it, by the field of
+/// the plan that it decides, or by the tensor that does not fit it.
 fn names(message: &str, key: &str, config: &Value) -> bool {
     let of_plan = Backbone::checkpoints()
         .filter(|family| config["model_type"] == family.model_type)
@@ -118,7 +119,7 @@ fn names(message: &str, key: &str, config: &Value) -> bool {
         config[key].as_object().is_some_and(|fields| fields.keys().any(|name| message.contains(name)));
     let otherwise = match key {
         "max_position_embeddings" => "longer than the model's context",
-        // The key that a family of this type has otherwise.
+        // With another type, the refusal may name any key that the other family states differently.
         "model_type" => "config.json has",
         // The share of a head, in GPT-NeoX.
         "rope_parameters" => "rotary_pct",

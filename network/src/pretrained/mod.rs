@@ -28,7 +28,7 @@ const MODEL_FILE_NAME: &str = "model.safetensors";
 /// Name of the file that says which of several files has which tensor.
 const INDEX_FILE_NAME: &str = "model.safetensors.index.json";
 
-/// The refusal of a folder that `field` names.
+/// Returns the refusal of a folder that `field` names.
 fn refused(field: &str, folder: &Path, what: &dyn std::fmt::Display) -> FileError {
     FileError::Refused(format!("{field}: {}: {what}", folder.display()))
 }

@@ -58,7 +58,7 @@ pub(super) fn assign(
     if let Some(what) = left.iter().find_map(|(name, _)| wrapper(name)) {
         return Err(what);
     }
-    // A file may have a tied table under the name of its copy alone.
+    // A file may hold a tied table only under the name of its copy.
     for (_, tensor) in left.iter().filter(|(name, _)| family.copies.contains(&name.as_str())) {
         let lacks = |spec: &&ParamSpec| !found.contains_key(spec.name.as_str()) && spec.shape == tensor.shape;
         let mut lacking = specs.iter().filter(lacks);
@@ -128,7 +128,7 @@ fn check_unused(
     Ok(())
 }
 
-/// Returns what to do about a tensor whose name begins as a wrapper of a model names its tensors.
+/// Returns advice about a tensor whose name has the prefix of a wrapper around a model.
 fn wrapper(name: &str) -> Option<String> {
     let wrappers = [
         ("base_model.model.", "PEFT", "model.merge_and_unload()"),
@@ -142,18 +142,18 @@ fn wrapper(name: &str) -> Option<String> {
     ))
 }
 
-/// Whether a name begins with one of these.
+/// Returns whether a name begins with one of these.
 fn begins(name: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| name.starts_with(start))
 }
 
-/// The name that a tensor of an old file has now.
+/// Returns the present name of a tensor that old files name differently.
 fn current<'a>(family: &HuggingFace, name: &'a str) -> Cow<'a, str> {
     let renamed = |(old, new): &(&str, &str)| name.strip_suffix(old).map(|start| format!("{start}{new}"));
     family.renamed.iter().find_map(renamed).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// Returns the tensor with the parameter's name. A table of positions is cut to the model's number.
+/// Returns the tensor with the parameter's name. A table of positions is cut to the model's number of positions.
 fn fitted(
     tensor: &NamedTensor<StoredValues>,
     spec: &ParamSpec,

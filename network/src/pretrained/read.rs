@@ -69,7 +69,7 @@ impl PretrainedCheckpoint {
         Ok(Self { field, folder: folder.to_owned(), config, tensors, sha256: sha256_hex(digests.as_bytes()) })
     }
 
-    /// Digest of the digests of `config.json` and of each file of tensors, in the order of their names.
+    /// Returns the digest of the digests of `config.json` and of each file of tensors, in the order of their names.
     #[must_use]
     pub fn sha256(&self) -> &str {
         &self.sha256
@@ -116,7 +116,7 @@ impl PretrainedCheckpoint {
                 .collect()
         };
         let mut ids = [stated(&self.config), stated(&self.generation_config()?)].concat();
-        // transformers writes the ids of another vocabulary where a model was made without any.
+        // If a model was made without a vocabulary, transformers writes the ids of another one.
         ids.retain(|id| Some(*id) < self.config["vocab_size"].as_u64());
         let is_known = |id: &u64| u32::try_from(*id).is_ok_and(|id| id == own || is_special(id));
         if ids.is_empty() || ids.iter().any(is_known) {
@@ -193,7 +193,7 @@ impl PretrainedCheckpoint {
     }
 }
 
-/// Names of the files that hold tensors.
+/// Returns the names of the files that hold tensors.
 fn shards(field: &'static str, folder: &Path) -> Result<BTreeSet<String>, FileError> {
     let index = folder.join(INDEX_FILE_NAME);
     if folder.join(MODEL_FILE_NAME).exists() {
@@ -245,7 +245,7 @@ impl Shard {
             let Some(info) = metadata.info(&name) else { continue };
             let length = info.data_offsets.1 - info.data_offsets.0;
             let mut bytes = Vec::new();
-            // A file with holes takes no disk.
+            // A sparse file takes no space on disk, whatever length it states.
             if bytes.try_reserve_exact(length).is_err() {
                 return Ok(Err(format!("tensor {name} has {length} bytes, more than this machine's memory")));
             }

@@ -278,7 +278,8 @@ fn scaled_rotary_positions_are_refused_whichever_way_a_file_states_them() {
     }
 }
 
-/// A recorded checkpoint of `transformers` with another configuration and other tensors, read for its own model.
+/// Returns a recorded checkpoint of `transformers` with another configuration and other tensors, read for its own
+/// model.
 fn altered(
     name: &str,
     config: impl Fn(&mut Value),
@@ -364,7 +365,7 @@ fn a_t5_of_version_1_1_that_transformers_5_wrote_keeps_its_head() {
     assert!(refusal.contains("scale_decoder_outputs"), "{refusal}");
 }
 
-/// `transformers` 5 writes a T5 that was made with gated units without a head of its own; of mT5, it never scales.
+/// `transformers` 5 writes a T5 that was made with gated units without a head of its own. It never scales an mT5.
 #[test]
 fn gated_t5s_whose_head_is_the_token_table_are_described_so() {
     let described = |kind: &str, scaled: Option<bool>| {

@@ -53,19 +53,19 @@ impl StoredValues {
         Some(Self { format, bytes: Arc::new(bytes) })
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() / self.format.size()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The first `count` values.
+    /// Returns the first `count` values.
     pub fn first(&self, count: usize) -> Self {
         let bytes = count * self.format.size();
         match bytes < self.bytes.len() {
@@ -74,7 +74,7 @@ impl StoredValues {
         }
     }
 
-    /// The values in 32 bits.
+    /// Converts the values to 32 bits.
     #[must_use]
     pub fn to_f32(&self) -> Vec<f32> {
         let word = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
@@ -89,7 +89,7 @@ impl StoredValues {
         }
     }
 
-    /// Whether no value is infinite or not a number: no exponent has all bits set.
+    /// Returns whether no value is infinite or not a number: no exponent has all bits set.
     pub fn is_finite(&self) -> bool {
         let word = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
         let (size, exponent) = match self.format {
@@ -118,7 +118,7 @@ impl From<Vec<f32>> for StoredValues {
     }
 }
 
-/// The parameters of a model on the host.
+/// Returns the parameters of a model on the host.
 pub fn named_tensors<B: Kernels>(specs: &[ParamSpec], values: &[Tensor<B, 1>]) -> Vec<NamedTensor> {
     let named = |(spec, value): (&ParamSpec, &Tensor<B, 1>)| NamedTensor {
         name: spec.name.clone(),
@@ -142,7 +142,7 @@ pub struct TensorError {
 pub struct TensorMap(BTreeMap<String, NamedTensor>);
 
 impl TensorMap {
-    /// The tensors of `list` by name.
+    /// Collects the tensors of `list` by name.
     ///
     /// # Errors
     /// [`TensorError`] for a name that occurs twice.
@@ -211,7 +211,7 @@ pub enum NumberFormat {
 }
 
 impl NumberFormat {
-    /// As the `safetensors` format names it.
+    /// Returns the format's name in the `safetensors` library.
     #[must_use]
     pub fn of_safetensors(self) -> Dtype {
         match self {
@@ -236,7 +236,7 @@ impl NumberFormat {
         config["dtype"] = self.of_transformers().into();
     }
 
-    /// Whether a value is finite in this format.
+    /// Returns whether a value is finite in this format.
     pub fn holds(self, value: f32) -> bool {
         match self {
             Self::F32 => value.is_finite(),
@@ -245,7 +245,7 @@ impl NumberFormat {
         }
     }
 
-    /// Values as little-endian bytes in this format, rounded to nearest.
+    /// Returns the values as little-endian bytes in this format, rounded to nearest.
     #[must_use]
     pub fn bytes(self, values: &[f32]) -> Vec<u8> {
         match self {
@@ -256,22 +256,22 @@ impl NumberFormat {
     }
 }
 
-/// Name of the promise in the metadata of a file.
+/// Key of the privacy statement in the metadata of a file.
 const PRIVACY: &str = "privacy";
-/// Name of the stage in the metadata of a file.
+/// Key of the run's unique name in the metadata of a file.
 const PRIVACY_ID: &str = "privacy_id";
 
 /// The statement of a model file about its privacy, by which it is known without its folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrivacyMark {
-    /// The promise.
+    /// The statement, as text.
     pub promise: String,
     /// The unique name of the run that wrote the file.
     pub id: Option<String>,
 }
 
 impl PrivacyMark {
-    /// The mark of a safetensors file, if it has one.
+    /// Reads the mark of a safetensors file, if it has one.
     pub fn read(path: &Path) -> Option<Self> {
         let mut file = durable::open(path).ok()?;
         let mut length = [0; 8];
@@ -284,7 +284,7 @@ impl PrivacyMark {
         Self::of_json(&header["__metadata__"])
     }
 
-    /// The mark of a `config.json`, if it has one.
+    /// Reads the mark of a `config.json`, if it has one.
     pub fn of_json(value: &serde_json::Value) -> Option<Self> {
         let text = |name: &str| value[name].as_str().map(str::to_owned);
         Some(Self { promise: text(PRIVACY)?, id: text(PRIVACY_ID) })
@@ -312,7 +312,7 @@ pub fn read_tensors(path: &Path) -> Result<Vec<NamedTensor>, FileError> {
     })
 }
 
-/// A safetensors file of these tensors in memory.
+/// Lays these tensors out as a safetensors file in memory.
 ///
 /// # Errors
 /// If the tensors cannot be laid out, such as two of one name.
@@ -332,10 +332,10 @@ pub fn to_safetensors(
     safetensors::serialize(views, Some(metadata))
 }
 
-/// The tensors of a safetensors file in memory, by name, in 32 bits.
+/// Reads the tensors of a safetensors file in memory, by name, in 32 bits.
 ///
 /// # Errors
-/// What is wrong with the file, such as a tensor that holds no floats.
+/// A description of what is wrong with the file, such as a tensor that holds no floats.
 pub fn from_safetensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::with_capacity(file.len());
@@ -348,7 +348,7 @@ pub fn from_safetensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, String> {
     Ok(tensors)
 }
 
-/// Values as little-endian bytes, four a value.
+/// Returns the values as little-endian bytes, four for each value.
 #[must_use]
 pub fn little_endian(data: &[f32]) -> Vec<u8> {
     data.iter().flat_map(|value| value.to_le_bytes()).collect()

@@ -1,4 +1,4 @@
-//! The file of a model's weights, equal for equal weights.
+//! Writes the weights of a model to a file whose bytes depend on the weights alone.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ pub fn write_model<T: View>(
     durable::write_by(path, |file| write_tensors(|bytes| file.write_all(bytes), &header, &tensors))
 }
 
-/// SHA-256 of the file that [`write_model`] writes.
+/// Returns the SHA-256 of the file that [`write_model`] writes.
 ///
 /// # Errors
 /// If the tensors cannot be laid out.
@@ -51,7 +51,7 @@ fn write_tensors<T: View>(
 
 /// Orders the tensors, and returns the part of the file before their data.
 fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> io::Result<Vec<u8>> {
-    // As the library orders them.
+    // The library orders tensors in the same way.
     tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
     let mut end = 0;
     let place = |(name, tensor): &(&str, T)| {

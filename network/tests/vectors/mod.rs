@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use network::model::Network;
 use network::pretrained::describe;
 
-/// A path in this folder.
+/// Returns a path in this folder.
 pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../network/tests/vectors")).join(name)
 }
 
-/// The network of a plan's model. Sizes that `model` does not give are small.
+/// Builds the network of a plan's model. Sizes that `model` does not give are small.
 pub(crate) fn network(model: &Value, objective: &str, vocab_size: usize) -> Network {
     let mut sizes = json!({ "d_model": 8, "layers": 2, "heads": 2, "d_ff": 12, "context": 14 });
     sizes.as_object_mut().unwrap().extend(model.as_object().unwrap().clone());
     Network::new(&serde_json::from_value(sizes).unwrap(), &training(objective), vocab_size).unwrap()
 }
 
-/// The training part of a plan.
+/// Returns the training part of a plan.
 pub(crate) fn training(objective: &str) -> plan::Training {
     let mut training = json!({
         "objective": objective, "expected_batch_size": 4, "steps": 3, "l2_clip_norm": 1.0,
@@ -32,7 +32,7 @@ pub(crate) fn training(objective: &str) -> plan::Training {
     serde_json::from_value(training).unwrap()
 }
 
-/// The folder of a model that another library wrote, and a network of its shape.
+/// Returns the folder of a model that another library wrote, and a network of its shape.
 pub(crate) fn vectors(name: &str) -> (PathBuf, Network) {
     let folder = path("");
     let models: Value = serde_json::from_slice(&std::fs::read(folder.join("models.json")).unwrap()).unwrap();
@@ -41,17 +41,17 @@ pub(crate) fn vectors(name: &str) -> (PathBuf, Network) {
     (folder.join(name), network(&model["model"], model["objective"].as_str().unwrap(), vocab_size))
 }
 
-/// A checkpoint in `rms_decoders`: its folder, what `describe` makes of it, and the network of that.
+/// A checkpoint in `rms_decoders`: its folder, the model that `describe` finds in it, and the network of this model.
 pub(crate) struct Described {
     pub folder: PathBuf,
     pub name: String,
     pub model: plan::Model,
     pub network: Network,
-    /// What `transformers` computes with it (rms_decoders/make.py).
+    /// Figures that `transformers` computes with it (rms_decoders/make.py).
     pub expected: Value,
 }
 
-/// All of them.
+/// Returns all checkpoints in `rms_decoders`.
 pub(crate) fn rms_decoders() -> Vec<Described> {
     let folders = std::fs::read_dir(path("rms_decoders")).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();

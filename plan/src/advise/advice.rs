@@ -1,7 +1,8 @@
-//! Proposes a model, a batch size, a number of steps, the noise, a clip norm and a learning rate for a budget of privacy and of computing time.
+//! Proposes a model, a batch size, a number of steps, the noise, a clip norm and a learning rate for a budget of
+//! privacy and of computing time.
 //!
-//! Every ε and σ is the accountant's and every number of operations is [`crate::Cost`]'s. Size, batch and steps are those with the least
-//! loss by the law in [`super::law`]. What is a rule of thumb is called one and names its source.
+//! The accountant computes every ε and σ, and [`crate::Cost`] every number of operations. Size, batch and steps are
+//! those with the least loss by the law in [`super::law`]. Rules of thumb are called so and name their source.
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::correlated::{Participation, Strategy, TrainingRun, best_banded};
@@ -12,18 +13,19 @@ use super::optimizer;
 use crate::messages::refuse;
 use crate::{CertifiedPlan, CyclicPoisson, Plan, PlanError, PlanFile, Sampling, Size};
 
-/// A proposed plan, and why.
+/// A proposed plan, with the reasons for it.
 #[derive(Clone, Debug)]
 pub struct Advice {
     /// The proposal.
     pub certified: CertifiedPlan,
-    /// What it was chosen from: the batch sizes that were tried with the proposed model, in increasing order.
+    /// The batch sizes that were tried with the proposed model, in increasing order.
     pub candidates: Vec<Candidate>,
-    /// The predicted loss; `None` where the law predicts none: for a model that starts from a checkpoint or learns no text.
+    /// The predicted loss; `None` if the law predicts none: for a model that starts from a checkpoint or learns no
+    /// text.
     pub prediction: Option<Prediction>,
-    /// Why, one sentence each.
+    /// Reasons for the proposal, one sentence each.
     pub reasons: Vec<String>,
-    /// What to reconsider, one sentence each.
+    /// Points to reconsider, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -45,7 +47,7 @@ pub struct Advice {
 pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<Advice, PlanError> {
     let mut file = file.clone();
     file.privacy.noise_multipliers = None;
-    // The batch is chosen for independent noise, and then the bands for the batch.
+    // The batch is chosen for independent noise, and then the bands for this batch.
     let is_correlated = matches!(file.privacy.sampling, Sampling::CyclicPoisson(_));
     if is_correlated {
         file.privacy.sampling = Sampling::Poisson;
@@ -94,8 +96,8 @@ pub fn advise(file: &PlanFile, compute: Compute, size: Option<&Size>) -> Result<
     Ok(Advice { certified, warnings, reasons, candidates: best.candidates.clone(), prediction })
 }
 
-/// The number of bands with the least noise in prefix sums, and by which share it differs from that of independent noise, at the ε of
-/// the whole plan; `None` where the plan samples otherwise, or has too many steps.
+/// Returns the number of bands with the least noise in prefix sums, and by which share this noise differs from that of
+/// independent noise, at the ε of the whole plan. Returns `None` if the plan samples otherwise, or has too many steps.
 fn best_bands(file: &PlanFile, target: &EpsilonTarget, chosen: Candidate) -> Option<(u64, f64)> {
     let Candidate { expected_batch_size, steps, .. } = chosen;
     if file.privacy.sampling != Sampling::Poisson {
@@ -109,7 +111,6 @@ fn best_bands(file: &PlanFile, target: &EpsilonTarget, chosen: Candidate) -> Opt
     Some((best.bands, best.equivalent_noise_multiplier / alone - 1.0))
 }
 
-/// Why the model has this size.
 fn model_reason(file: &PlanFile, trials: &[Trial]) -> String {
     let name = Size::of(file).map_or("the model", |size| size.name);
     let mut reason = format!("Model: {name} has {:.1e} parameters.", file.cost().parameters as f64);
@@ -128,7 +129,6 @@ fn model_reason(file: &PlanFile, trials: &[Trial]) -> String {
     reason
 }
 
-/// Why the batch is as large as it is.
 fn batch_reason(trial: &Trial, chosen: Candidate) -> String {
     let ratio = chosen.noise_batch_ratio;
     let larger = trial.candidates.iter().find(|tried| tried.expected_batch_size > chosen.expected_batch_size);
@@ -146,7 +146,7 @@ fn batch_reason(trial: &Trial, chosen: Candidate) -> String {
     }
 }
 
-/// What a larger ε and more data do to the noise.
+/// Explains how a larger ε and more data change the noise.
 fn noise_reasons(
     file: &PlanFile,
     target: &EpsilonTarget,
@@ -168,7 +168,7 @@ fn noise_reasons(
     Ok(reasons)
 }
 
-/// The noise that meets `target` with another number of units.
+/// Returns the noise that meets `target` with another number of units.
 fn noise_for(file: &PlanFile, target: &EpsilonTarget, units: u64) -> Result<f64, PlanError> {
     let mut changed = file.clone();
     if let Sampling::PoissonOfExamples(sampled) = &mut changed.privacy.sampling {
@@ -183,7 +183,6 @@ fn noise_for(file: &PlanFile, target: &EpsilonTarget, units: u64) -> Result<f64,
     Ok(target.noise_multiplier(|noise| plan.pipeline_with(release.as_ref(), noise))?)
 }
 
-/// What to reconsider before training.
 fn warnings(
     file: &PlanFile,
     compute: Compute,
@@ -213,7 +212,7 @@ fn warnings(
 }
 
 impl PlanFile {
-    /// Passes over the data: units or examples drawn in all steps, divided by their number.
+    /// Returns the number of passes over the data: the units or examples drawn in all steps, divided by their number.
     ///
     /// ```
     /// let file = plan::PlanFile::parse(include_str!("../../presets/quickstart.json"))?;

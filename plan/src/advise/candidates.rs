@@ -1,4 +1,4 @@
-//! Batches and steps that a budget pays for, with the noise that meets ε and the loss that the law predicts.
+//! Finds batches and steps that a budget pays for, with the noise that meets ε and the loss that the law predicts.
 
 use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
@@ -8,47 +8,50 @@ use super::{SIZES, Size, optimizer};
 use crate::messages::refuse;
 use crate::{Machine, Plan, PlanError, PlanFile, TokenizerRelease};
 
-/// What training may take.
+/// The limit on the work of training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Compute {
-    /// So many seconds on a machine.
+    /// A time on a machine.
     Time {
         /// The machine.
         machine: Machine,
-        /// Seconds.
+        /// Number of seconds.
         seconds: f64,
     },
-    /// So many training tokens.
+    /// A number of training tokens.
     Tokens(f64),
-    /// So many floating-point operations.
+    /// A number of floating-point operations.
     Flops(f64),
 }
 
-/// Fewest steps in which a model is trained, where the budget pays for them with one unit at a time. A rule of thumb.
+/// Smallest number of steps for which a model is trained, if the budget pays for so many with one unit each. A rule of
+/// thumb.
 pub(super) const FEWEST_STEPS: u64 = 150;
 
-/// Most steps that are proposed: about twice those of the longest run that the law is fitted to.
+/// Largest number of steps that is proposed: about twice that of the longest run that the law is fitted to.
 const MOST_STEPS: u64 = 200_000;
 
-/// A loss counts as the least if it is at most 1 % above it, as the paper has it where it says what compute saturates.
+/// Factor up to which a loss counts as the least: 1 % above it, which is also the paper's criterion where it says what
+/// compute saturates.
 const AS_GOOD: f64 = 1.01;
 
-/// A batch size at the budget, with the noise that it needs.
+/// A batch size that the budget pays for, with the noise that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Expected batch size.
     pub expected_batch_size: u64,
-    /// Steps that the budget pays for with this batch.
+    /// Number of steps that the budget pays for with this batch.
     pub steps: u64,
-    /// Noise multiplier that meets ε.
+    /// The noise multiplier that meets ε.
     pub noise_multiplier: f64,
     /// σ/B: standard deviation of the noise on the average gradient, in clip norms.
     pub noise_batch_ratio: f64,
-    /// Predicted loss as a multiple of the entropy of word frequencies. Above 1, the law expects a model worse than these.
+    /// Predicted loss as a multiple of the entropy of word frequencies. Above 1, the law expects a model that predicts
+    /// worse than these.
     pub relative_loss: f64,
 }
 
-/// A size of model, and the batches of the budget with it, in increasing order.
+/// A size of model, and the batches that the budget pays for with it, in increasing order.
 pub(super) struct Trial {
     /// The plan with this model; its batch and steps are not set.
     pub file: PlanFile,
@@ -60,7 +63,7 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// `None` if the budget pays for less than one step of one unit.
+    /// Tries batches for a size; `None` if the budget pays for less than one step of one unit.
     pub fn new(file: &PlanFile, compute: Compute, size: &Size) -> Result<Option<Self>, PlanError> {
         let mut file = file.clone();
         size.apply(&mut file);
@@ -78,8 +81,8 @@ impl Trial {
         Ok(Some(trial))
     }
 
-    /// All sizes that fit the machine's memory, from the smallest, until the predicted loss has clearly grown again. The smallest is tried
-    /// whether or not it fits.
+    /// Tries all sizes that fit the machine's memory, from the smallest, until the predicted loss has clearly grown
+    /// again. The smallest is tried even if it does not fit.
     pub fn of_sizes(file: &PlanFile, compute: Compute) -> Result<Vec<Self>, PlanError> {
         let mut trials: Vec<Self> = Vec::new();
         for (index, size) in SIZES.iter().enumerate() {
@@ -102,12 +105,13 @@ impl Trial {
         Ok(trials)
     }
 
-    /// The least relative loss of all batches.
+    /// Returns the least relative loss of all batches.
     pub fn least(&self) -> f64 {
         self.candidates.iter().map(|tried| tried.relative_loss).fold(f64::INFINITY, f64::min)
     }
 
-    /// The smallest batch whose predicted loss is as good as the least, with the number of its steps halved while that is as good.
+    /// Returns the smallest batch whose predicted loss is as good as the least. Its number of steps is halved while the
+    /// loss stays as good.
     pub fn chosen(&self) -> Result<Candidate, PlanError> {
         let enough = |tried: &Candidate| tried.relative_loss <= self.least() * AS_GOOD;
         let Some(mut chosen) = self.candidates.iter().copied().find(enough) else {
@@ -126,8 +130,8 @@ impl Trial {
         Ok(chosen)
     }
 
-    /// The powers of two and N, each with the steps that `examples` units pay for, from the largest down, until the predicted loss has
-    /// clearly grown again.
+    /// Tries the powers of two and N as batch sizes, from the largest down, until the predicted loss has clearly grown
+    /// again. Each gets the steps that `examples` units pay for.
     fn try_batches(&mut self, examples: u64) -> Result<(), PlanError> {
         let units = self.file.population();
         let powers = core::iter::successors(Some(1_u64), |batch| batch.checked_mul(2));
@@ -174,7 +178,8 @@ pub(super) fn set_batch(file: &mut PlanFile, batch: u64, steps: u64) {
     (file.training.expected_batch_size, file.training.steps) = (Some(batch), Some(steps));
 }
 
-/// Units that the budget pays for in all, expected batch times steps. The start from released words takes its time first.
+/// Returns the number of units that the budget pays for in all: expected batch times steps. The start from released
+/// words takes its time first.
 pub(super) fn examples(file: &PlanFile, compute: Compute) -> f64 {
     let mut one = file.clone();
     set_batch(&mut one, 1, 1);

@@ -1,6 +1,6 @@
-//! What a plan needs: memory, arithmetic and time, by formulas that a reader can check.
+//! Estimates what a plan needs: memory, arithmetic and time, by formulas that a reader can check.
 //!
-//! These are estimates, good to about a factor of two. They never enter an event or an ε.
+//! The estimates are good to about a factor of two. They never enter an event or an ε.
 
 use serde::Serialize;
 
@@ -16,9 +16,9 @@ pub struct Machine {
     pub peak_flops: f64,
     /// Fraction of that rate that training reaches.
     pub utilization: f64,
-    /// Memory, bytes.
+    /// Memory in bytes.
     pub memory: f64,
-    /// Bytes a second that it sends to other machines while it receives as many.
+    /// Number of bytes that the machine can send to others per second, while it receives as many.
     pub network: f64,
 }
 
@@ -48,12 +48,13 @@ pub const MACHINES: [Machine; 5] = [
     Machine { name: "NVIDIA H100 SXM", peak_flops: 67e12, utilization: 0.4, memory: 80e9, network: 50e9 },
 ];
 
-/// What a plan needs.
+/// The work and the memory that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Number of parameters, P.
     pub parameters: u128,
-    /// Tokens processed: steps × expected batch × views of a unit × window. Units that have fewer windows need fewer.
+    /// Number of tokens processed: steps × expected batch × views of a unit × window. Units that have fewer windows
+    /// need fewer.
     pub tokens: u128,
     /// Floating-point operations: tokens × (4·P + 4·T + 12·layers·width·window).
     pub flops: f64,
@@ -64,53 +65,55 @@ pub struct Cost {
     pub trained: u128,
     /// Number of steps.
     pub steps: u128,
-    /// Micro-batches of a batch of the expected size, averaged over the steps.
+    /// Number of micro-batches in a batch of the expected size, averaged over the steps.
     pub micro_batches: f64,
     /// Floating-point operations before the first step, on texts of released words. One rank alone takes them.
     pub warm_start_flops: f64,
 }
 
-/// How fast a rank of several works: measured, or from a machine's data sheet.
+/// The speed of one of several ranks: measured, or from a machine's data sheet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSpeed {
     /// Seconds for one micro-batch.
     pub micro_batch_seconds: f64,
     /// Seconds in which one rank alone adds noise to all parameters and updates them.
     pub update_seconds: f64,
-    /// Bytes a second that it sends to other ranks while it receives as many.
+    /// Number of bytes that the rank can send to others per second, while it receives as many.
     pub network: f64,
 }
 
-/// A step on several ranks. The formulas of its fields count P ranks, M micro-batches and T trained parameters.
+/// The cost of a step on several ranks. The formulas of its fields count P ranks, M micro-batches and T trained
+/// parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RankCost {
     /// P, the number of ranks.
     pub ranks: u64,
     /// ⌈M/P⌉ · seconds of a micro-batch + seconds of the update / P + bytes sent / network.
     pub step_seconds: f64,
-    /// Bytes that each rank sends in a step, and receives: 12·T·(P − 1)/P. The reduce-scatter of sums takes 8 bytes a parameter,
-    /// the all-gather of weights 4.
+    /// Number of bytes that each rank sends in a step, and receives: 12·T·(P − 1)/P. The reduce-scatter of sums takes 8
+    /// bytes a parameter, the all-gather of weights 4.
     pub bytes_sent: f64,
-    /// Bytes of memory of each rank: as of one, less the other ranks' parts of the two moments, 8·T·(P − 1)/P.
+    /// Memory of each rank in bytes: that of a single process less 8·T·(P − 1)/P, the other ranks' parts of the two
+    /// moments.
     pub memory: f64,
     /// Speed of P ranks as a fraction of P times the speed of one.
     pub efficiency: f64,
 }
 
 impl Cost {
-    /// Seconds on a machine: operations divided by the rate that training reaches.
+    /// Returns the seconds on a machine: operations divided by the rate that training reaches.
     #[must_use]
     pub fn seconds_on(&self, machine: &Machine) -> f64 {
         (self.flops + self.warm_start_flops) / (machine.peak_flops * machine.utilization)
     }
 
-    /// Whether the machine has enough memory.
+    /// Returns whether the machine has enough memory.
     #[must_use]
     pub fn fits(&self, machine: &Machine) -> bool {
         self.bytes as f64 <= machine.memory
     }
 
-    /// How fast a machine works as a rank: its time is that of the micro-batches, of one size.
+    /// Returns the speed of a machine as a rank. All of its time is counted in its micro-batches, which have one size.
     #[must_use]
     pub fn speed_of(&self, machine: &Machine) -> RankSpeed {
         let micro_batches = (self.steps as f64 * self.micro_batches).max(1.0);
@@ -118,7 +121,7 @@ impl Cost {
         RankSpeed { micro_batch_seconds, update_seconds: 0.0, network: machine.network }
     }
 
-    /// A step on several ranks.
+    /// Returns the cost of a step on several ranks.
     ///
     /// ```
     /// use plan::{MACHINES, PlanFile};
@@ -148,8 +151,8 @@ impl Cost {
 }
 
 impl PlanFile {
-    /// What the plan needs, whether or not it can be certified. The vocabulary of a public tokenizer counts as that of bytes
-    /// ([`crate::Tokenizer::least_vocabulary`]).
+    /// Returns what the plan needs, whether or not it can be certified. The vocabulary of a public tokenizer counts as
+    /// that of bytes ([`crate::Tokenizer::least_vocabulary`]).
     ///
     /// A token costs 2·P forward, 2·P + 2·T backward (Kaplan et al. 2020, §2.1), at most 2·T more for the norm of one
     /// example's gradient (a second product with the weights' shape; the Gram form is taken where it is less), and
@@ -168,7 +171,8 @@ impl PlanFile {
         self.cost_of(Network::of(self))
     }
 
-    /// As [`Self::cost`], for a vocabulary of this size: that of a public tokenizer is not in the plan.
+    /// Returns the same as [`Self::cost`] for a vocabulary of this size, because the plan does not state that of a
+    /// public tokenizer.
     #[must_use]
     pub fn cost_with_vocabulary(&self, vocabulary: u32) -> Cost {
         self.cost_of(Network::with_vocabulary(self, vocabulary))

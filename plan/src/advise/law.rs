@@ -1,4 +1,4 @@
-//! The loss that training from random weights under privacy can be expected to reach, from McKenna et al. 2025,
+//! Predicts the loss that training from random weights under privacy can be expected to reach, by McKenna et al. 2025,
 //! <https://arxiv.org/abs/2501.18914>, Table 2.
 //!
 //! The paper prints exponents of a sum of powers of parameters, examples and noise, without its four constants. However these are chosen,
@@ -11,14 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Initial, Objective, PlanFile, Source, Tokenizer};
 
-/// Entropy of the frequencies of tokens in the paper's setting, nats: of WikiText-2 (validation and test) with BERT's uncased vocabulary.
+/// Entropy of the frequencies of tokens in the paper's setting, in nats: that of WikiText-2 (validation and test) with
+/// BERT's uncased vocabulary.
 const PAPER_UNIGRAM: f64 = 7.08;
 
-/// What a law was fitted to.
+/// A law, with the ranges of the data that it was fitted to.
 struct Fit {
     /// A law of parameters, steps and σ/B for the loss as a multiple of the entropy of word frequencies.
     law: fn(f64, f64, f64) -> f64,
-    /// Largest relative error on what it was fitted to, and on runs held out where there are such, rounded up to a percent.
+    /// Largest relative error on the data of the fit, and on held-out runs if there are any, rounded up to a percent.
     error: f64,
     source: &'static str,
     parameters: [f64; 2],
@@ -28,7 +29,7 @@ struct Fit {
     window: u32,
 }
 
-/// The table's 20 optima.
+/// The law fitted to the table's 20 optima.
 const PAPER: Fit = Fit {
     law: paper_relative_loss,
     error: 0.07,
@@ -40,7 +41,7 @@ const PAPER: Fit = Fit {
     window: 512,
 };
 
-/// Runs on novels; `plan/README.md` lists them.
+/// The law fitted to runs on novels, which `plan/README.md` lists.
 const SMALL: Fit = Fit {
     law: small_relative_loss,
     error: 0.05,
@@ -52,19 +53,21 @@ const SMALL: Fit = Fit {
     window: 64,
 };
 
-/// Predicted loss as a multiple of the entropy of word frequencies; above 1 where the law expects a model to be worse than these.
+/// Returns the predicted loss as a multiple of the entropy of word frequencies. Above 1, the law expects a model that
+/// predicts worse than these.
 pub(super) fn relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f64 {
     let law = fit(parameters, steps, noise_batch_ratio).law;
     law(parameters, steps, noise_batch_ratio)
 }
 
-/// The fit that predicts the lower loss. Ours is for models smaller than all of the paper's.
+/// Returns the law that applies: the paper's, or for models smaller than all of the paper's the one that predicts the
+/// lower loss.
 fn fit(parameters: f64, steps: f64, noise_batch_ratio: f64) -> &'static Fit {
     let [paper, small] = [&PAPER, &SMALL].map(|fit| (fit.law)(parameters, steps, noise_batch_ratio));
     if parameters < PAPER.parameters[0] && small < paper { &SMALL } else { &PAPER }
 }
 
-/// The law for the paper's table.
+/// Computes the law for the paper's table.
 ///
 /// L = A·M^−α + B·(T / (1 + (r / r₀)²·M^κ))^−β for M parameters, T steps and r = σ/B. Noise of ratio r₀ halves what a step is worth;
 /// where it is the larger part, L depends on T·(B/σ)² alone, the signal-to-noise ratio of all steps. A, B, r₀ and exponents are
@@ -78,8 +81,9 @@ fn paper_relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f
     (capacity + 1.2817 * libm::pow(steps / worth / 1e4, -0.1258)) / PAPER_UNIGRAM
 }
 
-/// The law for our runs: the first steps of small models, whose gradients agree so well that noise matters far less than in the paper's
-/// law. A product of powers, fitted by least squares to logarithms. What more steps than in these runs gain is not counted.
+/// Computes the law for our runs: the first steps of small models, whose gradients agree so well that noise matters far
+/// less than in the paper's law. It is a product of powers, fitted by least squares to logarithms. Steps beyond the
+/// longest of these runs count as no gain.
 fn small_relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f64 {
     0.9887
         * libm::pow(steps.min(SMALL.steps[1]) / 100.0, -0.067)
@@ -87,26 +91,27 @@ fn small_relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64) -> f
         * libm::pow(parameters / 1e5, 0.004)
 }
 
-/// A loss that a law predicts, and how far the plan is from what it was fitted to.
+/// A loss that a law predicts, and how far the plan is from the data of the fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// Predicted cross-entropy on other text of the same kind, nats a token. At most `unigram`, where the law ends.
     pub loss: f64,
     /// Entropy of the frequencies of tokens in such text, nats a token: the loss of a model that knows nothing else.
     pub unigram: f64,
-    /// The text whose frequencies these are.
+    /// Description of the kind of text, with the vocabulary.
     pub text: String,
     /// Largest relative error of the law on what it was fitted to.
     pub error: f64,
-    /// What the law was fitted to.
+    /// Description of what the law was fitted to.
     pub fitted_to: String,
-    /// What the law was not fitted to, with the range that it was fitted to. If empty, the prediction interpolates.
+    /// The properties in which the plan lies outside of the fit, with the range of the fit. If empty, the prediction
+    /// interpolates.
     pub extrapolated: Vec<String>,
 }
 
 impl Prediction {
-    /// The prediction for the steps and the batch of `file` with this σ/B. `None` for a model that starts from a checkpoint or predicts no text: the
-    /// law is of neither.
+    /// Predicts the loss for the steps and the batch of `file` with this σ/B. Returns `None` for a model that starts
+    /// from a checkpoint or predicts no text, to which the law does not apply.
     pub(super) fn of(file: &PlanFile, noise_batch_ratio: f64) -> Option<Self> {
         if file.training.objective.reads_fields() || file.model.initial != Initial::Random {
             return None;
@@ -136,7 +141,7 @@ impl Prediction {
         Some(Self { loss, unigram, text, error: fit.error, fitted_to: fit.source.to_owned(), extrapolated })
     }
 
-    /// Whether the loss is below that of word frequencies by more than the law's error.
+    /// Returns whether the loss is below that of word frequencies by more than the law's error.
     #[must_use]
     pub fn beats_frequencies(&self) -> bool {
         self.loss <= (1.0 - self.error) * self.unigram
@@ -162,8 +167,9 @@ impl fmt::Display for Prediction {
     }
 }
 
-/// How many times the units of a plan, in batches as many times as large, are needed to be better than word frequencies by more than
-/// the law's error: q and with it σ stay as they are. `None` beyond a thousand.
+/// Returns how many times the units of a plan, in batches as many times as large, are needed to predict better than
+/// word frequencies by more than the law's error. The sampling probability q, and with it σ, stays as it is. Returns
+/// `None` beyond a thousand.
 pub(super) fn times_the_units(parameters: f64, steps: f64, noise_batch_ratio: f64) -> Option<u32> {
     let enough = |times: &u32| {
         let ratio = noise_batch_ratio / f64::from(*times);
@@ -172,20 +178,20 @@ pub(super) fn times_the_units(parameters: f64, steps: f64, noise_batch_ratio: f6
     [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000].into_iter().find(enough)
 }
 
-/// Entropy of the frequencies of tokens by the size of the vocabulary, nats.
+/// Points of a curve: size of the vocabulary, and entropy of the frequencies of tokens in nats.
 type Curve = [(f64, f64); 5];
 
 /// English: the middle of novels, WikiText-2, Ubuntu's chat and the Brown corpus, which are within 8 % of it at 512 tokens and 4 % elsewhere. The first
 /// vocabulary is that of bytes, the others are unigram models trained on the text itself.
 const ENGLISH: Curve = [(256.0, 3.16), (512.0, 4.62), (2048.0, 6.26), (8192.0, 6.81), (32_768.0, 6.97)];
 
-/// The built-in clinical notes, likewise. They have 4,416 words.
+/// The same curve for the built-in clinical notes. They have 4,416 words.
 const NOTES: Curve = [(256.0, 3.16), (400.0, 3.81), (1024.0, 5.53), (2048.0, 5.62), (4182.0, 5.62)];
 
-/// Size of the vocabulary that is assumed for a file: that of BERT.
+/// Size of the vocabulary that is assumed for a public tokenizer: that of BERT.
 const VOCABULARY_OF_FILE: f64 = 30_522.0;
 
-/// Entropy of word frequencies in the plan's kind of text, nats a token, and that kind.
+/// Returns the entropy of word frequencies in the plan's kind of text, in nats a token, and the name of that kind.
 fn unigram(file: &PlanFile) -> (f64, String) {
     let (curve, kind) = match file.data.source {
         Source::Embedded { .. } => (NOTES, "the built-in notes"),
@@ -204,7 +210,8 @@ fn unigram(file: &PlanFile) -> (f64, String) {
     (interpolated(&curve, vocabulary), format!("{kind} in {tokens}"))
 }
 
-/// On straight lines between the points, by the logarithm of the vocabulary; level outside.
+/// Interpolates a curve on straight lines between the points, by the logarithm of the vocabulary. Outside the points it
+/// is level.
 fn interpolated(curve: &Curve, vocabulary: f64) -> f64 {
     let mut before = curve[0];
     for after in curve.iter().copied() {

@@ -1,4 +1,4 @@
-//! Proposals and estimates: a plan for a budget, its cost in time and memory, and the quantity that meets a given ε.
+//! Proposes and estimates: a plan for a budget, its cost in time and memory, and the quantity that meets a given ε.
 
 mod advice;
 mod candidates;

@@ -1,4 +1,4 @@
-//! Rules of thumb for the clip norm and the learning rate.
+//! Sets the clip norm and the learning rate by rules of thumb.
 
 use crate::{Initial, Optimizer, PlanFile};
 
@@ -11,25 +11,26 @@ const SMALL_CLIP_NORM: f64 = 0.1;
 /// finding of Yang et al. 2022, <https://arxiv.org/abs/2203.03466>; the product is that of the quickstart.
 const RATE_TIMES_WIDTH: f64 = 0.128;
 
-/// Sets the clip norm, and the learning rate of a model with random weights, where the optimizer cancels scale.
+/// Sets the clip norm, and the learning rate of a model with random weights, for optimizers that cancel the scale of
+/// gradients.
 pub(super) fn apply(file: &mut PlanFile) {
     if !divides_by_size(file) {
         return;
     }
     file.training.l2_clip_norm = SMALL_CLIP_NORM;
     if file.model.initial == Initial::Random {
-        // Five decimals are two digits or more.
+        // Five decimals keep at least two digits.
         let rate = RATE_TIMES_WIDTH / f64::from(file.model.d_model);
         file.training.learning_rate.peak = (rate * 1e5).round().max(1.0) / 1e5;
     }
 }
 
-/// Whether the optimizer divides the gradient by a running mean of its size.
+/// Returns whether the optimizer divides the gradient by a running mean of its size.
 fn divides_by_size(file: &PlanFile) -> bool {
     !matches!(file.training.optimizer, Optimizer::Sgd(_))
 }
 
-/// Why the learning rate and the clip norm are what they are.
+/// Explains the choice of the learning rate and the clip norm.
 pub(super) fn reason(file: &PlanFile) -> String {
     let (rate, clip) = (file.training.learning_rate.peak, file.training.l2_clip_norm);
     let advice = "`trainer-native rehearse` compares others on public text.";

@@ -1,4 +1,4 @@
-//! Models with a name.
+//! Defines models with a name.
 
 use crate::PlanFile;
 
@@ -30,13 +30,13 @@ pub const SIZES: [Size; 5] = [
     size("billion", "1 billion parameters: 20 layers, width 2048", [2048, 20, 16, 1024]),
 ];
 
-/// A size whose feed-forward part is four times as wide as the model.
+/// Creates a size whose feed-forward part is four times as wide as the model.
 const fn size(name: &'static str, label: &'static str, [d_model, layers, heads, context]: [u32; 4]) -> Size {
     Size { name, label, d_model, layers, heads, d_ff: 4 * d_model, context }
 }
 
 impl Size {
-    /// The size with these dimensions, if it has a name.
+    /// Returns the size with these dimensions, if it has a name.
     #[must_use]
     pub fn of(file: &PlanFile) -> Option<&'static Self> {
         SIZES.iter().find(|size| {
@@ -46,7 +46,7 @@ impl Size {
         })
     }
 
-    /// Sets these dimensions.
+    /// Sets these dimensions in a plan.
     pub fn apply(&self, file: &mut PlanFile) {
         let model = &mut file.model;
         (model.d_model, model.layers, model.heads) = (self.d_model, self.layers, self.heads);

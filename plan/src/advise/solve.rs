@@ -1,4 +1,4 @@
-//! The largest number of steps, or the largest batch, for a given ε and noise.
+//! Finds the largest number of steps, or the largest batch, for a given ε and noise.
 
 use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::messages::refuse;
 use crate::{NoiseMultipliers, Plan, PlanError, PlanFile, Remedy, TokenizerRelease};
 
-/// The quantity to find where ε and the noise are both given.
+/// The quantity to find if ε and the noise are both given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unknown {
@@ -17,7 +17,7 @@ pub enum Unknown {
 }
 
 impl Remedy {
-    /// Makes the change.
+    /// Makes the change in a plan.
     pub fn apply(self, file: &mut PlanFile) {
         match self {
             Self::ExpectedBatchSize(size) => set(file, Unknown::ExpectedBatchSize, size),
@@ -31,12 +31,12 @@ impl Remedy {
     }
 }
 
-/// How to correct a plan that leaves nothing to solve for.
+/// The fix for a plan that leaves nothing to solve for.
 const FIX: &str = "give them, or solve for another quantity";
 
 impl PlanFile {
-    /// The same plan with the largest number of steps, or the largest expected batch size, with which its noise stays within
-    /// its ε.
+    /// Returns the same plan with the largest number of steps, or the largest expected batch size, with which its noise
+    /// stays within its ε.
     ///
     /// The current value of the unknown is ignored. A warm-up that is longer than the steps found is shortened to them.
     ///
@@ -101,7 +101,7 @@ struct FixedNoisePlan {
 }
 
 impl FixedNoisePlan {
-    /// The largest count up to `most` with which the plan stays within ε after `change`.
+    /// Returns the largest count up to `most` with which the plan stays within ε after `change`.
     fn largest(&self, most: u64, change: impl Fn(u64, &mut PlanFile)) -> Result<u64, PlanError> {
         Ok(self.target.steps(most, |count| self.event(|file| change(count, file)))?)
     }
@@ -113,10 +113,11 @@ impl FixedNoisePlan {
         tried.pipeline_with(self.release.as_ref(), noise)
     }
 
-    /// The refusal of a plan whose unknown has no value, with the changes that give it one. The unknown is 1 in `self.plan`.
+    /// Returns the refusal of a plan whose unknown has no value, with the changes that give it one. The unknown is 1 in
+    /// `self.plan`.
     fn nothing_fits(&self, given: &PlanFile, unknown: Unknown) -> PlanError {
         let (batch, steps) = (given.training.expected_batch_size, given.training.steps);
-        // What the other of the two would have to be.
+        // The value that the other quantity would need.
         let other = match unknown {
             Unknown::Steps => self
                 .largest(batch.unwrap_or(1), |size, file| set(file, Unknown::ExpectedBatchSize, size))

@@ -1,10 +1,11 @@
-//! Two schemes for units that have several examples, compared at the same ε and the same work.
+//! Compares two schemes for units that have several examples, at the same ε and the same work.
 //!
-//! *User sampling* draws units, and averages several views of each before the clip. *Example sampling* draws examples, of which each unit has
-//! a bounded number, under the event of all of them together.
+//! *User sampling* draws units, and averages several views of each before the clip. *Example sampling* draws examples,
+//! of which each unit has a bounded number, under the event of all of them together.
 //!
 //! # References
-//! Charles et al. 2024, "Fine-tuning large language models with user-level differential privacy", <https://arxiv.org/abs/2407.07737>.
+//! Charles et al. 2024, "Fine-tuning large language models with user-level differential privacy",
+//! <https://arxiv.org/abs/2407.07737>.
 
 use core::fmt;
 
@@ -15,13 +16,13 @@ use super::candidates::target;
 use crate::messages::refuse;
 use crate::{Plan, PlanError, PlanFile, PoissonOfExamples, Sampling};
 
-/// Numbers of views and of examples of a unit that are tried.
+/// Numbers of views, or of examples, of a unit that are tried.
 const TRIED: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Units with equally many examples. The figures are declared public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitsWith {
-    /// Windows or records of each.
+    /// Number of windows or records of each unit.
     pub examples: u64,
     /// Number of such units.
     pub units: u64,
@@ -30,24 +31,26 @@ pub struct UnitsWith {
 /// A scheme of sampling, with the noise that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserScheme {
-    /// Whether examples are sampled, and not units.
+    /// Whether examples are sampled, instead of units.
     pub samples_examples: bool,
-    /// Largest number of views of a unit in a step; with example sampling, of its examples in training.
+    /// Largest number of views of a unit in a step or, if examples are sampled, of examples of a unit in training.
     pub per_unit: u32,
     /// Units or examples that a step draws on average.
     pub expected_batch_size: u64,
-    /// Examples of all units, with at most `per_unit` of each.
+    /// Number of examples of all units, with at most `per_unit` of each.
     pub examples: u64,
-    /// Noise multiplier that meets ε.
+    /// The noise multiplier that meets ε.
     pub noise_multiplier: f64,
-    /// Noise on the average gradient in norms of one example's gradient, if the gradients of a unit's examples are equal: σ/B.
+    /// Noise on the average gradient, in norms of one example's gradient, if the gradients of a unit's examples are
+    /// equal: σ/B.
     pub noise_if_equal: f64,
-    /// The same if they are orthogonal: the mean of g of them has 1/√g of the norm of one, and so has the clip norm.
+    /// Noise on the average gradient, in norms of one example's gradient, if the gradients of a unit's examples are
+    /// orthogonal. The mean of g of them then has 1/√g of the norm of one, and so has the clip norm.
     pub noise_if_orthogonal: f64,
 }
 
 impl UserScheme {
-    /// The scheme that reads so many examples in a step. Its noise is not known yet.
+    /// Creates the scheme that reads so many examples in a step. Its noise is not known yet.
     fn of(units: &[UnitsWith], samples_examples: bool, per_unit: u32, examples_in_step: f64) -> Self {
         let (examples, count) = (bounded(units, per_unit), bounded(units, 1));
         let (views, population) =
@@ -73,14 +76,14 @@ impl UserScheme {
         Ok(Self { noise_multiplier, noise_if_equal, noise_if_orthogonal, ..self })
     }
 
-    /// Mean number of views of what is sampled, of so many units.
+    /// Returns the mean number of views of each thing that is sampled, if there are so many units.
     fn views(&self, units: u64) -> f64 {
         if self.samples_examples { 1.0 } else { self.examples as f64 / units as f64 }
     }
 
-    /// The scheme with the least noise if the gradients of a unit's examples are equal: a rule of thumb for the first steps, in which
-    /// they agree. Among schemes with the same noise, the one with the most views. Example sampling uses a part of each unit's examples
-    /// only, so it must be better by 1 %.
+    /// Returns the scheme with the least noise if the gradients of a unit's examples are equal: a rule of thumb for the
+    /// first steps, in which they agree. Among schemes with the same noise, it takes the one with the most views.
+    /// Example sampling uses only a part of each unit's examples, so it must be better by 1 %.
     #[must_use]
     pub fn best(schemes: &[Self]) -> Option<&Self> {
         let noise = |scheme: &Self| scheme.noise_if_equal * if scheme.samples_examples { 1.01 } else { 1.0 };
@@ -121,8 +124,9 @@ impl fmt::Display for UserScheme {
 }
 
 impl PlanFile {
-    /// The schemes of user sampling and of example sampling with the plan's ε, its steps and the number of examples that it reads in a step.
-    /// The number of views or examples of a unit is doubled until a batch has all of these examples.
+    /// Returns schemes of user sampling and of example sampling with the plan's ε, its steps and the number of examples
+    /// that it reads in a step. The number of views or examples of a unit is doubled until a batch has all of these
+    /// examples.
     ///
     /// ```
     /// use plan::{PlanFile, UnitsWith};
@@ -161,7 +165,7 @@ impl PlanFile {
         };
         let mut schemes = Vec::new();
         for samples_examples in [false, true] {
-            // A larger number that no unit has changes nothing.
+            // A number is left out if no unit has so many examples that it would make a difference.
             let tried = TRIED
                 .into_iter()
                 .filter(|most| *most == 1 || bounded(units, *most) > bounded(units, most / 2));
@@ -173,7 +177,7 @@ impl PlanFile {
                 let Ok(plan) = Plan::try_from(file) else { break };
                 let scheme = draft.with_noise(&plan, &target)?;
                 schemes.push(scheme);
-                // Once the batch has all examples of the step, more of a unit only add noise.
+                // Once the batch has all examples of the step, more examples of a unit only add noise.
                 let examples = scheme.expected_batch_size as f64 * scheme.views(self.data.units);
                 if per_unit > 1 && examples > 0.99 * examples_in_step {
                     break;
@@ -184,7 +188,7 @@ impl PlanFile {
     }
 }
 
-/// Examples of all units, with at most `most` of each.
+/// Returns the number of examples of all units, with at most `most` of each.
 fn bounded(units: &[UnitsWith], most: u32) -> u64 {
     let of = |some: &UnitsWith| some.examples.min(most.into()).saturating_mul(some.units);
     units.iter().map(of).fold(0, u64::saturating_add)

@@ -1,4 +1,4 @@
-//! A plan together with what it costs: the only object the trainer accepts.
+//! A plan together with its cost. The trainer accepts nothing else.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ pub struct CertifiedPlan {
 pub struct Phase {
     /// Number of steps.
     pub steps: u64,
-    /// Units a step draws on average; also the constant its gradient sum is divided by.
+    /// Number of units or examples that a step draws on average; the gradient sum is divided by it.
     pub expected_batch_size: u64,
-    /// Expected batch size over the declared number of units.
+    /// Expected batch size divided by the declared number of units or examples.
     pub sampling_probability: f64,
-    /// Draws the batches. On private text it also adds the noise and states what both cost.
+    /// The mechanism that draws the batches. On private text it also adds the noise and states the event of both.
     pub mechanism: Arc<dyn TrainingMechanism>,
     /// Whether the text is public, so that no noise is added and nothing is charged.
     pub(crate) is_public: bool,
@@ -43,63 +43,64 @@ pub struct PassPlace {
 }
 
 impl Phase {
-    /// σ over the L2 clip norm; 0 where the training text is public.
+    /// Returns σ over the L2 clip norm; 0 if the training text is public.
     #[must_use]
     pub fn noise_multiplier(&self) -> f64 {
         if self.is_public { 0.0 } else { self.mechanism.noise().noise_multiplier() }
     }
 
-    /// Passes that `steps` steps without interruption begin; each costs the mechanism's event once.
+    /// Returns the number of passes that `steps` steps without interruption begin; each costs the mechanism's event
+    /// once.
     #[must_use]
     pub(crate) fn passes(&self, steps: u64) -> u64 {
         steps.div_ceil(self.mechanism.steps_per_pass())
     }
 
-    /// The event of `steps` steps without interruption.
+    /// Returns the event of `steps` steps without interruption.
     pub(crate) fn event_of(&self, steps: u64) -> DpEvent {
         DpEvent::SelfComposed { event: Box::new(self.mechanism.event()), count: self.passes(steps) }
     }
 }
 
-/// How the vocabulary is released from private text.
+/// The release of a vocabulary from private text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenizerRelease {
-    /// What is released as a word.
+    /// The items that count as words.
     pub words: Words,
-    /// How words are found.
+    /// The method by which words are found.
     pub method: ReleaseMethod,
-    /// Of the whole release, treated as one Gaussian mechanism.
+    /// Noise multiplier of the whole release, treated as one Gaussian mechanism.
     pub noise_multiplier: f64,
     /// Probability, over all rounds, that a word of one unit alone is released.
     pub threshold_delta: f64,
     /// Each round's share of the release's squared μ.
     pub round_shares: Vec<f64>,
-    /// The share of the final noisy count.
+    /// The final noisy count's share of the release's squared μ.
     pub count_share: f64,
-    /// What the release costs.
+    /// The event of the release.
     pub event: DpEvent,
 }
 
 impl CertifiedPlan {
-    /// The plan.
+    /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The phases of training, in order.
+    /// Returns the phases of training, in order.
     #[must_use]
     pub fn phases(&self) -> &[Phase] {
         &self.phases
     }
 
-    /// The number of steps over all phases, without spare steps.
+    /// Returns the number of steps over all phases, without spare steps.
     #[must_use]
     pub fn total_steps(&self) -> u64 {
         self.phases.iter().map(|phase| phase.steps).sum()
     }
 
-    /// The phase to which logical step `step` (from 0) belongs.
+    /// Returns the phase to which logical step `step` (from 0) belongs.
     #[must_use]
     pub fn phase(&self, step: u64) -> Option<&Phase> {
         let mut end = 0;
@@ -109,7 +110,7 @@ impl CertifiedPlan {
         })
     }
 
-    /// The first step of the phase to which logical step `step` (from 0) belongs.
+    /// Returns the first step of the phase to which logical step `step` (from 0) belongs.
     #[must_use]
     pub fn first_step_of_phase(&self, step: u64) -> Option<u64> {
         let mut end = 0;
@@ -120,7 +121,7 @@ impl CertifiedPlan {
         begins.into_iter().find(|(_, end)| step < *end).map(|(begin, _)| begin)
     }
 
-    /// The place of logical step `step` (from 0) in the passes over the data; `None` past the last step.
+    /// Returns the place of logical step `step` (from 0) in the passes over the data; `None` past the last step.
     #[must_use]
     pub fn pass(&self, step: u64) -> Option<PassPlace> {
         let (mut first_step, mut first_pass) = (0, 0);
@@ -136,71 +137,74 @@ impl CertifiedPlan {
         None
     }
 
-    /// What the pass of logical step `step` (from 0) costs; `None` past the last step and on public text.
+    /// Returns the event of the pass of logical step `step` (from 0); `None` past the last step and on public text.
     #[must_use]
     pub fn pass_event(&self, step: u64) -> Option<DpEvent> {
         self.phase(step).filter(|phase| !phase.is_public).map(|phase| phase.mechanism.event())
     }
 
-    /// Whether every step is a pass of its own, and so is charged by itself.
+    /// Returns whether every step is a pass of its own, and so is charged by itself.
     #[must_use]
     pub fn charges_every_step(&self) -> bool {
         self.phases.iter().all(|phase| phase.mechanism.steps_per_pass() == 1)
     }
 
-    /// How the vocabulary is released; `None` where it costs nothing.
+    /// Returns the release of the vocabulary; `None` if the vocabulary costs nothing.
     #[must_use]
     pub fn tokenizer_release(&self) -> Option<&TokenizerRelease> {
         self.tokenizer_release.as_ref()
     }
 
-    /// What the counts of labels cost; `None` where none are released, and on public text, where they cost nothing.
+    /// Returns the event of the counts of labels; `None` if none are released, and on public text, where they cost
+    /// nothing.
     #[must_use]
     pub fn label_histogram_event(&self) -> Option<DpEvent> {
         self.plan.label_event()
     }
 
-    /// What the whole pipeline costs, with the spare steps.
+    /// Returns the event of the whole pipeline, with the spare steps.
     #[must_use]
     pub fn event(&self) -> &DpEvent {
         &self.event
     }
 
-    /// Standard deviation of the noise on each coordinate of a phase's average gradient, σ·C/B. With adaptive clipping, C is the one
-    /// that training begins with.
+    /// Returns the standard deviation of the noise on each coordinate of a phase's average gradient, σ·C/B. With
+    /// adaptive clipping, C is the clip norm with which training begins.
     #[must_use]
     pub fn gradient_noise(&self, phase: &Phase) -> f64 {
         phase.noise_batch_ratio() * self.plan.file().training.l2_clip_norm
     }
 
-    /// Certified ε of [`CertifiedPlan::event`] at [`CertifiedPlan::delta`]. Report the upper end.
+    /// Returns the certified ε of [`CertifiedPlan::event`] at [`CertifiedPlan::delta`]. Report the upper end.
     #[must_use]
     pub fn epsilon(&self) -> Bounds {
         self.epsilon
     }
 
-    /// The δ of the guarantee.
+    /// Returns the δ of the guarantee.
     #[must_use]
     pub fn delta(&self) -> Delta {
         self.plan.delta()
     }
 
-    /// SHA-256 of [`CertifiedPlan::to_json`], in lower-case hexadecimal digits.
+    /// Returns the SHA-256 of [`CertifiedPlan::to_json`], in lower-case hexadecimal digits.
     #[must_use]
     pub fn hash(&self) -> String {
         sha256_hex(self.to_json())
     }
 
-    /// The plan as canonical JSON: defaults written out, keys sorted, no blanks. [`crate::PlanFile::parse`] reads it.
+    /// Returns the plan as canonical JSON: defaults written out, keys sorted, no blanks. [`crate::PlanFile::parse`]
+    /// reads it.
     #[must_use]
     pub fn to_json(&self) -> &str {
         self.plan.to_json()
     }
 
-    /// Whether charges are among those of [`Self::event`]: the planned ones, and no more beyond them than there are spare ones.
+    /// Returns whether charges are among those of [`Self::event`]: the planned ones, and no more beyond them than there
+    /// are spare ones.
     ///
-    /// ε of a run alone does not say so where batches grow, because many small steps may cost less than one large step. A
-    /// sweep needs it: its ε is that of the events of its trials.
+    /// The ε of a single run does not show this if batches grow, because many small steps may cost less than one large
+    /// step. A sweep needs this check, because its ε is that of the events of its trials.
     pub fn covers<'a>(&self, charges: impl IntoIterator<Item = (&'a DpEvent, u64)>) -> bool {
         let mut left: Vec<(DpEvent, u64)> =
             self.phases.iter().map(|phase| (phase.mechanism.event(), phase.passes(phase.steps))).collect();

@@ -1,4 +1,4 @@
-//! What was spent on the same units before the plan.
+//! Takes into account what was spent on the same units before the plan.
 
 use accountant::DpEvent;
 
@@ -6,7 +6,7 @@ use crate::messages::refuse;
 use crate::{Evaluation, MadeFrom, Plan, PlanError};
 
 impl Plan {
-    /// Whether the plan builds on a file that was made from its own private units.
+    /// Returns whether the plan builds on a file that was made from its own private units.
     fn continues_same_units(&self) -> bool {
         let evaluation = self.evaluation().map_or(MadeFrom::PublicText, Evaluation::made_from);
         let declared =
@@ -14,7 +14,8 @@ impl Plan {
         declared.contains(&MadeFrom::SameUnits)
     }
 
-    /// The plan after these events on its own units: what made the files that it builds on. They count towards its ε.
+    /// Returns the plan with these earlier events on its own units: those that made the files on which it builds. They
+    /// count towards its ε.
     #[must_use]
     pub fn after(mut self, earlier: Vec<DpEvent>) -> Self {
         self.earlier = earlier;

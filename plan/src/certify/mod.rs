@@ -1,4 +1,4 @@
-//! The privacy events of a plan or a sweep, their certified ε, and the certified plan.
+//! Certifies plans and sweeps: their privacy events and the bounds on their ε.
 
 mod alternatives;
 mod certified;

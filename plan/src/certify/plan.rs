@@ -1,4 +1,4 @@
-//! From a plan to its cost. The accountant computes every ε, δ and σ.
+//! Computes the cost of a plan. The accountant computes every ε, δ and σ.
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::{Bounds, DpEvent, budget};
@@ -14,13 +14,13 @@ const UNUSED_NOISE: f64 = 1.0;
 impl Plan {
     /// Computes the cost of the whole pipeline and checks it against the plan's ε.
     ///
-    /// Where the plan gives no noise multipliers, the tokenizer gets its share of the budget, and training the smallest noise
-    /// with which all parts together stay within ε.
+    /// If the plan gives no noise multipliers, the tokenizer gets its share of the budget, and training the smallest
+    /// noise with which all parts together stay within ε.
     ///
     /// # Guarantee
-    /// [`CertifiedPlan::epsilon`] bounds the composed event of what the plan comes [after](Plan::after), the release, all steps and all spare steps. Its upper end does
-    /// not exceed the plan's `privacy.epsilon`. A plan on public text has an empty event and spends 0; it protects nobody, see
-    /// [`Plan::is_public`].
+    /// [`CertifiedPlan::epsilon`] bounds the composed event of the [earlier events](Plan::after) on the plan's units,
+    /// the release, all steps and all spare steps. Its upper end does not exceed the plan's `privacy.epsilon`. A plan
+    /// on public text has an empty event and spends 0; it protects nobody, see [`Plan::is_public`].
     ///
     /// # Errors
     /// [`PlanError::Overstated`] if the plan's noise gives a larger ε than the plan states;
@@ -44,8 +44,9 @@ impl Plan {
         Ok(CertifiedPlan { plan: self, phases, tokenizer_release, event, epsilon })
     }
 
-    /// The noisy count of adaptive clipping shares each step's event with the gradient. Its noise, in units of what one unit
-    /// changes (a half), must be large enough to leave a part of the event to the gradient.
+    /// Checks the noise of the count behind adaptive clipping. The count shares each step's event with the gradient, so
+    /// its noise, in units of what one unit changes (a half), must be large enough to leave a part of the event to the
+    /// gradient.
     fn check_count_noise(&self, phases: &[Phase]) -> Result<(), PlanError> {
         let Clipping::Adaptive(adaptive) = self.training().clipping else { return Ok(()) };
         let smallest = phases.iter().min_by_key(|phase| phase.expected_batch_size);
@@ -63,7 +64,8 @@ impl Plan {
         refuse("training.clipping.adaptive.count_noise", given, &allowed, "raise it, or use larger batches")
     }
 
-    /// Public text is used without noise, and without a charge. Its batches are drawn as those of private text.
+    /// Certifies a plan on public text, which is used without noise and without a charge. Its batches are drawn as
+    /// those of private text.
     fn certified_public(self) -> Result<CertifiedPlan, PlanError> {
         let phases = self.phases(UNUSED_NOISE)?;
         let event = DpEvent::Composed { events: Vec::new() };
@@ -83,7 +85,8 @@ impl Plan {
         Ok(NoiseMultipliers { tokenizer, training })
     }
 
-    /// The noise of the vocabulary release for the tokenizer's share of a budget; `None` where no vocabulary is released.
+    /// Returns the noise of the vocabulary release for the tokenizer's share of a budget; `None` if no vocabulary is
+    /// released.
     pub(crate) fn tokenizer_noise(&self, target: &EpsilonTarget) -> Result<Option<f64>, PlanError> {
         if self.tokenizer().release().is_none() {
             return Ok(None);
@@ -130,8 +133,8 @@ impl Plan {
         phases.into_iter().map(phase).collect()
     }
 
-    /// [`Self::pipeline`] with a noise multiplier that is being tried. One that no mechanism takes gives an event that
-    /// the accountant refuses.
+    /// Returns [`Self::pipeline`] with a noise multiplier that is being tried. If no mechanism accepts the noise
+    /// multiplier, the accountant refuses the event that is returned.
     pub(crate) fn pipeline_with(&self, release: Option<&TokenizerRelease>, noise_multiplier: f64) -> DpEvent {
         match self.phases(noise_multiplier) {
             Ok(phases) => self.pipeline(release, &phases),
@@ -139,8 +142,8 @@ impl Plan {
         }
     }
 
-    /// The phases at whose rates the spare steps are charged: the most expensive phase, or each. Any step may have to be
-    /// repeated.
+    /// Returns the phases at whose rates the spare steps are charged: the most expensive phase, or each. Any step may
+    /// have to be repeated.
     pub(crate) fn spare_phases<'a>(&self, phases: &'a [Phase]) -> Vec<&'a Phase> {
         // Where noise grows with the batch, no phase is the most expensive one under every sampling.
         if self.privacy().scale_noise_by_sqrt_batch {
@@ -149,8 +152,8 @@ impl Plan {
         phases.iter().max_by_key(|phase| phase.expected_batch_size).into_iter().collect()
     }
 
-    /// Everything that touches private text: what the plan comes after, the release, the counts of labels, every pass of training,
-    /// and the passes of the spare steps.
+    /// Returns the event of everything that touches private text: earlier events on its units, the release, the counts
+    /// of labels, every pass of training, and the passes of the spare steps.
     fn pipeline(&self, release: Option<&TokenizerRelease>, phases: &[Phase]) -> DpEvent {
         let planned = phases.iter().map(|phase| (phase, phase.steps));
         let spare = self.spare_phases(phases).into_iter().map(|phase| (phase, self.privacy().spare_steps));
@@ -161,8 +164,8 @@ impl Plan {
         DpEvent::Composed { events: before.chain(training).collect() }
     }
 
-    /// What the counts of labels cost; `None` where none are released. Noise that no mechanism takes gives an event that the
-    /// accountant refuses.
+    /// Returns the event of the counts of labels; `None` if none are released. If no mechanism accepts their noise, the
+    /// accountant refuses the event that is returned.
     pub(crate) fn label_event(&self) -> Option<DpEvent> {
         let histogram = self.data().label_histogram.as_ref().filter(|_| !self.is_public())?;
         let refused = DpEvent::Gaussian { noise_multiplier: f64::NAN };

@@ -1,4 +1,4 @@
-//! A certified plan in one paragraph.
+//! Describes a certified plan in one paragraph.
 
 use std::fmt;
 

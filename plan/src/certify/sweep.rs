@@ -15,19 +15,19 @@ use crate::{
     TrialCount, VaryField,
 };
 
-/// The most settings, and the most published trials.
+/// Largest number of settings, and of published trials.
 const MAX_TRIALS: usize = 1000;
 
 /// A sweep whose cost is computed and does not exceed its ε.
 #[derive(Clone, Debug)]
 pub struct CertifiedSweep {
-    /// Every combination of values.
+    /// The settings: every combination of values.
     pub settings: Vec<SweepSetting>,
-    /// How many trials there are, and which of them are published.
+    /// The number of trials, and which of them are published.
     pub trials: SweepTrials,
     /// The noise multipliers of the vocabulary and of every trial's training steps.
     pub noise_multipliers: NoiseMultipliers,
-    /// What the whole sweep costs, with every trial's spare steps.
+    /// The event of the whole sweep, with every trial's spare steps.
     pub event: DpEvent,
     /// Certified bounds on the ε of `event` at the plan's δ.
     pub epsilon: Bounds,
@@ -36,14 +36,14 @@ pub struct CertifiedSweep {
 /// One combination of values.
 #[derive(Clone, Debug)]
 pub struct SweepSetting {
-    /// The fields that vary and their values here.
+    /// The fields that vary, with their values in this setting.
     pub values: Map<String, Value>,
     /// The plan of a trial with this setting.
     pub plan: CertifiedPlan,
 }
 
 impl SweepSetting {
-    /// The plan file of a trial with this setting.
+    /// Returns the plan file of a trial with this setting.
     #[must_use]
     pub fn plan_file(&self) -> String {
         self.plan.plan().file().text()
@@ -76,7 +76,7 @@ impl SweepFile {
         self.certify_drafts(base, drafts, noise)
     }
 
-    /// As [`Self::certify`], with the noise multipliers that an earlier call computed.
+    /// Computes the same as [`Self::certify`], with the noise multipliers that an earlier call computed.
     ///
     /// # Errors
     /// As [`Self::certify`].
@@ -110,7 +110,7 @@ impl SweepFile {
         refuse("epsilon", given, &format!("at least {}", epsilon.upper), fix)
     }
 
-    /// Refuses what no sweep can do, whatever its settings are.
+    /// Refuses sweeps that are impossible whatever their settings are.
     fn check(&self, base: &Plan) -> Result<(), PlanError> {
         if !(self.epsilon > 0.0 && self.epsilon <= 1e6) {
             let fix = "state the ε of the whole sweep";
@@ -136,7 +136,7 @@ impl SweepFile {
         }
     }
 
-    /// All combinations of values, each as a valid plan.
+    /// Returns all combinations of values, each as a valid plan.
     fn drafts(&self, base: &Plan) -> Result<Vec<Draft>, PlanError> {
         let file = serde_json::from_str(&base.file().text()).unwrap_or_default();
         let mut drafts = vec![Draft { values: Map::new(), file, plan: base.clone() }];
@@ -169,7 +169,7 @@ impl SweepFile {
         refuse("trials.all.seeds", given, "at most 1000 runs", "give fewer seeds or values")
     }
 
-    /// Names the field that changes what a trial costs.
+    /// Returns a refusal that names the field which changes the cost of a trial.
     fn event_changes(&self, base: &Plan, event: &DpEvent) -> PlanError {
         let file: Value = serde_json::from_str(&base.file().text()).unwrap_or_default();
         let alone = Draft { values: Map::new(), file, plan: base.clone() };
@@ -199,7 +199,6 @@ impl SweepFile {
         Ok(NoiseMultipliers { tokenizer, training })
     }
 
-    /// What the whole sweep costs.
     fn event(&self, base: &Plan, drafts: &[Draft], noise: NoiseMultipliers) -> DpEvent {
         let mut trials = drafts.iter().map(|draft| draft.plan.pipeline_with(None, noise.training));
         let events = match self.trials {
@@ -215,7 +214,7 @@ impl SweepFile {
     }
 }
 
-/// Equal events are counted, so that the accountant sees each once.
+/// Counts equal events, so that the accountant sees each of them once.
 fn repeated(events: impl Iterator<Item = DpEvent>, seeds: u64) -> Vec<DpEvent> {
     let mut counted: Vec<(DpEvent, u64)> = Vec::new();
     for event in events {
@@ -229,11 +228,11 @@ fn repeated(events: impl Iterator<Item = DpEvent>, seeds: u64) -> Vec<DpEvent> {
 }
 
 impl Draft {
-    /// The same with another value of a field.
+    /// Returns this setting with another value of a field.
     fn with(&self, field: &VaryField, value: &Value) -> Self {
         let mut next = Self { values: self.values.clone(), file: self.file.clone(), plan: self.plan.clone() };
         next.values.insert(field.path.clone(), value.clone());
-        // The plan was read, so epochs are steps now.
+        // Epochs became steps when the plan was read.
         if let ("training.epochs", Some(training)) =
             (field.path.as_str(), next.file["training"].as_object_mut())
         {
@@ -320,7 +319,7 @@ fn check_count(count: TrialCount) -> Result<(), PlanError> {
     refuse(&format!("trials.best.{name}"), value.to_string(), allowed, "set it within this range")
 }
 
-/// The score of a trial must not cost anything.
+/// Refuses a sweep whose trials cannot be scored without a cost.
 fn check_score(base: &Plan) -> Result<(), PlanError> {
     if base.evaluation().is_some() {
         return Ok(());

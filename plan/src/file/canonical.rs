@@ -3,19 +3,19 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Keys sorted, no blanks, every float in its shortest round-trip form.
+/// Writes JSON in one form: keys sorted, no blanks, every float in its shortest round-trip form.
 pub(crate) fn to_json(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);
     out
 }
 
-/// SHA-256 in lower-case hexadecimal digits.
+/// Returns the SHA-256 of a text in lower-case hexadecimal digits.
 pub(crate) fn sha256_hex(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-// Sorted here and not left to serde_json, whose order depends on a Cargo feature that any crate may switch on.
+// Keys are sorted here because the order of serde_json depends on a Cargo feature that any crate may switch on.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => write_list(items.iter().map(|item| (None, item)), ['[', ']'], out),

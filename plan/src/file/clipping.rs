@@ -19,7 +19,7 @@ pub enum Clipping {
 }
 
 impl Clipping {
-    /// Whether it is the default.
+    /// Returns whether this is the default.
     #[must_use]
     pub fn is_flat(&self) -> bool {
         *self == Self::Flat

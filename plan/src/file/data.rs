@@ -67,25 +67,26 @@ pub struct Data {
 }
 
 impl Data {
-    /// What the text was made from: people wrote it unless the plan says otherwise.
+    /// Returns what the text was made from: people wrote it unless the plan says otherwise.
     #[must_use]
     pub fn made_from(&self) -> MadeFrom {
         self.made_from.unwrap_or(MadeFrom::PublicText)
     }
 
-    /// The field with labels or tags.
+    /// Returns the field with labels or tags.
     #[must_use]
     pub fn label_field(&self) -> &str {
         self.label_field.as_deref().unwrap_or("label")
     }
 
-    /// The field with the text to be written.
+    /// Returns the field with the text to be written.
     #[must_use]
     pub fn target_field(&self) -> &str {
         self.target_field.as_deref().unwrap_or("target")
     }
 
-    /// The token file that stands for the text, if the source is one: its tokens are those of `tokenizer.public`.
+    /// Returns the token file that stands for the text, if the source is one: its tokens are those of
+    /// `tokenizer.public`.
     #[must_use]
     pub fn token_file(&self) -> Option<&str> {
         match &self.source {
@@ -109,7 +110,7 @@ pub struct LabelHistogram {
 }
 
 impl LabelHistogram {
-    /// The mechanism that adds the noise. A unit moves the counts by 1 in L2 norm.
+    /// Returns the mechanism that adds the noise. A unit moves the counts by 1 in L2 norm.
     ///
     /// # Errors
     /// [`MechanismError`] for noise that is not finite and above 0.
@@ -118,12 +119,13 @@ impl LabelHistogram {
     }
 }
 
-/// 20 units cost little beside training at any useful ε, and change the shares of labels of some thousand units by less than 1 %.
+/// Returns the default noise multiplier of 20. It costs little beside training at any useful ε, and changes the shares
+/// of labels of some thousand units by less than 1 %.
 fn label_noise() -> f64 {
     20.0
 }
 
-/// By its name, as `dp-tokenizer encode --out` was told.
+/// Returns whether a path is that of a token file, by the name that `dp-tokenizer encode --out` requires.
 pub(crate) fn is_token_file(path: &str) -> bool {
     path.ends_with(".tokens")
 }
@@ -212,7 +214,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// What the text was made from: people wrote it unless the plan says otherwise.
+    /// Returns what the text was made from: people wrote it unless the plan says otherwise.
     #[must_use]
     pub fn made_from(&self) -> MadeFrom {
         self.made_from.unwrap_or(MadeFrom::PublicText)

@@ -5,99 +5,80 @@ use serde::{Deserialize, Serialize};
 
 use crate::Objective;
 
-/// The model family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
+/// Declares the families, in the order in which a reader expects to choose among them: what each is, its name in a plan, and its
+/// name to a person.
+macro_rules! families {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $label:literal;)+) => {
+        /// The model family.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum Family {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl Family {
+            /// All families with their names in a plan and to a person.
+            pub const TABLE: &'static [(Self, &'static str, &'static str)] =
+                &[$((Self::$variant, $name, $label)),+];
+        }
+    };
+}
+
+families! {
     /// GPT-2: decoder only, learned positions, pre-layer norm, tied embedding and head.
-    Gpt2,
+    Gpt2 "gpt2" "GPT-2 (decoder)";
+    /// Gemma's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, gated GELU.
+    Decoder "decoder" "Gemma-style (decoder)";
+    /// Gemma 2: `decoder` with norms after each part, soft caps, and a sliding window in every other block.
+    Gemma2 "gemma2" "Gemma 2 (decoder)";
+    /// Gemma 3 without images: `decoder` with norms after each part and on each head, and a sliding window in five of six blocks.
+    Gemma3 "gemma3" "Gemma 3 (decoder)";
+    /// VaultGemma: `gemma2` without norms after each part, and without windows.
+    VaultGemma "vaultgemma" "VaultGemma (decoder)";
+    /// Llama's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, SwiGLU.
+    Llama "llama" "Llama (decoder)";
+    /// Mistral: `llama` with a sliding window.
+    Mistral "mistral" "Mistral (decoder)";
+    /// Qwen 2 and 2.5: `llama` with biases on queries, keys and values.
+    Qwen2 "qwen2" "Qwen 2 (decoder)";
+    /// Qwen 3: `llama` with norms on each head of queries and keys.
+    Qwen3 "qwen3" "Qwen 3 (decoder)";
+    /// Phi-3: `llama` with fused projections.
+    Phi3 "phi3" "Phi-3 (decoder)";
+    /// GPT-NeoX, also Pythia: decoder only, attention and feed-forward side by side, rotary positions in 1/4 of each head.
+    GptNeoX "gpt_neox" "GPT-NeoX, Pythia (decoder)";
+    /// Phi-2: decoder only, attention and feed-forward side by side, rotary positions in 2/5 of each head.
+    Phi "phi" "Phi-2 (decoder)";
+    /// OPT: decoder only, learned positions, pre-layer norm, ReLU, tied embedding and head.
+    Opt "opt" "OPT (decoder)";
+    /// GPT-Neo: like GPT-2, with a window of 256 tokens in every second block.
+    GptNeo "gpt_neo" "GPT-Neo (decoder)";
     /// T5 version 1.0: encoder and decoder of `layers` blocks each, relative positions, ReLU, tied embedding and head.
     /// `context` is the length of the encoder input.
-    T5,
+    T5 "t5" "T5 1.0 (encoder–decoder)";
     /// T5 version 1.1, as in mT5: like 1.0, with gated GELU and an untied head.
-    #[serde(rename = "t5_v1_1")]
-    T5V1_1,
+    T5V1_1 "t5_v1_1" "T5 1.1 (encoder–decoder)";
     /// BERT: encoder only, learned positions, post-layer norm, exact GELU.
-    Bert,
-    /// Gemma's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, gated GELU.
-    Decoder,
-    /// Gemma 2: `decoder` with norms after each part, soft caps, and a sliding window in every other block.
-    Gemma2,
-    /// Gemma 3 without images: `decoder` with norms after each part and on each head, and a sliding window in five of six blocks.
-    Gemma3,
-    /// VaultGemma: `gemma2` without norms after each part, and without windows.
-    #[serde(rename = "vaultgemma")]
-    VaultGemma,
-    /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
-    FeedForward,
-    /// Llama's architecture: decoder only, pre-RMS norm, rotary positions, grouped-query attention, SwiGLU.
-    Llama,
-    /// Mistral: `llama` with a sliding window.
-    Mistral,
-    /// Qwen 2 and 2.5: `llama` with biases on queries, keys and values.
-    Qwen2,
-    /// Qwen 3: `llama` with norms on each head of queries and keys.
-    Qwen3,
-    /// Phi-3: `llama` with fused projections.
-    Phi3,
+    Bert "bert" "BERT (encoder)";
     /// RoBERTa, also XLM-R: like BERT, with one class of tokens and a head of its own. It takes the checkpoint's tokenizer,
     /// whose padding token has id 1.
-    Roberta,
+    Roberta "roberta" "RoBERTa (encoder)";
     /// DistilBERT: like BERT, without classes of tokens.
-    #[serde(rename = "distilbert")]
-    DistilBert,
-    /// GPT-NeoX, also Pythia: decoder only, attention and feed-forward side by side, rotary positions in 1/4 of each head.
-    #[serde(rename = "gpt_neox")]
-    GptNeoX,
-    /// Phi-2: decoder only, attention and feed-forward side by side, rotary positions in 2/5 of each head.
-    Phi,
-    /// OPT: decoder only, learned positions, pre-layer norm, ReLU, tied embedding and head.
-    Opt,
-    /// GPT-Neo: like GPT-2, with a window of 256 tokens in every second block.
-    GptNeo,
+    DistilBert "distilbert" "DistilBERT (encoder)";
     /// ModernBERT: encoder only, rotary positions, a window of 128 tokens in two of three blocks, pre-layer norm, gated GELU.
-    #[serde(rename = "modernbert")]
-    ModernBert,
+    ModernBert "modernbert" "ModernBERT (encoder)";
     /// BART: encoder and decoder of `layers` blocks each, learned positions, post-layer norm, exact GELU, tied embedding and
     /// head.
-    Bart,
+    Bart "bart" "BART (encoder–decoder)";
     /// mBART: like BART, with pre-layer norm and scaled embeddings.
-    #[serde(rename = "mbart")]
-    MBart,
+    MBart "mbart" "mBART (encoder–decoder)";
     /// Marian, the models of OPUS-MT: like BART, with sinusoidal positions, SiLU and a bias of the logits.
-    Marian,
+    Marian "marian" "Marian (encoder–decoder)";
+    /// Feed-forward: the embeddings of the last `history` tokens pass through hidden layers with ReLU (Kerrigan 2020).
+    FeedForward "feed_forward" "Feed-forward";
 }
 
 impl Family {
-    /// All families, as a reader expects to choose among them, with what each is called in a plan and to a person.
-    pub const TABLE: [(Self, &'static str, &'static str); 24] = [
-        (Self::Gpt2, "gpt2", "GPT-2 (decoder)"),
-        (Self::Decoder, "decoder", "Gemma-style (decoder)"),
-        (Self::Gemma2, "gemma2", "Gemma 2 (decoder)"),
-        (Self::Gemma3, "gemma3", "Gemma 3 (decoder)"),
-        (Self::VaultGemma, "vaultgemma", "VaultGemma (decoder)"),
-        (Self::Llama, "llama", "Llama (decoder)"),
-        (Self::Mistral, "mistral", "Mistral (decoder)"),
-        (Self::Qwen2, "qwen2", "Qwen 2 (decoder)"),
-        (Self::Qwen3, "qwen3", "Qwen 3 (decoder)"),
-        (Self::Phi3, "phi3", "Phi-3 (decoder)"),
-        (Self::GptNeoX, "gpt_neox", "GPT-NeoX, Pythia (decoder)"),
-        (Self::Phi, "phi", "Phi-2 (decoder)"),
-        (Self::Opt, "opt", "OPT (decoder)"),
-        (Self::GptNeo, "gpt_neo", "GPT-Neo (decoder)"),
-        (Self::T5, "t5", "T5 1.0 (encoder–decoder)"),
-        (Self::T5V1_1, "t5_v1_1", "T5 1.1 (encoder–decoder)"),
-        (Self::Bert, "bert", "BERT (encoder)"),
-        (Self::Roberta, "roberta", "RoBERTa (encoder)"),
-        (Self::DistilBert, "distilbert", "DistilBERT (encoder)"),
-        (Self::ModernBert, "modernbert", "ModernBERT (encoder)"),
-        (Self::Bart, "bart", "BART (encoder–decoder)"),
-        (Self::MBart, "mbart", "mBART (encoder–decoder)"),
-        (Self::Marian, "marian", "Marian (encoder–decoder)"),
-        (Self::FeedForward, "feed_forward", "Feed-forward"),
-    ];
-
-    /// What each is called in a plan, and to a person, in the order of [`Self::TABLE`].
+    /// Each family's name in a plan and its name for people, in the order of [`Self::TABLE`].
     pub const NAMES: [(&'static str, &'static str); Self::TABLE.len()] = {
         let mut names = [("", ""); Self::TABLE.len()];
         let mut at = 0;
@@ -108,24 +89,24 @@ impl Family {
         names
     };
 
-    /// All families, in the order of [`Self::TABLE`].
+    /// Returns all families, in the order of [`Self::TABLE`].
     pub fn all() -> impl Iterator<Item = Self> {
-        Self::TABLE.into_iter().map(|row| row.0)
+        Self::TABLE.iter().map(|row| row.0)
     }
 
-    /// What it is called in a plan.
+    /// Returns the family's name in a plan.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::TABLE.into_iter().find(|row| row.0 == self).map_or("", |row| row.1)
+        Self::TABLE[self as usize].1
     }
 
-    /// The family of this name.
+    /// Returns the family of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::TABLE.into_iter().find(|row| row.1 == name).map(|row| row.0)
+        Self::TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
-    /// What a model of this family can learn.
+    /// Returns the objectives that a model of this family can learn.
     #[must_use]
     pub fn objectives(self) -> &'static [Objective] {
         match self {
@@ -149,7 +130,7 @@ impl Family {
                 Objective::TextToText,
                 Objective::Chat,
             ],
-            // `transformers` has no tagger of it.
+            // `transformers` has no class of it for tags of words.
             Self::Gemma3 => &[
                 Objective::CausalLm,
                 Objective::SequenceClassification,
@@ -157,7 +138,7 @@ impl Family {
                 Objective::TextToText,
                 Objective::Chat,
             ],
-            // `transformers` has only its language model.
+            // `transformers` has only the class of its language model.
             Self::VaultGemma => &[Objective::CausalLm, Objective::TextToText, Objective::Chat],
             Self::T5 | Self::T5V1_1 => &[
                 Objective::SpanCorruption,
@@ -183,18 +164,19 @@ impl Family {
         }
     }
 
-    /// Whether it reads `untied`.
+    /// Returns whether the family reads `untied`.
     #[must_use]
     pub fn can_untie(self) -> bool {
         self.has_grouped_heads() || matches!(self, Self::GptNeoX | Self::Phi)
     }
 
-    /// Whether it has an encoder and a decoder.
+    /// Returns whether the family has an encoder and a decoder.
     pub(crate) fn has_decoder_context(self) -> bool {
         matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 
-    /// Whether it is a decoder with RMS norms: it reads `kv_heads`, and `d_head` as `Self::has_head_width` says.
+    /// Returns whether the family is a decoder with RMS norms. Such a family reads `kv_heads`, and `d_head` as
+    /// `Self::has_head_width` says.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
         matches!(
@@ -211,18 +193,18 @@ impl Family {
         )
     }
 
-    /// Whether it reads `d_head`.
+    /// Returns whether the family reads `d_head`.
     pub(crate) fn has_head_width(self) -> bool {
         self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
-    /// Whether it reads `pooling`.
+    /// Returns whether the family reads `pooling`.
     #[must_use]
     pub fn can_pool(self) -> bool {
         matches!(self, Self::Bert | Self::Roberta | Self::DistilBert)
     }
 
-    /// Whether Hugging Face's `transformers` has it.
+    /// Returns whether Hugging Face's `transformers` has the family.
     #[must_use]
     pub fn is_in_transformers(self) -> bool {
         self != Self::FeedForward

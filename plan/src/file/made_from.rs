@@ -16,12 +16,12 @@ pub enum MadeFrom {
 }
 
 impl MadeFrom {
-    /// The values that a plan may write, and what each declares.
+    /// The values that a plan may write, with what each of them declares.
     pub(crate) const ALLOWED: &'static str = "\"public_text\" (no private text), \"same_units\" (private text whose units are those of \
                                               the training text: what the file cost counts towards privacy.epsilon) or \
                                               \"disjoint_units\" (private text that has no unit in common with it)";
 
-    /// Its name in a plan.
+    /// Returns the value's name in a plan.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,15 +1,16 @@
-//! A lower bound on the memory that a plan needs.
+//! Computes a lower bound on the memory that a plan needs.
 
 use super::parameters::{Predicts, parameters};
 use crate::{CyclicPoisson, Family, Initial, Model, Objective, PlanFile, Sampling, Tokenizer, Trainable};
 
-/// Largest number of windows at once where the plan leaves it out. More are not faster.
+/// Largest number of windows at once if the plan does not give it. More are not faster.
 const MAX_AT_ONCE: u32 = 32;
 
-/// Factor from the lower bound on a window's memory to what it may take, with the records and gradients of all layers.
+/// Factor from the lower bound on a window's memory to the memory that it may take, with the records and gradients of
+/// all layers.
 const WINDOW_FACTOR: u128 = 16;
 
-/// Tokens of the byte vocabulary: 256 bytes and three special tokens.
+/// Number of tokens of the byte vocabulary: 256 bytes and three special tokens.
 const BYTE_VOCABULARY: u32 = 259;
 
 /// The parts of a plan on which the size of the network depends.
@@ -21,12 +22,12 @@ pub(crate) struct Network<'a> {
     pub vocabulary: u32,
     /// Number of steps whose noise is kept.
     pub kept_noise: u64,
-    /// Windows of a unit in a step.
+    /// Number of windows of a unit in a step.
     pub views: u32,
 }
 
 impl<'a> Network<'a> {
-    /// With the least vocabulary that the plan's tokenizer can have.
+    /// Describes a plan's network with the smallest vocabulary that its tokenizer can have.
     pub fn of(file: &'a PlanFile) -> Self {
         Self::with_vocabulary(file, file.tokenizer.least_vocabulary())
     }
@@ -41,18 +42,19 @@ impl<'a> Network<'a> {
         Self { model: &file.model, predicts, vocabulary, kept_noise, views: file.training.views_per_unit }
     }
 
-    /// Number of trainable parameters.
+    /// Returns the number of parameters.
     pub fn parameters(self) -> u128 {
         parameters(self.model, self.predicts, self.vocabulary.into()) as u128
     }
 
-    /// Bytes of weights, gradient sums and moments, and of the activations of one micro-batch: a lower bound on what training
-    /// takes.
+    /// Returns a lower bound on the bytes that training takes: those of weights, gradient sums and moments, and of the
+    /// activations of one micro-batch.
     pub fn least_training_bytes(self, micro_batch: u32) -> u128 {
         self.parameter_bytes() + u128::from(micro_batch) * self.least_unit_bytes()
     }
 
-    /// Number of parameters that are trained. Adapters, gains of norms and heads for labels count as nothing.
+    /// Returns the number of parameters that are trained. Adapters, gains of norms and heads for labels count as
+    /// nothing.
     pub fn trained(self) -> u128 {
         let (parameters, layers) = (self.parameters(), u128::from(self.model.layers.max(1)));
         match self.model.trainable {
@@ -71,8 +73,9 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Bytes of weights in 32 bits and, where they are trained, of their gradient sum, two moments and correlated noise. Frozen weights
-    /// of a checkpoint may be in 16 bits. Adapters, gains of norms and heads for labels count as nothing.
+    /// Returns the bytes of weights in 32 bits and, if they are trained, of their gradient sum, two moments and
+    /// correlated noise. Frozen weights of a checkpoint may be in 16 bits. Adapters, gains of norms and heads for
+    /// labels count as nothing.
     fn parameter_bytes(self) -> u128 {
         let parameters = self.parameters();
         let is_checkpoint = self.model.initial != Initial::Random;
@@ -80,8 +83,8 @@ impl<'a> Network<'a> {
         frozen * parameters + (16 - frozen + 8 * u128::from(self.kept_noise)) * self.trained()
     }
 
-    /// Number of units, a power of two, whose windows each of `workers` can compute at once within half of the `free` bytes; 1 if none
-    /// fits.
+    /// Returns the number of units, a power of two, whose windows each of `workers` can compute at once within half of
+    /// the `free` bytes; 1 if none fits.
     pub fn windows_at_once(self, free: u64, workers: u32) -> u32 {
         let one = u128::from(workers) * WINDOW_FACTOR * self.least_unit_bytes();
         let left = (u128::from(free) / 2).saturating_sub(self.parameter_bytes());
@@ -89,12 +92,12 @@ impl<'a> Network<'a> {
         (0..=MAX_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
     }
 
-    /// A lower bound on the bytes of the activations of one unit's windows.
+    /// Returns a lower bound on the bytes of the activations of one unit's windows.
     fn least_unit_bytes(self) -> u128 {
         u128::from(self.views) * self.least_window_bytes()
     }
 
-    /// A lower bound on the bytes of one window's activations.
+    /// Returns a lower bound on the bytes of one window's activations.
     fn least_window_bytes(self) -> u128 {
         let Self { model, predicts, vocabulary, .. } = self;
         let [d, layers, heads, context] =
@@ -115,7 +118,8 @@ impl<'a> Network<'a> {
 }
 
 impl Tokenizer {
-    /// Number of tokens, as far as the plan states it. That of a public tokenizer is in its file, and counts here as that of bytes.
+    /// Returns the number of tokens, as far as the plan states it. That of a public tokenizer is in its file, and
+    /// counts here as that of bytes.
     #[must_use]
     pub fn least_vocabulary(&self) -> u32 {
         match self {

@@ -88,7 +88,7 @@ impl Model {
         })
     }
 
-    /// Widths of the hidden layers of a feed-forward model.
+    /// Returns the widths of the hidden layers of a feed-forward model.
     #[must_use]
     pub fn hidden_widths(&self) -> Vec<u32> {
         self.hidden.clone().unwrap_or_else(|| vec![self.d_ff; self.layers as usize])
@@ -108,7 +108,7 @@ pub enum Initial {
 }
 
 impl Model {
-    /// What the initial weights were made from, in a valid plan: random ones are made from nothing.
+    /// Returns what the initial weights were made from, in a valid plan. Random weights are made from nothing.
     #[must_use]
     pub fn made_from(&self) -> MadeFrom {
         self.checkpoint_made_from.unwrap_or(MadeFrom::PublicText)

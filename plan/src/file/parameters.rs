@@ -1,8 +1,8 @@
-//! How many parameters a model has.
+//! Computes the number of parameters of a model.
 
 use crate::{Family, Model, Objective};
 
-/// What a model predicts.
+/// The output of a model.
 #[derive(Clone, Copy)]
 pub(crate) struct Predicts {
     pub objective: Objective,
@@ -10,8 +10,8 @@ pub(crate) struct Predicts {
     pub labels: f64,
 }
 
-/// Number of parameters of a model with a vocabulary of this size, exact up to 2^53. Floats take less code in a browser than
-/// integers that no plan makes overflow.
+/// Returns the number of parameters of a model with a vocabulary of this size, exact up to 2^53. Floats take less code
+/// in a browser than integers, and no plan makes them overflow.
 pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> f64 {
     let Predicts { objective, labels } = predicts;
     // A head for labels takes the place of the one for tokens.
@@ -28,7 +28,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
         Family::T5 | Family::T5V1_1 => {
             let (is_tied, matrices) = if model.family == Family::T5 { (true, 2.0) } else { (false, 3.0) };
             let own_table = if model.flag("tie_word_embeddings").unwrap_or(is_tied) { 0.0 } else { 1.0 };
-            // A hidden layer and the labels in place of a table of its own.
+            // A classifier has a hidden layer and the labels' layer instead of a table of its own.
             let head = if classifies { d * d + d + labels * d + labels } else { own_table * vocabulary * d };
             // Two attentions and three norms in a decoder's block, one and two in an encoder's.
             let attention = 4.0 * d * heads * model.d_head.map_or((d / heads).floor(), f64::from);
@@ -44,7 +44,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
         Family::Bart | Family::MBart | Family::Marian => {
             let positions = 2.0 + context.max(model.decoder_context.map_or(context, f64::from));
             let more = match model.family {
-                // The bias of the logits.
+                // The logits have a bias.
                 Family::Marian => vocabulary,
                 // Positions and norms: after the embeddings, and in mBART after the last block.
                 family => 2.0 * (positions + if family == Family::MBart { 4.0 } else { 2.0 }) * d,
@@ -76,7 +76,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
     }
 }
 
-/// Parameters of a decoder whose usual block has `block`.
+/// Returns the number of parameters of a decoder whose usual block has `block`.
 fn layer_norm_decoder(model: &Model, predicts: Predicts, vocabulary: f64, block: f64) -> f64 {
     let Predicts { objective, labels } = predicts;
     let [d, layers, context] = [model.d_model, model.layers, model.context].map(f64::from);
@@ -93,11 +93,11 @@ fn layer_norm_decoder(model: &Model, predicts: Predicts, vocabulary: f64, block:
     (tables * vocabulary + positions) * d + layers * (block - lacking) + 2.0 * d + head
 }
 
-/// Parameters of an encoder like BERT, whose block has `block`.
+/// Returns the number of parameters of an encoder like BERT, whose block has `block`.
 fn bert(model: &Model, predicts: Predicts, vocabulary: f64, block: f64) -> f64 {
     let Predicts { objective, labels } = predicts;
     let [d, layers, context] = [model.d_model, model.layers, model.context].map(f64::from);
-    // Classes of tokens, and RoBERTa's positions without a use.
+    // The rows of the classes of tokens, and of RoBERTa's unused positions.
     let more = match model.family {
         Family::Bert => 2.0,
         Family::Roberta => 3.0,
@@ -113,7 +113,7 @@ fn bert(model: &Model, predicts: Predicts, vocabulary: f64, block: f64) -> f64 {
     (vocabulary + context + more) * d + 2.0 * d + layers * block + head
 }
 
-/// Parameters of a block of a decoder with RMS norms.
+/// Returns the number of parameters of a block of a decoder with RMS norms.
 fn rms_block(model: &Model) -> f64 {
     let [d, heads, d_ff] = [model.d_model, model.heads, model.d_ff].map(f64::from);
     let d_head = model.d_head.map_or((d / heads).floor(), f64::from);
@@ -127,7 +127,7 @@ fn rms_block(model: &Model) -> f64 {
     if model.flag("mlp_bias") == Some(true) {
         count += 2.0 * d_ff + d;
     }
-    // A norm after each part, and of each head.
+    // Some families have a norm after each part, and a norm of each head of queries and keys.
     if matches!(model.family, Family::Gemma2 | Family::Gemma3) {
         count += 2.0 * d;
     }
@@ -137,7 +137,7 @@ fn rms_block(model: &Model) -> f64 {
     count
 }
 
-/// Parameters of a decoder's head for labels: tags have biases.
+/// Returns the number of parameters of a decoder's head for labels. The layer for tags has biases.
 fn classifier(objective: Objective, labels: f64, d: f64) -> f64 {
     let biases = if objective == Objective::TokenClassification { labels } else { 0.0 };
     labels * d + biases

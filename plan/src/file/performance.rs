@@ -1,4 +1,4 @@
-//! Performance settings. None of them reaches a privacy event.
+//! Performance settings, none of which reaches a privacy event.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

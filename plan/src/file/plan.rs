@@ -27,7 +27,7 @@ impl TryFrom<PlanFile> for Plan {
         let value = serde_json::from_str(&text).map_err(|error| unwritable(&error.to_string()))?;
         check(&value)?;
         let json = canonical::to_json(&value);
-        // JSON has no NaN or infinity, and writes them as null: what does not come back as it was is refused.
+        // JSON writes NaN and infinity as null, so a file that does not come back as it was is refused.
         if PlanFile::unchecked(&text).as_ref() != Some(&file) {
             return Err(unwritable("a number is NaN or infinite"));
         }
@@ -42,80 +42,81 @@ fn unwritable(why: &str) -> PlanError {
 }
 
 impl Plan {
-    /// The file behind it, defaults filled in.
+    /// Returns the file behind the plan, with defaults filled in.
     #[must_use]
     pub fn file(&self) -> &PlanFile {
         &self.file
     }
 
-    /// The plan as canonical JSON: defaults written out, keys sorted, no blanks.
+    /// Returns the plan as canonical JSON: defaults written out, keys sorted, no blanks.
     #[must_use]
     pub fn to_json(&self) -> &str {
         &self.json
     }
 
-    /// The plan's name, which is a valid name of a folder.
+    /// Returns the plan's name, which is a valid name of a folder.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.file.name
     }
 
-    /// The training text.
+    /// Returns the training text.
     #[must_use]
     pub fn data(&self) -> &Data {
         &self.file.data
     }
 
-    /// Whether the training text is declared public. Then no ε is stated, no noise is added and nothing is charged.
+    /// Returns whether the training text is declared public. In that case no ε is stated, no noise is added and nothing
+    /// is charged.
     #[must_use]
     pub fn is_public(&self) -> bool {
         self.file.data.visibility == Visibility::Public
     }
 
-    /// The privacy guarantee. In a public plan only its unit and its sampling have an effect.
+    /// Returns the privacy guarantee. In a public plan only its unit and its sampling have an effect.
     #[must_use]
     pub fn privacy(&self) -> &Privacy {
         &self.file.privacy
     }
 
-    /// The δ of the guarantee.
+    /// Returns the δ of the guarantee.
     #[must_use]
     pub fn delta(&self) -> Delta {
         self.delta
     }
 
-    /// The number, declared public, of what a step samples: of units, or of examples.
+    /// Returns the number, declared public, of the units or examples from which a step samples.
     #[must_use]
     pub fn population(&self) -> u64 {
         self.file.population()
     }
 
-    /// Where the vocabulary comes from.
+    /// Returns the origin of the vocabulary.
     #[must_use]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.file.tokenizer
     }
 
-    /// The shape of the network.
+    /// Returns the shape of the network.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.file.model
     }
 
-    /// What is optimised, in what batches, and how.
+    /// Returns the objective, the batches and the optimizer.
     #[must_use]
     pub fn training(&self) -> &Training {
         &self.file.training
     }
 
-    /// Public text on which the model is measured.
+    /// Returns the public text on which the model is measured.
     #[must_use]
     pub fn evaluation(&self) -> Option<&Evaluation> {
         self.file.evaluation.as_ref()
     }
 
-    /// A lower bound on the bytes that training needs with a vocabulary of this size: weights, gradient sum, moments, one
-    /// micro-batch of the `given` size or the plan's.
+    /// Returns a lower bound on the bytes that training needs with a vocabulary of this size: weights, gradient sum,
+    /// moments, one micro-batch of the `given` size or the plan's.
     #[must_use]
     pub fn least_training_bytes(&self, vocabulary: u32, given: Option<u32>) -> u128 {
         let micro_batch = given.or(self.performance().physical_batch).unwrap_or(1);
@@ -123,8 +124,9 @@ impl Plan {
             .least_training_bytes(micro_batch.min(self.largest_batch()))
     }
 
-    /// For a vocabulary of this size, windows per micro-batch for each of `workers` on a machine with `free` bytes of memory: the `given` value, the plan's, or
-    /// as many as fit, in powers of two up to 32. Never more than the largest expected batch. It affects speed only.
+    /// Returns the number of units in a micro-batch, for a vocabulary of this size and for each of `workers` on a
+    /// machine with `free` bytes of memory: the `given` value, the plan's, or the largest power of two up to 32 that
+    /// fits. It never exceeds the largest expected batch, and affects speed only.
     #[must_use]
     pub fn windows_at_once(&self, vocabulary: u32, given: Option<u32>, free: u64, workers: u32) -> u32 {
         let found =
@@ -137,7 +139,7 @@ impl Plan {
         batches.max().and_then(|batch| u32::try_from(batch).ok()).unwrap_or(u32::MAX)
     }
 
-    /// Performance settings.
+    /// Returns the performance settings.
     #[must_use]
     pub fn performance(&self) -> &Performance {
         &self.file.performance

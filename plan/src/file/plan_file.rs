@@ -1,4 +1,4 @@
-//! What a user wrote: shape and ranges of `plan.json` version 1.
+//! The file `plan.json` as a user wrote it: shape and ranges of version 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,14 +41,14 @@ pub struct PlanFile {
 }
 
 impl PlanFile {
-    /// The plan as a `plan.json`.
+    /// Returns the plan as the text of a `plan.json`.
     #[must_use]
     pub fn text(&self) -> String {
         // A plan has string keys and plain fields, so writing it cannot fail; an empty text would be refused.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// The number, declared public, of what a step samples: of units, or of examples.
+    /// Returns the number, declared public, of the units or examples from which a step samples.
     #[must_use]
     pub fn population(&self) -> u64 {
         self.privacy.sampling.population(self.data.units)
@@ -73,12 +73,12 @@ impl PlanFile {
         let value: Value = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
         check_version(&value)?;
         check(&value)?;
-        // Read from the text instead of the value, so that a field given twice is noticed.
+        // The file is read from the text instead of the value, so that a field given twice is noticed.
         let file: Self = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
         Ok(file.with_steps())
     }
 
-    /// The same plan with steps in place of epochs.
+    /// Returns the same plan with steps in place of epochs.
     pub(crate) fn with_steps(mut self) -> Self {
         let population = self.population();
         let training = &mut self.training;

@@ -67,7 +67,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// Whether it is the default.
+    /// Returns whether this is the default.
     fn is_fast(&self) -> bool {
         *self == Self::Fast
     }
@@ -103,7 +103,7 @@ pub enum Sampling {
 }
 
 impl Sampling {
-    /// Whether the sample depends on the number of units, so that this number must be public and exact.
+    /// Returns whether the sample depends on the number of units, so that this number must be public and exact.
     #[must_use]
     pub fn needs_exact_units(self) -> bool {
         match self {
@@ -112,7 +112,16 @@ impl Sampling {
         }
     }
 
-    /// The number, declared public, of what is sampled: of examples, or of `units`.
+    /// Returns whether steps are charged by whole passes.
+    #[must_use]
+    pub fn is_charged_by_pass(self) -> bool {
+        match self {
+            Self::BallsInBins | Self::Shuffle | Self::CyclicPoisson(_) => true,
+            Self::Poisson | Self::PoissonOfExamples(_) | Self::TruncatedPoisson(_) | Self::FixedSize => false,
+        }
+    }
+
+    /// Returns the number, declared public, of what is sampled: of examples, or of `units`.
     #[must_use]
     pub fn population(self, units: u64) -> u64 {
         match self {
@@ -121,13 +130,13 @@ impl Sampling {
         }
     }
 
-    /// What is sampled, in words.
+    /// Returns the name of what is sampled.
     #[must_use]
     pub fn sampled(self) -> &'static str {
         if self.examples_per_unit().is_some() { "examples" } else { "units" }
     }
 
-    /// Largest number of a unit's examples of which each is sampled by itself; `None` where units are sampled.
+    /// Returns the largest number of a unit's examples if examples are sampled; `None` if units are sampled.
     #[must_use]
     pub fn examples_per_unit(self) -> Option<u32> {
         match self {
@@ -136,7 +145,7 @@ impl Sampling {
         }
     }
 
-    /// Number of parts into which the units are divided, each of which holds a batch.
+    /// Returns the number of parts into which the units are divided, each of which holds a batch.
     pub(crate) fn parts(self) -> u64 {
         match self {
             Self::CyclicPoisson(CyclicPoisson { bands }) => bands.max(1),
@@ -144,7 +153,7 @@ impl Sampling {
         }
     }
 
-    /// Largest number of steps of a phase.
+    /// Returns the largest number of steps of a phase.
     pub(crate) fn max_steps(self) -> u64 {
         match self {
             Self::CyclicPoisson(_) => accountant::correlated::MAX_STEPS,
@@ -152,7 +161,8 @@ impl Sampling {
         }
     }
 
-    /// The mechanism that draws batches of `expected_batch_size` of [`Self::population`] in this way, for `steps` steps.
+    /// Returns the mechanism that draws batches of `expected_batch_size` of [`Self::population`] in this way, for
+    /// `steps` steps.
     pub(crate) fn mechanism(
         self,
         population: u64,
@@ -181,14 +191,14 @@ impl Sampling {
             }
             Self::BallsInBins => Arc::new(BallsInBinsGaussian::new(batches, noise_multiplier)?),
             Self::CyclicPoisson(CyclicPoisson { bands }) => {
-                // Exact where a part is sampled whole.
+                // The quotient is exact if a part is sampled whole.
                 let of_part = bands.saturating_mul(expected_batch_size) as f64 / population as f64;
                 Arc::new(CyclicPoissonGaussian::new(steps, bands, of_part, noise_multiplier)?)
             }
         })
     }
 
-    /// Its name in a plan.
+    /// Returns the sampling's name in a plan.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -249,7 +259,7 @@ pub struct NoiseMultipliers {
     pub training: f64,
 }
 
-// The schema's view of a type that the accountant owns.
+// The schema of a type that the accountant owns.
 /// The pairs of data sets that the guarantee compares.
 #[derive(JsonSchema)]
 #[schemars(rename = "NeighboringRelation", rename_all = "snake_case")]

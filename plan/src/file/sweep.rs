@@ -1,4 +1,4 @@
-//! What a user wrote: `sweep.json`.
+//! The file `sweep.json` as a user wrote it.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ pub enum TrialCount {
 }
 
 impl TrialCount {
-    /// The distribution as the accountant knows it.
+    /// Returns the distribution in the accountant's type.
     #[must_use]
     pub fn distribution(self) -> Trials {
         match self {

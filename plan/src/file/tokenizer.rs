@@ -55,7 +55,7 @@ pub struct ExtendedTokenizer {
 }
 
 impl Tokenizer {
-    /// How words of the training text are released for it; `None` where none are.
+    /// Returns the method and the kind of words by which words of the training text are released; `None` if none are.
     #[must_use]
     pub fn release(&self) -> Option<(ReleaseMethod, Words)> {
         match self {
@@ -65,7 +65,7 @@ impl Tokenizer {
         }
     }
 
-    /// The file that it is or extends, relative to the plan file.
+    /// Returns the file that the tokenizer is or extends, relative to the plan file.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         match self {
@@ -75,7 +75,7 @@ impl Tokenizer {
         }
     }
 
-    /// What [its file](Self::file) was made from.
+    /// Returns what [the file](Self::file) was made from.
     #[must_use]
     pub fn made_from(&self) -> MadeFrom {
         match self {

@@ -95,19 +95,20 @@ fn is_one(value: &u32) -> bool {
 }
 
 impl Training {
-    /// The classes or tags to predict; none if tokens are predicted.
+    /// Returns the classes or tags to predict; none if tokens are predicted.
     #[must_use]
     pub fn labels(&self) -> &[String] {
         self.labels.as_deref().unwrap_or_default()
     }
 
-    /// How conversations are learnt.
+    /// Returns how conversations are learnt.
     #[must_use]
     pub fn chat(&self) -> Chat {
         self.chat.clone().unwrap_or_default()
     }
 
-    /// The phases in order, whichever way they were written. Empty only in a file that is not a valid plan.
+    /// Returns the phases in order, in whichever form the plan states them. Empty only in a file that is not a valid
+    /// plan.
     #[must_use]
     pub fn phases(&self) -> Vec<BatchPhase> {
         match (&self.batch_schedule, self.steps, self.expected_batch_size) {
@@ -117,7 +118,7 @@ impl Training {
         }
     }
 
-    /// The number of steps over all phases.
+    /// Returns the number of steps over all phases.
     #[must_use]
     pub fn total_steps(&self) -> u64 {
         self.phases().iter().map(|phase| phase.steps).fold(0, u64::saturating_add)
@@ -144,7 +145,7 @@ pub struct WarmStart {
 }
 
 impl WarmStart {
-    /// Examples in a step.
+    /// Number of examples in a step.
     pub const BATCH_SIZE: u64 = 64;
     /// The number of steps that is proposed.
     pub const USUAL: Self = Self { steps: 600 };
@@ -189,7 +190,7 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// Whether it predicts labels, which the plan lists.
+    /// Returns whether the objective predicts labels, which the plan lists.
     #[must_use]
     pub fn has_labels(self) -> bool {
         matches!(
@@ -198,7 +199,7 @@ impl Objective {
         )
     }
 
-    /// Whether it reads more of a record than its text. A record is then an example by itself.
+    /// Returns whether the objective reads more of a record than its text. A record is then an example by itself.
     #[must_use]
     pub fn reads_fields(self) -> bool {
         self.has_labels() || matches!(self, Self::TextToText | Self::Chat)
@@ -218,7 +219,7 @@ pub enum Answers {
 }
 
 impl Answers {
-    /// The labels; none if answers are numbers.
+    /// Returns the labels; none if answers are numbers.
     #[must_use]
     pub fn labels(&self) -> &[String] {
         match self {

@@ -1,11 +1,12 @@
-//! Why a plan is refused: one line that says what was given, where, what is allowed, and what to do.
+//! The reasons why a plan is refused. A message is one line that says what was given, where, what is allowed, and what
+//! to do.
 
 use accountant::AccountantError;
 use mechanisms::MechanismError;
 
 use super::remedy::Remedy;
 
-/// Why a plan is refused.
+/// The reasons why a plan is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -16,31 +17,31 @@ pub enum PlanError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What was found.
+        /// Description of what was found.
         what: String,
-        /// What to do.
+        /// Advice on what to do.
         fix: &'static str,
     },
     /// The plan was written for another version of the format.
     #[error("version: {given} is not a version this build reads; allowed: {known}; {fix}")]
     Version {
-        /// What the plan says.
+        /// The version that the plan states.
         given: String,
-        /// What this build reads.
+        /// The version that this build reads.
         known: u64,
-        /// What to do.
+        /// Advice on what to do.
         fix: &'static str,
     },
     /// A field is unknown, missing, of the wrong type or out of range.
     #[error("{path}: {given}; allowed: {allowed}; fix: {fix}")]
     Field {
-        /// Where, as a JSON path: `privacy.delta`, `training.batch_schedule[1].steps`.
+        /// The place, as a JSON path: `privacy.delta`, `training.batch_schedule[1].steps`.
         path: String,
-        /// What was given.
+        /// The given value.
         given: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: String,
-        /// What to do.
+        /// Advice on what to do.
         fix: String,
     },
     /// The plan promises less ε than its mechanisms give.
@@ -52,9 +53,9 @@ pub enum PlanError {
     Overstated {
         /// The ε of the plan.
         stated: f64,
-        /// Certified lower bound of what the mechanisms give.
+        /// Certified lower bound on the ε of the mechanisms.
         lower: f64,
-        /// Certified upper bound of what the mechanisms give.
+        /// Certified upper bound on the ε of the mechanisms.
         upper: f64,
         /// The δ of the plan.
         delta: f64,
@@ -67,7 +68,7 @@ pub enum PlanError {
     NothingFits {
         /// The ε of the plan.
         epsilon: f64,
-        /// What exceeds it.
+        /// Description of the smallest choice, which already exceeds ε.
         smallest: &'static str,
         /// Changes each of which is enough.
         remedies: Vec<Remedy>,
@@ -81,7 +82,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// [`Self::Field`] with these texts.
+    /// Creates a [`Self::Field`] with these texts.
     pub(crate) fn field(path: &str, given: impl Into<String>, allowed: &str, fix: &str) -> Self {
         Self::Field {
             path: path.to_owned(),

@@ -1,6 +1,6 @@
-//! Suggested fixes for common mistakes.
+//! Suggests fixes for common mistakes.
 
-/// The fix for a field that does not exist.
+/// Returns the fix for a field that does not exist.
 pub(crate) fn for_field(path: &str, name: &str) -> Option<String> {
     let fix = match (path, name) {
         ("", "batch_size" | "steps" | "epochs") => {
@@ -18,7 +18,7 @@ pub(crate) fn for_field(path: &str, name: &str) -> Option<String> {
     Some(fix.to_owned())
 }
 
-/// The fix for a choice that does not exist.
+/// Returns the fix for a choice that does not exist.
 pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
     let fix = match (path, name) {
         ("privacy.sampling", "shuffled" | "shuffling" | "deterministic" | "epochs") => {
@@ -39,7 +39,7 @@ pub(crate) fn for_variant(path: &str, name: &str) -> Option<String> {
     Some(fix.to_owned())
 }
 
-/// The fix for a number out of range.
+/// Returns the fix for a number out of range.
 pub(crate) fn for_range(path: &str) -> Option<String> {
     let fix = match path {
         "privacy.noise_multipliers.training" | "privacy.noise_multipliers.tokenizer" => {

@@ -1,4 +1,4 @@
-//! Why a plan is refused, and the words of a refusal.
+//! Refusals of plans and their wording.
 
 mod error;
 pub(crate) mod hint;

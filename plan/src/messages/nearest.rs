@@ -1,6 +1,6 @@
-//! The name a user most likely meant.
+//! Guesses the name that a user most likely meant.
 
-/// The candidate nearest to `given`, if one is near enough to be a slip.
+/// Returns the candidate nearest to `given`, if one is near enough to be a slip.
 pub(crate) fn nearest<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let given: Vec<char> = given.chars().take(64).flat_map(char::to_lowercase).collect();
     let slip = candidates
@@ -15,7 +15,7 @@ pub(crate) fn nearest<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str
     slip.map(|(_, candidate)| candidate).or_else(|| candidates.iter().find(part).copied())
 }
 
-/// Edits (insert, delete, replace, swap neighbours) that turn one name into the other.
+/// Returns the number of edits (insert, delete, replace, swap neighbours) that turn one name into the other.
 fn distance(given: &[char], candidate: &str) -> usize {
     let target: Vec<char> = candidate.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

@@ -5,18 +5,18 @@ use core::fmt;
 /// A change after which an [`Unknown`](crate::Unknown) can be found within the plan's ε.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Remedy {
-    /// At most this expected batch size.
+    /// An expected batch size of at most this number.
     ExpectedBatchSize(u64),
-    /// At most so many steps.
+    /// A number of steps of at most this.
     Steps(u64),
-    /// At least this noise multiplier of training.
+    /// A noise multiplier of training of at least this.
     NoiseMultiplier(f64),
     /// No spare steps.
     NoSpareSteps,
 }
 
 impl Remedy {
-    /// All of them and a larger ε, in one line.
+    /// Returns all remedies and a larger ε, in one line.
     pub(crate) fn list(remedies: &[Self]) -> String {
         let all: Vec<String> = remedies.iter().map(Self::to_string).collect();
         [all.as_slice(), &["raise privacy.epsilon".to_owned()]].concat().join(", or ")

@@ -1,8 +1,8 @@
-//! Values in messages.
+//! Formats values for messages.
 
 use serde_json::Value;
 
-/// A value as a message shows it: short, on one line.
+/// Returns a value as a message shows it: short, on one line.
 pub(crate) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
     match value {
@@ -16,7 +16,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-// JSON escapes ASCII control characters only; terminals also obey some of Unicode's.
+// JSON escapes only the control characters of ASCII, but terminals also obey some of Unicode's.
 fn one_line(value: &Value) -> String {
     value
         .to_string()

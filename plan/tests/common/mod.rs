@@ -8,7 +8,8 @@ use serde_json::Value;
 /// A preset that every test may alter.
 pub const QUICKSTART: &str = include_str!("../../presets/quickstart.json");
 
-/// The quickstart as a JSON value, without its start from released words, which some tokenizers and objectives do not have.
+/// Returns the quickstart as a JSON value, without its start from released words, which some tokenizers and objectives
+/// do not have.
 pub fn quickstart() -> Value {
     let mut plan: Value = serde_json::from_str(QUICKSTART).unwrap();
     for (parent, field) in [("/training", "warm_start"), ("/tokenizer/train", "words")] {
@@ -17,7 +18,7 @@ pub fn quickstart() -> Value {
     plan
 }
 
-/// The same with values put at JSON pointers; null removes the field.
+/// Returns the quickstart with values put at JSON pointers; null removes the field.
 pub fn altered(changes: &[(&str, Value)]) -> Value {
     let mut plan = quickstart();
     for (pointer, value) in changes {
@@ -42,7 +43,7 @@ pub fn certify(plan: &Value) -> Result<CertifiedPlan, PlanError> {
     read(&plan.to_string())?.certify()
 }
 
-/// The message with which a plan is refused.
+/// Returns the message with which a plan is refused.
 pub fn refusal(plan: &Value) -> String {
     match certify(plan) {
         Ok(certified) => panic!("accepted: {}", certified.to_json()),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Decode;
 use crate::byte_alphabet::char_to_byte;
 
-/// Tokens spell bytes in GPT-2's alphabet.
+/// A step that reads tokens as bytes in GPT-2's alphabet.
 #[derive(Debug)]
 pub(super) struct ByteLevel;
 
@@ -27,7 +27,7 @@ impl Decode for ByteLevel {
     }
 }
 
-/// Tokens `<0x00>` to `<0xFF>` that follow each other become characters.
+/// A step that turns runs of the tokens `<0x00>` to `<0xFF>` into characters.
 #[derive(Debug)]
 pub(super) struct ByteFallback;
 
@@ -58,13 +58,14 @@ impl Decode for ByteFallback {
     }
 }
 
-/// The byte of `<0x00>` to `<0xFF>`.
+/// Returns the byte that a token `<0x00>` to `<0xFF>` stands for.
 fn byte_of(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>').filter(|digits| digits.len() == 2)?;
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// The bytes as text if they are UTF-8, else one replacement character per byte, as in Hugging Face tokenizers.
+/// Appends the bytes to `text`: as characters if they are UTF-8, else as one replacement character per byte, as in
+/// Hugging Face tokenizers.
 pub(super) fn flush_bytes(bytes: &mut Vec<u8>, text: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(valid) => text.push_str(valid),

@@ -8,7 +8,7 @@ use super::Decode;
 use crate::FormatError;
 use crate::pretokenize::{Metaspace, PreTokenize, PrependScheme};
 
-/// Marks become spaces; those of the first token go, unless no mark is put before a text.
+/// Turns marks into spaces. Those of the first token are dropped, unless no mark is put before a text.
 impl Decode for Metaspace {
     fn decode(&self, mut tokens: Vec<String>, _: usize) -> Vec<String> {
         for (place, token) in tokens.iter_mut().enumerate() {
@@ -23,7 +23,7 @@ impl Decode for Metaspace {
     }
 }
 
-/// The mark at the end of a word becomes a space, but for the last.
+/// A step that turns the suffix of each word into a space, and drops that of the last token.
 #[derive(Debug)]
 pub(super) struct Bpe {
     suffix: String,

@@ -19,25 +19,25 @@ use crate::stage::{self, Kinds};
 use bytes::flush_bytes;
 use wordpiece::{WordPiece, clean_up, word_piece};
 
-/// A step of decoding with its form in a `tokenizer.json`.
+/// A step of decoding. A new one is registered in [`KINDS`].
 pub(crate) trait Decode: Debug + Send + Sync {
-    /// The tokens that these become, of at most `limit` bytes where they would grow.
+    /// Returns the tokens that the step makes of `tokens`. A step that can lengthen them keeps to `limit` bytes in all.
     fn decode(&self, tokens: Vec<String>, limit: usize) -> Vec<String>;
 
-    /// The number of last tokens whose text may become another one when further tokens come; `None` if any token's may.
+    /// Returns the number of last tokens whose text may change when further tokens come; `None` if any token's may.
     fn tokens_that_may_change(&self) -> Option<usize> {
         Some(0)
     }
 
-    /// As a `tokenizer.json` writes it.
+    /// Returns the step as a `tokenizer.json` writes it.
     fn json(&self) -> Value;
 }
 
 /// The field of a sequence that lists its stages.
 const LIST: &str = "decoders";
 
-/// Every step of decoding that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
-/// table out.
+/// Every step of decoding that a `tokenizer.json` can name. A build that reads no such file, such as that of the web
+/// page, leaves this table out.
 const KINDS: Kinds<dyn Decode> = Kinds {
     part: "decoder",
     list: LIST,
@@ -53,16 +53,17 @@ const KINDS: Kinds<dyn Decode> = Kinds {
     ],
 };
 
-/// How tokens are joined to a text.
+/// The way in which tokens are joined to a text.
 #[derive(Debug)]
 pub(crate) enum Decoder {
-    /// That of a `.model`, and of vocabularies trained here: marks become spaces, and byte tokens become characters.
+    /// The decoder of a `.model`, and of vocabularies trained here: marks become spaces, and byte tokens become
+    /// characters.
     SentencePiece {
         /// Whether the leading space of the first token was added by the pre-tokenizer.
         drop_first_space: bool,
     },
-    /// That of BERT's own tools: a space goes before each token without the prefix, and spaces that English spelling does not
-    /// have go.
+    /// The decoder of BERT's own tools. It puts a space before each token without the prefix, and removes spaces that
+    /// English spelling does not have.
     Bert {
         /// The prefix of tokens inside a word.
         prefix: String,
@@ -72,7 +73,7 @@ pub(crate) enum Decoder {
 }
 
 impl Decoder {
-    /// Reads the part of a `tokenizer.json`.
+    /// Reads the field `decoder` of a `tokenizer.json`.
     ///
     /// # Errors
     /// If a decoder is not supported.
@@ -81,12 +82,12 @@ impl Decoder {
         Ok(Self::Steps(if part.is_null() { vec![spaces] } else { KINDS.read(part)? }))
     }
 
-    /// Tokens spell bytes in GPT-2's alphabet.
+    /// Returns the decoder of tokens that spell bytes in GPT-2's alphabet.
     pub(crate) fn byte_level() -> Self {
         Self::Steps(vec![Arc::new(bytes::ByteLevel)])
     }
 
-    /// As a `tokenizer.json` writes it.
+    /// Returns the decoder as a `tokenizer.json` writes it.
     pub(crate) fn json(&self) -> Value {
         match self {
             Self::SentencePiece { drop_first_space } => {
@@ -101,7 +102,7 @@ impl Decoder {
         }
     }
 
-    /// The number of last tokens whose text may become another one when further tokens come; `None` if any token's may.
+    /// Returns the number of last tokens whose text may change when further tokens come; `None` if any token's may.
     pub(crate) fn tokens_that_may_change(&self) -> Option<usize> {
         match self {
             Self::SentencePiece { .. } => Some(0),
@@ -113,7 +114,7 @@ impl Decoder {
         }
     }
 
-    /// The text of `ids`.
+    /// Returns the text of `ids`.
     pub(crate) fn decode(
         &self,
         ids: &[u32],

@@ -9,7 +9,7 @@ use crate::FormatError;
 use crate::pattern::Pattern;
 use crate::stage::{character, lacking, text};
 
-/// A space goes between all tokens, as without a decoder.
+/// A step that puts a space between all tokens, as Hugging Face's library does without a decoder.
 #[derive(Debug)]
 pub(super) struct Spaces;
 
@@ -23,7 +23,7 @@ impl Decode for Spaces {
     }
 }
 
-/// All tokens become one.
+/// A step that joins all tokens to one.
 #[derive(Debug)]
 pub(super) struct Fuse;
 
@@ -37,14 +37,14 @@ impl Decode for Fuse {
     }
 }
 
-/// Some characters at both ends of each token go.
+/// A step that removes a character from both ends of each token.
 #[derive(Debug)]
 pub(super) struct Strip {
-    /// The character that goes.
+    /// The character to remove.
     content: char,
-    /// So many at the start, at most.
+    /// The most characters to remove at the start of a token.
     start: usize,
-    /// So many at the end.
+    /// The most characters to remove at the end of a token.
     stop: usize,
 }
 
@@ -73,7 +73,7 @@ impl Decode for Strip {
         tokens
     }
 
-    // What goes may lie in a token that is still to come.
+    // After `Fuse`, the end of the only token is that of the text, which may still be to come.
     fn tokens_that_may_change(&self) -> Option<usize> {
         (self.stop == 0).then_some(0)
     }
@@ -83,7 +83,7 @@ impl Decode for Strip {
     }
 }
 
-/// Other text takes the place of what is found in a token.
+/// A step that replaces each match of a pattern in a token.
 #[derive(Debug)]
 pub(super) struct Replace {
     pattern: Pattern,
@@ -109,7 +109,7 @@ impl Decode for Replace {
         tokens
     }
 
-    // What is sought may lie in a token that is still to come.
+    // After `Fuse`, a match may reach into a token that is still to come.
     fn tokens_that_may_change(&self) -> Option<usize> {
         self.pattern.is_character().then_some(0)
     }

@@ -8,12 +8,12 @@ use super::Decode;
 use crate::FormatError;
 use crate::stage::flag;
 
-/// A space goes before each token without the prefix.
+/// A step that puts a space before each token without the prefix.
 #[derive(Debug)]
 pub(super) struct WordPiece {
     /// The prefix of tokens inside a word.
     prefix: String,
-    /// Whether spaces before punctuation and English contractions go, token by token.
+    /// Whether spaces before punctuation and in English contractions are removed, token by token.
     cleanup: bool,
 }
 
@@ -38,7 +38,7 @@ impl Decode for WordPiece {
     }
 }
 
-/// A token of WordPiece as it stands in the text.
+/// Returns the text of a WordPiece token, with a space before it if it opens a word.
 pub(super) fn word_piece(place: usize, token: &str, prefix: &str) -> String {
     match token.strip_prefix(prefix).filter(|_| place > 0) {
         Some(inner) => inner.to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn word_piece(place: usize, token: &str, prefix: &str) -> String {
     }
 }
 
-/// Spaces that English spelling does not have, in the order in which BERT's tools remove them.
+/// Removes spaces that English spelling does not have, in the order in which BERT's tools remove them.
 pub(super) fn clean_up(text: String) -> String {
     const SPACED: [(&str, &str); 10] = [
         (" .", "."),

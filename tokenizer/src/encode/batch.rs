@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The result of a `worker` for each input, in the order of the inputs. A thread takes `hand` inputs at a time.
+/// Returns the result of a worker for each input, in the order of the inputs. A thread takes `hand` inputs at a time.
 pub fn batch<S: Sync, T: Send, W: FnMut(&S) -> T>(
     inputs: &[S],
     hand: usize,

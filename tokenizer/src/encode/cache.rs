@@ -5,15 +5,15 @@ use std::ops::Range;
 use crate::short_key::{SHORT_BYTES, short_hash, short_key};
 use rustc_hash::FxHashMap;
 
-/// Most sets of two slots for short words. A third word of a set evicts the older one.
+/// The most sets, each of two slots for short words. A third word of a set evicts the older one.
 const SETS: usize = 1 << 16;
-/// Sets at the start, so that a single short text does not need a large table.
+/// The number of sets at the start. A single short text needs no large table.
 const FIRST_SETS: usize = 1 << 5;
-/// Ids per slot. A short word with more ids is stored with the longer words.
+/// The number of ids per slot. A short word with more ids is stored with the longer words.
 const SLOT_IDS: usize = 4;
-/// Most longer words. When the cache is full, all are dropped.
+/// The most longer words. When the cache is full, all are dropped.
 const WORDS: usize = 1 << 15;
-/// Longer words do not recur and would fill the memory.
+/// The most bytes of a cached word. Longer words seldom recur and would fill the memory.
 const WORD_BYTES: usize = 64;
 
 #[derive(Clone, Copy, Default)]
@@ -23,12 +23,12 @@ struct Slot {
     ids: [u32; SLOT_IDS],
 }
 
-/// The slots of a set share a cache line.
+/// Two slots, which share a cache line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Set([Slot; 2]);
 
-/// A short key has free bits above its length.
+/// The place of the number of ids in a key. A short key has free bits there, above its length.
 const COUNT_SHIFT: u32 = 125;
 const KEY_BITS: u128 = (1 << COUNT_SHIFT) - 1;
 
@@ -36,15 +36,15 @@ const KEY_BITS: u128 = (1 << COUNT_SHIFT) - 1;
 #[derive(Default)]
 pub(crate) struct WordCache {
     short: Vec<Set>,
-    /// Words put into the table since it was made.
+    /// The number of words entered since the table was made.
     entered: usize,
     words: FxHashMap<Box<[u8]>, (u32, u32)>,
     ids: Vec<u32>,
 }
 
 impl WordCache {
-    /// Appends the ids of a word of `text` to `out`, by memory or else by `encode`. The bytes around a short word make reading it
-    /// faster.
+    /// Appends the ids of a word of `text` to `out`: from the cache, or else by `encode`. With the bytes around it, a
+    /// short word is read faster.
     #[inline]
     pub(crate) fn extend_within(
         &mut self,
@@ -60,7 +60,7 @@ impl WordCache {
         }
     }
 
-    /// By the map, which any word may use.
+    /// Appends a long word's ids from the hash map, or encodes and stores them.
     fn extend_long(&mut self, word: &[u8], out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
         if word.len() > WORD_BYTES {
             return encode(out);
@@ -71,7 +71,7 @@ impl WordCache {
         }
         let start = out.len();
         encode(out);
-        // A short word with few tokens has a slot.
+        // A short word with few ids is stored in a slot instead.
         if word.len() > SHORT_BYTES || out.len() - start > SLOT_IDS {
             if self.words.len() == WORDS {
                 self.words.clear();
@@ -83,7 +83,7 @@ impl WordCache {
         }
     }
 
-    /// A word of at most [`SHORT_BYTES`] bytes.
+    /// Appends the ids of a word of at most [`SHORT_BYTES`] bytes from its slot, or encodes and stores them.
     #[inline]
     fn extend_short(
         &mut self,

@@ -1,9 +1,9 @@
 //! A trie over bytes in two flat arrays, with one addition and one comparison per byte.
 
 const NONE: u32 = u32::MAX;
-/// Slots a node's children may span: 256 bytes.
+/// The number of slots that the children of a node may span: one for each byte.
 const FAN: usize = 256;
-/// Free slots tried for a node before its children go to the end of the arrays.
+/// The number of free slots tried for a node before its children go to the end of the arrays.
 const TRIES: usize = 64;
 
 /// Maps byte strings to their index in the original list.
@@ -14,7 +14,7 @@ pub(crate) struct DoubleArray {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// Where the children of this node start.
+    /// The place where the children of this node start.
     base: u32,
     /// The parent, or `NONE` for a free slot.
     check: u32,
@@ -25,7 +25,7 @@ struct Slot {
 const FREE: Slot = Slot { base: 0, check: NONE, value: NONE };
 
 impl DoubleArray {
-    /// Builds from distinct keys in any order; empty keys are left out.
+    /// Builds a trie of distinct keys in any order. Empty keys are left out.
     pub(crate) fn new<K: AsRef<[u8]>>(keys: &[K]) -> Self {
         let mut order: Vec<u32> = (0..keys.len() as u32).filter(|&i| !key(keys, i).is_empty()).collect();
         order.sort_unstable_by(|&a, &b| key(keys, a).cmp(key(keys, b)));
@@ -82,7 +82,7 @@ impl DoubleArray {
         }
     }
 
-    /// The index of exactly this key.
+    /// Returns the index of exactly this key.
     pub(crate) fn get(&self, text: &[u8]) -> Option<u32> {
         let mut last = None;
         self.prefixes(text, |length, index| last = Some((length, index)));
@@ -97,12 +97,13 @@ fn key<K: AsRef<[u8]>>(keys: &[K], index: u32) -> &[u8] {
 /// The free slots. Children are placed first-fit within a bounded number of tries.
 struct Free {
     first: usize,
-    /// For a slot its own number if it is free, or else one up to which none is; all beyond the list are free.
+    /// For each slot, its own number if it is free, else a later slot with no free one in between. All slots beyond the
+    /// list are free.
     next: Vec<u32>,
 }
 
 impl Free {
-    /// The first free slot from `at` on. Halves the way for later searches.
+    /// Returns the first free slot from `at` on, and halves the path for later searches.
     fn search(&mut self, mut at: usize) -> usize {
         while let Some(&next) = self.next.get(at).filter(|&&next| next as usize != at) {
             self.next[at] = self.next.get(next as usize).copied().unwrap_or(next);
@@ -138,7 +139,7 @@ impl Free {
             }
             at = self.search(at + 1);
         };
-        // Claimed at once, so that no other node takes them before their turn.
+        // The slots are claimed at once, so that no other node takes them before the children's turn.
         for &(byte, ..) in children {
             slots[base + byte as usize].check = 0;
             self.claim(base + byte as usize);

@@ -1,24 +1,24 @@
-//! All segmentations of a text into pieces with scores: the best ones, and random ones.
+//! The lattice of all segmentations of a text into pieces with scores, from which the best and random ones are taken.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A piece at a place.
+/// A piece at a place of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Edge {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// `None` for a character that is no piece.
     pub(crate) id: Option<u32>,
-    /// Log-probability.
+    /// The log-probability of the piece.
     pub(crate) score: f64,
 }
 
 /// The pieces that can stand at each place of a text. A segmentation is a path from its start to its end.
 pub(crate) struct Lattice {
-    /// By their ends.
+    /// The edges, sorted by their ends.
     edges: Vec<Edge>,
-    /// Where the edges to each position begin; one more entry than positions.
+    /// For each position, the index of the first edge that ends there. One more entry than positions.
     first: Vec<usize>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Path {
     pub(crate) score: f64,
 }
 
-/// Open ends of the search beyond this are dropped, as far as they cannot be among the best.
+/// The most open ends of the search. More are dropped, unless they can be among the best.
 const MAX_OPEN: usize = 10_000;
 
 impl Lattice {
@@ -53,7 +53,8 @@ impl Lattice {
         &self.edges[self.first[end]..self.first[end + 1]]
     }
 
-    /// For each position a figure of all paths to it, from those of the edges into it.
+    /// Computes a value for each position by `of_edges`, from the edges into it and the values of the positions before
+    /// it.
     fn forward(&self, of_edges: impl Fn(&[Edge], &[f64]) -> f64) -> Vec<f64> {
         let mut values = vec![0.0];
         for end in 1..=self.end() {
@@ -71,7 +72,7 @@ impl Lattice {
         let best_to = self.forward(|edges, best| {
             edges.iter().map(|edge| best[edge.start] + edge.score).fold(f64::NEG_INFINITY, f64::max)
         });
-        /// An edge and, as an index, the one after it.
+        /// An edge, and the number of the step after it, from 1; 0 for the last edge.
         struct Step {
             edge: Edge,
             after: usize,
@@ -104,7 +105,7 @@ impl Lattice {
                 edge: Some(*edge),
                 after: steps.len(),
             }));
-            // Each open end leads to a path of its own with its total.
+            // Each open end leads to a path of its own with the score `total`, so the best `count` are enough.
             if open.len() > MAX_OPEN.max(2 * count) {
                 let mut sorted = open.into_sorted_vec();
                 open = sorted.split_off(sorted.len().saturating_sub(count)).into();
@@ -113,13 +114,13 @@ impl Lattice {
         paths
     }
 
-    /// For each position, the logarithm of the sum over all paths to it of e^(`alpha` · score).
+    /// Returns, for each position, the logarithm of the sum over all paths to it of e^(`alpha` · score).
     pub(crate) fn log_sums(&self, alpha: f64) -> Vec<f64> {
         self.forward(|edges, sums| log_sum(edges.iter().map(|edge| sums[edge.start] + alpha * edge.score)))
     }
 
-    /// A path drawn with probability proportional to e^(`alpha` · score), given the sums for this `alpha`. `uniform` draws
-    /// from the interval from 0 to 1.
+    /// Returns a path drawn with probability proportional to e^(`alpha` · score), given the sums for this `alpha`.
+    /// `uniform` draws from the interval from 0 to 1.
     ///
     /// # References
     /// Forward filtering and backward sampling: Kudo 2018, <https://arxiv.org/abs/1804.10959>, section 3.3.
@@ -131,7 +132,7 @@ impl Lattice {
             for edge in self.edges_to(at).iter().filter(|edge| sums[edge.start].is_finite()) {
                 left -= libm::exp(sums[edge.start] + alpha * edge.score - sums[at]);
                 drawn = Some(*edge);
-                // Rounding may leave a rest at the last edge.
+                // Rounding may leave a rest at the last edge, which is then drawn.
                 if left < 0.0 {
                     break;
                 }
@@ -154,12 +155,12 @@ fn log_sum(values: impl Iterator<Item = f64> + Clone) -> f64 {
     largest + libm::log(values.map(|value| libm::exp(value - largest)).sum())
 }
 
-/// The rest of a text from a position on.
+/// An open end of the search: the rest of a path, from a position to the end of the text.
 struct Open {
-    /// The best score of a whole path with this rest.
+    /// The best score of a whole path that ends in this rest.
     total: f64,
     suffix: f64,
-    /// Its first edge; `None` at the end of the text.
+    /// The first edge of the rest; `None` at the end of the text.
     edge: Option<Edge>,
     after: usize,
 }

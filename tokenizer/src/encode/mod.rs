@@ -26,7 +26,7 @@ pub(crate) use unigram::Unigram;
 pub(crate) use word_level::WordLevel;
 pub(crate) use wordpiece::{WordPiece, WordPieceConfig};
 
-/// A token, and its bytes in the word.
+/// A token with its range of bytes in the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) id: u32,
@@ -34,9 +34,9 @@ pub(crate) struct Token {
     pub(crate) end: usize,
 }
 
-/// A model: it cuts a word into tokens. A word may be a whole text.
+/// A model, which cuts a word into tokens. A word may be a whole text.
 pub(crate) trait Encode {
-    /// The name of its kind, for messages.
+    /// Returns the name of the kind of model, for messages.
     fn kind(&self) -> &'static str;
 
     /// Appends the ids of `word` to `out`.
@@ -45,27 +45,28 @@ pub(crate) trait Encode {
     /// Appends the tokens of `word` to `out`: the ids of [`Self::encode`] with their places.
     fn tokens(&self, word: &str, out: &mut Vec<Token>);
 
-    /// Its tokens, if it holds them in a list. A model without one implements [`Self::len`], [`Self::token`] and [`Self::id`].
+    /// Returns the vocabulary, if the model holds one. A model without one implements [`Self::len`], [`Self::token`]
+    /// and [`Self::id`].
     fn listed(&self) -> Option<&Vocabulary> {
         None
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     fn len(&self) -> usize {
         self.listed().map_or(0, Vocabulary::len)
     }
 
-    /// The token as the vocabulary writes it.
+    /// Returns the token as the vocabulary writes it.
     fn token(&self, id: u32) -> Option<&str> {
         self.listed()?.token(id)
     }
 
-    /// The id of a token written as in the vocabulary.
+    /// Returns the id of a token written as in the vocabulary.
     fn id(&self, token: &str) -> Option<u32> {
         self.listed()?.id(token)
     }
 
-    /// The id of the unknown token, if there is one.
+    /// Returns the id of the unknown token, if there is one.
     fn unk_id(&self) -> Option<u32>;
 
     /// Appends the ids of the word at `place` of `text`, which the cache may know. A model that can cut a word further without a
@@ -75,12 +76,12 @@ pub(crate) trait Encode {
         cache.extend_within(text.as_bytes(), place, out, |out| self.encode(word, out));
     }
 
-    /// What decoding starts from: the token, or what a `.model` says to show for it.
+    /// Returns the text from which decoding starts: the token, or the text that a `.model` shows for it.
     fn surface(&self, id: u32) -> Option<&str> {
         self.token(id)
     }
 
-    /// Whether words reach it as they are and it spells their bytes in GPT-2's alphabet.
+    /// Whether the model takes words as they are and spells their bytes in GPT-2's alphabet.
     fn spells_bytes(&self) -> bool {
         false
     }
@@ -90,7 +91,7 @@ pub(crate) trait Encode {
         false
     }
 
-    /// Every piece that can stand in `word`, with its log-probability; `None` if the model has none.
+    /// Returns every piece that can stand in `word`, with its log-probability; `None` if the model scores no pieces.
     fn edges(&self, _word: &str) -> Option<Vec<Edge>> {
         None
     }

@@ -6,15 +6,15 @@ use super::{Bpe, Encode, SentencePiece, Unigram, WordLevel, WordPiece};
 
 /// The model of a tokenizer. The kinds are listed because each has its own form in a file.
 pub(crate) enum Model {
-    /// A word's best path by log-probability.
+    /// A unigram model, which finds a word's best path by log-probability.
     Unigram(Unigram),
-    /// Longest tokens first.
+    /// A WordPiece model, which takes the longest tokens first.
     WordPiece(WordPiece),
-    /// Merges by rank.
+    /// A BPE model, which merges symbols by rank.
     Bpe(Bpe),
-    /// Whole words.
+    /// A model whose tokens are whole words.
     WordLevel(WordLevel),
-    /// The best path of a whole text, as SentencePiece finds it.
+    /// The model of a `.model` file, which finds the same pieces as SentencePiece.
     SentencePiece(Box<SentencePiece>),
 }
 

@@ -11,7 +11,7 @@ const UNKNOWN_PENALTY: f64 = 10.0;
 /// Scores are added in `f64` in text order, and ties go to the path found first, as in HF tokenizers, so that ids agree exactly.
 pub(crate) struct Unigram {
     pieces: Vec<(String, f64)>,
-    /// The pieces' own, close together.
+    /// The scores of the pieces, close together in memory.
     scores: Vec<f64>,
     trie: DoubleArray,
     unknown_id: Option<u32>,
@@ -33,7 +33,7 @@ const START: Best = Best { score: 0.0, start: UNREACHED, id: UNREACHED };
 const SHORT: usize = 40;
 
 impl Unigram {
-    /// A model over these pieces. `None` if byte fallback is asked for and a byte's token is missing, or if
+    /// Returns a model over these pieces; `None` if byte fallback is asked for and a byte's token is missing, or if
     /// `unknown_id` names no piece.
     pub(crate) fn new(
         pieces: Vec<(String, f64)>,
@@ -62,8 +62,8 @@ impl Unigram {
         &self.pieces
     }
 
-    /// The pieces of the best path from the last to the first: start, end, and id or none for unknown text, whose
-    /// characters that touch are one.
+    /// Passes the pieces of the best path to `take`, from the last to the first: start, end, and the id, or `None` for
+    /// unknown text. Unknown characters in a row are one piece.
     fn walk_back(&self, text: &[u8], mut take: impl FnMut(usize, usize, Option<u32>)) {
         let (mut few, mut many);
         let best = if text.len() < SHORT {
@@ -93,7 +93,7 @@ impl Unigram {
         }
     }
 
-    /// For each byte that ends a character, the last piece of the best path to there.
+    /// Writes to `best`, for each byte at which a character ends, the last piece of the best path to it.
     fn search(&self, text: &[u8], best: &mut [Best]) {
         let mut at = 0;
         while at < text.len() {
@@ -136,7 +136,7 @@ impl Encode for Unigram {
         out[first..].reverse();
     }
 
-    /// The bytes of unknown text share the place of all of it.
+    /// Appends the tokens of `word`. The byte tokens of a stretch of unknown text all have the place of the stretch.
     fn tokens(&self, word: &str, out: &mut Vec<Token>) {
         let text = word.as_bytes();
         let first = out.len();
@@ -171,7 +171,7 @@ impl Encode for Unigram {
         self.bytes.is_some()
     }
 
-    /// Unknown characters have no id.
+    /// Returns the edges of `word`. Those of unknown characters have no id.
     fn edges(&self, word: &str) -> Option<Vec<Edge>> {
         let (text, mut edges) = (word.as_bytes(), Vec::new());
         for (start, c) in word.char_indices() {
@@ -205,7 +205,7 @@ impl Encode for Unigram {
     }
 }
 
-/// Bytes of the UTF-8 character that starts with this byte.
+/// Returns the length in bytes of the UTF-8 character that starts with this byte.
 #[inline]
 fn char_width(first: u8) -> usize {
     match first {
@@ -245,7 +245,7 @@ mod tests {
         assert!(encode(&model(&pieces, false), "").is_empty());
     }
 
-    /// Every segmentation of `word` into pieces, with its score; the oracle.
+    /// Returns the score of every segmentation of `word` into pieces, as an oracle.
     fn all_scores(pieces: &[(&str, f64)], word: &str) -> Vec<f64> {
         if word.is_empty() {
             return vec![0.0];

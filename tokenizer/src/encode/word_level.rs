@@ -1,16 +1,15 @@
-//! Words that are tokens as a whole.
+//! A model whose tokens are whole words.
 
 use super::{Encode, Token};
 use crate::vocabulary::Vocabulary;
 
-/// A model whose tokens are words.
 pub(crate) struct WordLevel {
     vocabulary: Vocabulary,
     unk_id: u32,
 }
 
 impl WordLevel {
-    /// `None` if the vocabulary lacks the unknown token.
+    /// Returns a model over `vocabulary`; `None` if it lacks the unknown token.
     pub(crate) fn new(vocabulary: Vocabulary, unk_token: &str) -> Option<Self> {
         let unk_id = vocabulary.id(unk_token)?;
         Some(Self { vocabulary, unk_id })

@@ -9,14 +9,14 @@ use rustc_hash::FxHashMap;
 pub(crate) struct WordPieceConfig {
     /// The token of a word that cannot be cut into tokens.
     pub(crate) unk_token: String,
-    /// What tokens inside a word start with.
+    /// The prefix of the tokens inside a word.
     pub(crate) continuing_prefix: String,
-    /// Longer words are unknown as a whole.
+    /// The most characters of a word. A longer word becomes the unknown token.
     pub(crate) max_word_chars: usize,
 }
 
 impl Default for WordPieceConfig {
-    /// BERT's: `[UNK]`, `##` and 100 characters.
+    /// Returns the settings of BERT: `[UNK]`, `##` and 100 characters.
     fn default() -> Self {
         Self { unk_token: "[UNK]".to_owned(), continuing_prefix: "##".to_owned(), max_word_chars: 100 }
     }
@@ -40,23 +40,23 @@ pub(crate) struct WordPiece {
     pops: Vec<u32>,
 }
 
-/// The transition from a state and a byte to a state.
+/// The transitions, from a state and a byte to a state.
 type Edges = FxHashMap<u64, u32>;
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// Where the rest of the walked part leads; `NOWHERE`: the word cannot be cut.
+    /// The failure link: the state of the rest of the text read so far; `NOWHERE` if the word cannot be cut.
     fail: u32,
-    /// The tokens to emit before going there.
+    /// The failure pops: the range in [`WordPiece::pops`] of the tokens to emit before the link is followed.
     pops: (u32, u32),
-    /// The token that ends here.
+    /// The token that ends in this state.
     token: Option<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
-/// At the start of a word.
+/// The state at the start of a word.
 const START: u32 = 0;
-/// After a token, inside a word.
+/// The state after a token, inside a word.
 const INSIDE: u32 = 1;
 
 fn edge(state: u32, byte: u8) -> u64 {
@@ -64,7 +64,7 @@ fn edge(state: u32, byte: u8) -> u64 {
 }
 
 impl WordPiece {
-    /// A model over `vocabulary`. `None` if it lacks the unknown token.
+    /// Returns a model over `vocabulary`; `None` if it lacks the unknown token.
     pub(crate) fn new(vocabulary: Vocabulary, config: WordPieceConfig) -> Option<Self> {
         let unk_id = vocabulary.id(&config.unk_token)?;
         let none = State { fail: NOWHERE, pops: (0, 0), token: None };
@@ -74,7 +74,7 @@ impl WordPiece {
         Some(model)
     }
 
-    /// Adds a token's states and returns its last one; new states are listed with parent and byte in `born`.
+    /// Adds a token's states and returns the last one. New states are listed in `born`, with depth, parent and byte.
     fn insert(&mut self, root: u32, token: &[u8], born: &mut Vec<(usize, u32, u32, u8)>) -> u32 {
         let mut state = root;
         for (depth, &byte) in token.iter().enumerate() {
@@ -118,7 +118,7 @@ impl WordPiece {
         }
     }
 
-    /// The failure link of a state; its pops are appended to `self.pops`.
+    /// Returns the failure link of a state, and appends its pops to `self.pops`.
     fn failure(&mut self, state: u32, parent: u32, byte: u8) -> u32 {
         if let Some(token) = self.states[state as usize].token {
             self.pops.push(token);
@@ -138,7 +138,7 @@ impl WordPiece {
         }
     }
 
-    /// Whether the whole word could be cut.
+    /// Appends the tokens of the word. Returns whether all of it could be cut.
     fn match_all(&self, word: &[u8], out: &mut Vec<u32>) -> bool {
         let mut state = START;
         for &byte in word {
@@ -167,12 +167,10 @@ impl WordPiece {
         fail != NOWHERE
     }
 
-    /// The tokens.
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    /// The settings.
     pub(crate) fn config(&self) -> &WordPieceConfig {
         &self.config
     }
@@ -183,7 +181,7 @@ impl Encode for WordPiece {
         "WordPiece"
     }
 
-    /// Its tokens, or the unknown token alone.
+    /// Appends the tokens of the word, or the unknown token alone.
     fn encode(&self, word: &str, out: &mut Vec<u32>) {
         let start = out.len();
         let too_long =
@@ -203,7 +201,7 @@ impl Encode for WordPiece {
         let mut start = 0;
         for id in ids {
             let token = self.vocabulary.token(id).unwrap_or_default();
-            // Only inside a word is the prefix a prefix.
+            // At the start of a word, the prefix is part of the text.
             let inner = token.strip_prefix(&self.config.continuing_prefix).filter(|_| start > 0);
             let end = start + inner.unwrap_or(token).len();
             out.push(Token { id, start, end });

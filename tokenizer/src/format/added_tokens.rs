@@ -10,7 +10,8 @@ use crate::sentencepiece::PieceKind;
 use crate::special_tokens::{SpecialTokens, TokenOptions};
 use crate::tokenizer::Tokenizer;
 
-/// Reads the list for a tokenizer whose other parts are read. The file's vocabulary has the tokens `apart`, the model has them not.
+/// Reads the list for a tokenizer whose other parts are read. The tokens `apart` are in the file's vocabulary, but not
+/// in the model.
 pub(super) fn read_added_tokens(
     list: &Value,
     tokenizer: &Tokenizer,
@@ -58,7 +59,7 @@ fn read_options(token: &Value) -> TokenOptions {
 fn read_token(token: &Value, model: &Model) -> Result<(u32, String), FormatError> {
     let content = token["content"].as_str().unwrap_or_default();
     let id = token["id"].as_u64().and_then(|id| u32::try_from(id).ok());
-    // The token is the model's own, or stands beyond its last one.
+    // The token is the model's own, or its id lies beyond the model's last one.
     let fits = |id: u32| {
         model.id(content) == Some(id) || (id as usize >= model.len() && model.id(content).is_none())
     };
@@ -72,7 +73,7 @@ fn read_token(token: &Value, model: &Model) -> Result<(u32, String), FormatError
     }
 }
 
-/// The list as the file has it.
+/// Returns the list as a `tokenizer.json` has it.
 pub(super) fn added_tokens_json(tokenizer: &Tokenizer) -> Vec<Value> {
     let special = &tokenizer.special;
     let mut added: Vec<Value> = special
@@ -82,7 +83,7 @@ pub(super) fn added_tokens_json(tokenizer: &Tokenizer) -> Vec<Value> {
         .map(|((id, name), options)| added_token(*id, name, *options))
         .collect();
     if let Model::SentencePiece(model) = &tokenizer.model {
-        // Hugging Face has no kinds of pieces: what is not learnt is an added token there.
+        // Hugging Face has no kinds of pieces. There, a piece that was not learnt is an added token.
         let pieces = (0u32..).zip(&model.model().pieces);
         let kinds = [PieceKind::Unknown, PieceKind::Control, PieceKind::UserDefined];
         let some = pieces.filter(|(_, piece)| kinds.contains(&piece.kind));

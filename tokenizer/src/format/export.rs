@@ -13,7 +13,7 @@ fn refused(file: &'static str, allowed: &'static str) -> FormatError {
 }
 
 impl Tokenizer {
-    /// BERT's `vocab.txt` of a WordPiece tokenizer. The normalizer's settings are not part of that file.
+    /// Returns BERT's `vocab.txt` of a WordPiece tokenizer. The normalizer's settings are not part of that file.
     ///
     /// # Errors
     /// If it is no WordPiece tokenizer, or a token holds a line break.
@@ -24,7 +24,7 @@ impl Tokenizer {
         }
     }
 
-    /// GPT-2's `vocab.json` and `merges.txt` of a byte-level BPE tokenizer.
+    /// Returns GPT-2's `vocab.json` and `merges.txt` of a byte-level BPE tokenizer.
     ///
     /// # Errors
     /// If it is no byte-level BPE tokenizer.
@@ -38,7 +38,7 @@ impl Tokenizer {
         }
     }
 
-    /// SentencePiece's `.model` of a unigram tokenizer. Scores become single precision, as that file has them.
+    /// Returns SentencePiece's `.model` of a unigram tokenizer. Scores become single precision, as that file has them.
     ///
     /// ```
     /// use tokenizer::Tokenizer;
@@ -79,7 +79,7 @@ impl Tokenizer {
         let controls = |id: u32, text: &str| [PAD, EOS].contains(&text) || control_roles.contains(&Some(id));
         let kind = |id: u32, text: &String| match () {
             () if model.unk_id() == Some(id) => PieceKind::Unknown,
-            // A special token in text is that token to us, which is what a symbol of the user is there.
+            // A special token is found in text here. In a `.model`, only a user-defined symbol is.
             () if self.special.name(id).is_some() && !controls(id, text) => PieceKind::UserDefined,
             () if self.special.name(id).is_some() => PieceKind::Control,
             () if bytes.contains(text) => PieceKind::Byte,

@@ -44,7 +44,7 @@ pub(super) fn from_entries(
             }
         }
     }
-    // As many slots as entries, and no slot filled twice: all are filled.
+    // There are as many slots as entries, and no slot was filled twice: all are filled.
     Vocabulary::new(tokens.into_iter().flatten().collect())
         .map_err(|twice| FormatError::malformed(format, twice.second.into(), twice.to_string()))
 }
@@ -72,14 +72,14 @@ pub fn read_merges(bytes: &[u8]) -> Result<Vec<(String, String)>, FormatError> {
     Ok(merges)
 }
 
-/// The two tokens of a merge that are separated by a space.
+/// Splits a merge into its two tokens at the space between them.
 pub(super) fn split_merge(line: &str) -> Option<(String, String)> {
     let (left, right) = line.split_once(' ')?;
     let proper = !left.is_empty() && !right.is_empty() && !right.contains(' ');
     proper.then(|| (left.to_owned(), right.to_owned()))
 }
 
-/// The text of `vocab.json`, tokens in order of id.
+/// Returns the text of `vocab.json`, with the tokens in order of id.
 pub(crate) fn write_vocab(vocabulary: &Vocabulary) -> String {
     let mut text = String::from("{");
     for (id, token) in vocabulary.tokens().iter().enumerate() {
@@ -91,7 +91,7 @@ pub(crate) fn write_vocab(vocabulary: &Vocabulary) -> String {
     text
 }
 
-/// The text of `merges.txt`.
+/// Returns the text of `merges.txt`.
 ///
 /// # Errors
 /// If a token contains a blank, which the format cannot express. Byte-level tokens never do.

@@ -14,9 +14,9 @@ use crate::encode::{
 use crate::sentencepiece::{ModelType, PieceKind};
 use crate::vocabulary::Vocabulary;
 
-/// Reads the model; `byte_level`: words reach it in GPT-2's alphabet of bytes.
+/// Reads the model. `byte_level` says that words reach it in GPT-2's alphabet of bytes.
 pub(super) fn read_model(model: &Value, byte_level: bool) -> Result<Model, FormatError> {
-    // Files of before 2020 do not name the type.
+    // Files from before 2020 do not name the type.
     let guessed = match model {
         _ if model["vocab"].is_array() => "Unigram",
         _ if !model["merges"].is_null() => "BPE",
@@ -204,8 +204,9 @@ fn write_bpe(model: &Bpe) -> Value {
     })
 }
 
-/// A `.model` in Hugging Face's format: unigram, which adds in double precision and word by word there; BPE with the merges that
-/// its pieces imply, highest score first; characters as BPE without merges; words as WordLevel.
+/// Returns a `.model` in Hugging Face's format. A unigram model adds scores in double precision and word by word there.
+/// BPE gets the merges that its pieces imply, highest score first. Characters become BPE without merges, and words
+/// become WordLevel.
 fn write_sentencepiece(model: &SentencePiece) -> Value {
     let file = model.model();
     let unk_token = model.unk_id().and_then(|id| model.token(id));
@@ -225,7 +226,7 @@ fn write_sentencepiece(model: &SentencePiece) -> Value {
             "byte_fallback": file.byte_fallback,
             "ignore_merges": false,
             "vocab": vocab(),
-            // A model whose merges are too many was not read.
+            // A model with too many merges is refused when it is read.
             "merges": if file.model_type == ModelType::Bpe { implied_merges(file).unwrap_or_default() } else { Vec::new() },
         }),
     }
@@ -236,7 +237,7 @@ fn write_sentencepiece_unigram(model: &SentencePiece) -> Value {
     let lowest = pieces.iter().map(|p| p.score).fold(0.0, f32::min);
     let score = |kind, score| match kind {
         PieceKind::Normal => score,
-        // Hugging Face has no kinds of pieces; far below the others, these are not found in text.
+        // Hugging Face has no kinds of pieces. With a score far below the others, these pieces are not found in text.
         _ => lowest * 2.0 - 100.0,
     };
     let vocab: Vec<_> = pieces.iter().map(|p| (p.text.as_str(), f64::from(score(p.kind, p.score)))).collect();

@@ -6,8 +6,8 @@ use crate::normalize::precompiled_json;
 use crate::pretokenize::{METASPACE, PreTokenizer};
 use crate::sentencepiece::{ModelType, NormalizerSpec, PieceKind, SentencePieceModel};
 
-/// Normalizer, pre-tokenizer and decoder. What has no counterpart is left out; whoever writes the file checks that it reads the
-/// same.
+/// The normalizer, pre-tokenizer and decoder. Rules without a counterpart are left out. The writer of a file checks
+/// that it reads the same.
 pub(super) struct Stages {
     pub(super) normalizer: Value,
     pub(super) pre_tokenizer: Value,
@@ -23,7 +23,7 @@ impl Stages {
             piece.kind == PieceKind::Normal && piece.text.chars().skip(1).any(|c| c == METASPACE)
         });
         let is_by_word = matches!(file.model_type, ModelType::Unigram | ModelType::Word) && !crosses_blanks;
-        // With a map, blanks are spaces by now; this is the form in which T5 and others are published.
+        // With a map, blanks are spaces by now. T5 and other models are published in this form.
         if let Some(normalizer) = precompiled.clone()
             && is_by_word
             && spec.add_dummy_prefix

@@ -16,7 +16,7 @@ use crate::pretokenize::{METASPACE, Marks, PreTokenizer, WordFinder};
 use crate::tokenizer::{Role, Shaping, StageMark, Tokenizer, UNK, ids_by_place};
 
 impl Tokenizer {
-    /// The tokenizer as a `tokenizer.json`, which HF tokenizers loads and encodes the same with.
+    /// Returns the tokenizer as a `tokenizer.json`, from which Hugging Face tokenizers gives the same ids.
     #[must_use]
     pub fn to_json(&self) -> String {
         let Stages { normalizer, pre_tokenizer, decoder } = self.stages_json();
@@ -40,7 +40,7 @@ impl Tokenizer {
         format!("{file:#}\n")
     }
 
-    /// The `tokenizer_config.json` that lets `transformers` load the tokenizer beside it.
+    /// Returns the `tokenizer_config.json` that lets `transformers` load the tokenizer beside it.
     #[must_use]
     pub fn to_config_json(&self) -> String {
         let name = |wanted: &'static str| self.special.id(wanted).map(|_| wanted);
@@ -126,7 +126,8 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// Writes added tokens into the vocabulary, from which Hugging Face's library takes their ids, where the order of the list would give others.
+    /// Writes added tokens into the vocabulary where their order in the list would give them other ids. Hugging Face's
+    /// library takes ids from the vocabulary first.
     fn write_tokens_behind_a_gap(&self, model: &mut Value) {
         let is_own = |name: &str| self.model.id(name).is_some();
         let added = || self.special.tokens.iter().filter(|(_, name)| !is_own(name));
@@ -146,15 +147,16 @@ impl Tokenizer {
         }
     }
 
-    /// When a mark goes before a text, if the stages before the model make marks of blanks and do nothing else.
+    /// Returns when a mark goes before a text; `None` if the stages before the model do more than turn blanks into
+    /// marks.
     fn marks(&self) -> Option<Marks> {
         let normalizer = self.normalizer.json();
         if let Some(space) = self.pre_tokenizer.metaspace() {
-            // Where the text is cut before each mark, marks are not merged.
+            // With `split`, the text is cut before each mark, so marks do not merge.
             let is_marks_alone = normalizer.is_null() && space.replacement == METASPACE && !space.split;
             return is_marks_alone.then_some(Marks::Metaspace(*space));
         }
-        // Where no blank is left, a split at blanks leaves the text whole.
+        // No blank is left by then, so a split at blanks leaves the text whole.
         let pre_tokenizer = self.pre_tokenizer.json();
         let splits_at_blanks = pre_tokenizer["type"] == "Split"
             && pre_tokenizer["pattern"] == json!({"String": " "})

@@ -29,7 +29,7 @@ pub fn read(bytes: &[u8]) -> Result<Vocabulary, FormatError> {
         .map_err(|twice| FormatError::malformed(NAME, u64::from(twice.second) + 1, twice.to_string()))
 }
 
-/// The file's text.
+/// Returns the text of a `vocab.txt`.
 ///
 /// # Errors
 /// If a token contains a line break, which the format cannot express.

@@ -14,7 +14,7 @@ use crate::aligned_text::AlignedText;
 use crate::character_class::{is_bert_control, is_cjk_ideograph, is_nonspacing_mark};
 use crate::stage::flag;
 
-/// Clean-up, spaces around Chinese characters, accents and case, in this order, as in BERT's training.
+/// The normalizer of BERT's training: cleans up, puts spaces around Chinese characters, then drops accents and case.
 ///
 /// ```
 /// use tokenizer::normalize::BertNormalizer;
@@ -25,23 +25,23 @@ use crate::stage::flag;
 /// Devlin et al. 2019, <https://arxiv.org/abs/1810.04805>, and its `BasicTokenizer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BertNormalizer {
-    /// Drop invisible characters and turn every blank into a space.
+    /// Whether to drop invisible characters and turn every blank into a space.
     pub clean_text: bool,
-    /// Put spaces around each Chinese character.
+    /// Whether to put spaces around each Chinese character.
     pub handle_chinese_chars: bool,
-    /// Drop accents; `None`: if and only if lower-casing.
+    /// Whether to drop accents. `None` drops them if and only if `lowercase` is set.
     pub strip_accents: Option<bool>,
-    /// Lower-case character by character (a final sigma is not treated apart).
+    /// Whether to lower-case character by character (a final sigma is not treated apart).
     pub lowercase: bool,
 }
 
 impl BertNormalizer {
-    /// What `bert-base-uncased` does.
+    /// Returns the settings of `bert-base-uncased`.
     pub fn uncased() -> Self {
         Self { clean_text: true, handle_chinese_chars: true, strip_accents: None, lowercase: true }
     }
 
-    /// What `bert-base-cased` does.
+    /// Returns the settings of `bert-base-cased`.
     pub fn cased() -> Self {
         Self { lowercase: false, ..Self::uncased() }
     }
@@ -55,7 +55,7 @@ impl BertNormalizer {
         }))
     }
 
-    /// The normalized text.
+    /// Returns the normalized text.
     pub fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if text.is_ascii() {
             return self.normalize_ascii(text);
@@ -71,7 +71,7 @@ impl BertNormalizer {
         Cow::Owned(out)
     }
 
-    /// Text of whatever characters.
+    /// Normalizes a text with characters outside ASCII.
     fn normalize_any(&self, text: &str) -> String {
         let strip_accents = self.strip_accents.unwrap_or(self.lowercase);
         let mut spaced = String::with_capacity(text.len() + 2);
@@ -172,7 +172,7 @@ mod tests {
                 ..BertNormalizer::uncased()
             };
             assert_eq!(normalizer.normalize_any(&all), normalizer.normalize(&all));
-            // Stretches of both kinds.
+            // This text has stretches of both kinds, inside and outside ASCII.
             let mixed = format!("É{all}e\u{301}\u{327}{all}中ΣA\u{345}");
             assert_eq!(normalizer.normalize_any(&mixed), normalizer.normalize(&mixed));
         }

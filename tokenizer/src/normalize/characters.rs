@@ -68,7 +68,7 @@ impl Normalize for StripAccents {
     }
 }
 
-/// SentencePiece's first rules of `nmt_nfkc`: controls go, and uncommon blanks become spaces.
+/// SentencePiece's first rules of `nmt_nfkc`: control characters are removed, uncommon blanks become spaces.
 #[derive(Debug)]
 pub(super) struct Nmt;
 

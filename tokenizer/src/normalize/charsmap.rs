@@ -22,7 +22,7 @@ use crate::aligned_text::{AlignedText, Change};
 pub struct Charsmap {
     units: Vec<u32>,
     replacements: Vec<u8>,
-    /// ASCII characters that are no keys of their own.
+    /// Whether each ASCII character stays as it is when it is alone.
     plain: [bool; 128],
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Charsmap {
     }
 }
 
-/// Bytes that take the place of a character and its marks. Unicode's longest compatibility form has 33.
+/// The most bytes that may replace a character and its marks. Unicode's longest compatibility form has 33.
 const MAX_REPLACEMENT_BYTES: usize = 1024;
 
 impl Charsmap {
@@ -82,10 +82,10 @@ impl Charsmap {
         blob
     }
 
-    /// Length and replacement of every key that `text` starts with, shortest first.
+    /// Returns length and replacement of every key that `text` starts with, shortest first.
     fn matches<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, &'a str)> {
         let mut base = self.root();
-        // Ends at the first byte that no key goes on with, not at the end of the text.
+        // The walk ends at the first byte that no key goes on with, not at the end of the text.
         let walk = text.iter().enumerate().map_while(move |(i, &byte)| {
             let (next, is_key) = self.step(base?, byte)?;
             base = Some(next);
@@ -95,12 +95,12 @@ impl Charsmap {
         walk.flatten()
     }
 
-    /// Where the children of the root are; none in a map without keys.
+    /// Returns where the children of the root are; `None` in a map without keys.
     fn root(&self) -> Option<usize> {
         self.units.first().map(|root| child_base(0, *root))
     }
 
-    /// Where the children of a child are, by its byte, and whether a key ends there.
+    /// Returns where the children of the child for `byte` are, and whether a key ends at that child.
     fn step(&self, base: usize, byte: u8) -> Option<(usize, bool)> {
         let node = base ^ usize::from(byte);
         let unit = *self.units.get(node).filter(|unit| **unit & 0x8000_00FF == u32::from(byte))?;
@@ -163,8 +163,8 @@ impl Charsmap {
         Cow::Owned(out)
     }
 
-    /// The number of bytes at the start that stay as they are, each a grapheme by itself: in ASCII every character is one, but
-    /// for a return with its newline and one that something outside ASCII may follow.
+    /// Returns the number of bytes at the start that stay as they are, each a grapheme by itself. In ASCII every
+    /// character is one, except a return with its newline, and a character before something outside ASCII.
     fn plain_start(&self, text: &[u8]) -> usize {
         let is_plain = |b: &u8| *b != b'\r' && self.plain.get(usize::from(*b)) == Some(&true);
         let plain = text.iter().take_while(|b| is_plain(b)).count();
@@ -174,11 +174,12 @@ impl Charsmap {
         }
     }
 
-    /// What stays as it is, then old and new form of a grapheme, or of each of its characters where it is no key as a whole.
+    /// Passes stretches that stay as they are to `take`, each with the old and new form of the grapheme after it. A
+    /// grapheme that is no key as a whole is passed character by character.
     fn each_grapheme<'a>(&'a self, text: &'a str, mut take: impl FnMut(&'a str, &'a str, &'a str)) {
         let mut rest = text;
         while !rest.is_empty() {
-            // Before another one, a plain character is a grapheme by itself.
+            // A plain character before another one is a grapheme by itself.
             let plain = self.plain_start(rest.as_bytes());
             let (same, others) = rest.split_at(plain);
             let Some(grapheme) = others.graphemes(true).next() else { return take(same, "", "") };
@@ -214,7 +215,7 @@ impl Normalize for Charsmap {
             let (before, after) = (old.chars().count(), new.chars().count());
             let added = after.saturating_sub(before);
             changes.iter_mut().rev().take(added).for_each(|change| change.1 = 1);
-            // What is dropped before the first character is lost count of, as in tokenizers.
+            // Characters dropped before the first one are not counted, as in Hugging Face tokenizers.
             if let Some(last) = changes.last_mut().filter(|_| after < before) {
                 last.1 -= (before - after) as isize;
             }
@@ -231,12 +232,12 @@ impl Normalize for Charsmap {
     }
 }
 
-/// The normalizer that applies the map in this blob.
+/// Returns the part of a `tokenizer.json` that applies the map in this blob.
 pub(crate) fn precompiled_json(blob: &[u8]) -> Value {
     json!({"type": "Precompiled", "precompiled_charsmap": BASE64_STANDARD.encode(blob)})
 }
 
-/// The start of the children of `node`: darts-clone's offset, with its flag for large ones.
+/// Returns the place of the children of `node`: darts-clone's offset, with its flag for large ones.
 fn child_base(node: usize, unit: u32) -> usize {
     node ^ (((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize)
 }

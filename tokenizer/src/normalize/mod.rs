@@ -28,18 +28,21 @@ pub use rules::NormalizationRules;
 pub(crate) use sentencepiece::SentencePieceNormalizer;
 use unicode::{Form, Lowercase};
 
-/// A normalizer with its form in a `tokenizer.json`.
+/// A normalizer. A new one is registered in [`KINDS`].
 pub(crate) trait Normalize: Debug + Send + Sync {
-    /// The normalized text, of at most `limit` bytes where it would grow.
+    /// Returns the normalized text. A normalizer whose output can grow with its settings, such as a replacement, keeps
+    /// to `limit` bytes. One that ignores `limit` and can lengthen a text several times is allowed only once:
+    /// [`Normalizer::read`] lists it.
     fn normalize<'a>(&self, text: &'a str, limit: usize) -> Cow<'a, str>;
 
-    /// The same with the places of what it comes from.
+    /// Normalizes as [`Self::normalize`] does, and keeps for each byte the range of the original that it comes from.
+    /// Offsets are computed from these ranges.
     fn align(&self, text: &mut AlignedText, limit: usize);
 
-    /// As a `tokenizer.json` writes it.
+    /// Returns the normalizer as a `tokenizer.json` writes it.
     fn json(&self) -> Value;
 
-    /// The map that it applies, if it does nothing else.
+    /// Returns the character map, if the normalizer does nothing but apply it.
     fn charsmap(&self) -> Option<&Charsmap> {
         None
     }
@@ -48,8 +51,8 @@ pub(crate) trait Normalize: Debug + Send + Sync {
 /// The field of a sequence that lists its stages.
 const LIST: &str = "normalizers";
 
-/// Every normalizer that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
-/// table out.
+/// Every normalizer that a `tokenizer.json` can name. A build that reads no such file, such as that of the web page,
+/// leaves this table out.
 const KINDS: Kinds<dyn Normalize> = Kinds {
     part: "normalizer",
     list: LIST,
@@ -88,7 +91,7 @@ impl From<BertNormalizer> for Normalizer {
     }
 }
 
-/// SentencePiece's map, grapheme by grapheme as Hugging Face applies it.
+/// Applies SentencePiece's map grapheme by grapheme, as Hugging Face does.
 impl From<Charsmap> for Normalizer {
     fn from(map: Charsmap) -> Self {
         Self::of(map)
@@ -96,19 +99,19 @@ impl From<Charsmap> for Normalizer {
 }
 
 impl Normalizer {
-    /// Unicode normalization form C.
+    /// Returns Unicode normalization form C.
     #[must_use]
     pub fn nfc() -> Self {
         Self::of(Form::Nfc)
     }
 
-    /// Unicode normalization form KC.
+    /// Returns Unicode normalization form KC.
     #[must_use]
     pub fn nfkc() -> Self {
         Self::of(Form::Nfkc)
     }
 
-    /// Lower case, character by character.
+    /// Returns the normalizer that lowercases character by character.
     #[must_use]
     pub fn lowercase() -> Self {
         Self::of(Lowercase)
@@ -118,7 +121,7 @@ impl Normalizer {
         Self(vec![Arc::new(one)])
     }
 
-    /// This normalizer, followed by another.
+    /// Returns this normalizer, followed by another.
     ///
     /// ```
     /// use tokenizer::normalize::Normalizer;
@@ -131,14 +134,14 @@ impl Normalizer {
         self
     }
 
-    /// Reads the part of a `tokenizer.json`.
+    /// Reads the field `normalizer` of a `tokenizer.json`.
     ///
     /// # Errors
     /// If a normalizer is not supported.
     pub(crate) fn read(part: &Value) -> Result<Self, FormatError> {
         let all = Self(KINDS.read(part)?);
         for kind in ["Precompiled", "ByteLevel"] {
-            // Each may make a text several times as long.
+            // Each of these may make a text several times as long, whatever the limit.
             if all.0.iter().filter(|one| one.json()["type"] == kind).count() > 1 {
                 return Err(FormatError::inconsistent(format!("normalizer: {kind} twice; allowed: once")));
             }
@@ -146,17 +149,17 @@ impl Normalizer {
         Ok(all)
     }
 
-    /// As a `tokenizer.json` writes it.
+    /// Returns the normalizers as a `tokenizer.json` writes them.
     pub(crate) fn json(&self) -> Value {
         stage::write(&self.0, LIST, Normalize::json)
     }
 
-    /// Whether it leaves every text as it is.
+    /// Whether every text stays as it is.
     pub(crate) fn is_identity(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The map that it applies, if it does nothing else.
+    /// Returns the character map, if these normalizers do nothing but apply one.
     pub(crate) fn charsmap(&self) -> Option<&Charsmap> {
         match self.0.as_slice() {
             [one] => one.charsmap(),
@@ -164,7 +167,7 @@ impl Normalizer {
         }
     }
 
-    /// The normalized text.
+    /// Returns the normalized text.
     pub fn normalize<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let limit = Pattern::byte_limit(text.len());
         self.0.iter().fold(Cow::Borrowed(text), |text, one| match text {
@@ -173,7 +176,7 @@ impl Normalizer {
         })
     }
 
-    /// The same with the places of what it comes from.
+    /// Normalizes as [`Self::normalize`] does, and keeps for each byte the range of the original that it comes from.
     pub(crate) fn align(&self, text: &mut AlignedText) {
         let limit = Pattern::byte_limit(text.text.len());
         self.0.iter().for_each(|one| one.align(text, limit));

@@ -17,13 +17,14 @@ pub enum RuleName {
     NmtNfkc,
     /// NFKC.
     Nfkc,
-    /// The first with case folded.
+    /// `nmt_nfkc` with case folded.
     NmtNfkcCf,
     /// NFKC with case folded.
     NfkcCf,
 }
 
-/// The characters that the rules may change: those of Unicode 16, and what Unicode 17 adds with a decomposition or a lower case.
+/// The characters that the rules may change: those of Unicode 16, and those of Unicode 17 with a decomposition or a
+/// lower case.
 const CHARACTERS: &str = "[\\p{age=16.0}\u{A7CE}\u{A7D2}\u{A7D4}\u{A7F1}\u{16EA0}-\u{16EB8}]";
 
 /// Characters that become a blank.
@@ -65,16 +66,17 @@ impl NormalizationRules {
     }
 }
 
-/// All characters that the rules may change, or change others to.
+/// Returns all characters that the rules may change, or change others to.
 fn characters() -> Vec<char> {
     let ranges = class(CHARACTERS).map(|class| class.ranges().to_vec()).unwrap_or_default();
     ranges.iter().flat_map(|range| range.start()..=range.end()).filter(|c| *c != '\0').collect()
 }
 
-/// The characters and sequences that NFKC changes: each that decomposes into the same as some character.
+/// Returns rules for the characters and sequences that NFKC changes: each one that decomposes into the same as some
+/// character.
 fn nfkc(characters: &[char]) -> BTreeMap<String, String> {
     let mut rules = BTreeMap::new();
-    // The characters that decompose into one, by that one, and what others decompose into.
+    // Characters that decompose into a single one, by that one, and the longer decompositions.
     let (mut singles, mut sequences) = (BTreeMap::<char, Vec<char>>::new(), BTreeSet::new());
     for &c in characters {
         let composed: String = std::iter::once(c).nfkc().collect();
@@ -120,7 +122,7 @@ fn without_redundant(rules: BTreeMap<String, String>) -> BTreeMap<String, String
     kept
 }
 
-/// Replaces by the longest rule of at most so many characters, from the left.
+/// Replaces from the left, each time by the longest rule of at most `most` characters.
 fn replaced(rules: &BTreeMap<String, String>, text: &str, most: usize) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(first) = rest.chars().next() {
@@ -141,16 +143,16 @@ fn replaced(rules: &BTreeMap<String, String>, text: &str, most: usize) -> String
     out
 }
 
-/// Simple case folding, of one character to one.
+/// Folds case simply: one character becomes one.
 fn fold(c: char) -> char {
     fn one(mut form: impl Iterator<Item = char>) -> Option<char> {
         form.next().filter(|_| form.next().is_none())
     }
     let upper = one(c.to_uppercase()).unwrap_or(c);
     match c {
-        // Its capital is that of i.
+        // The dotless i, whose capital is that of i.
         '\u{131}' => c,
-        // Cherokee had capitals first.
+        // Cherokee letters fold to capitals, which Unicode had first.
         '\u{13A0}'..='\u{13FD}' | '\u{AB70}'..='\u{ABBF}' => upper,
         _ => one(upper.to_lowercase()).unwrap_or(c),
     }
@@ -187,7 +189,7 @@ mod tests {
             assert_eq!(found, digest, "{name:?}");
             let map = rules.map().unwrap();
             assert!(rules.iter().all(|(from, to)| map.normalize(from) == to), "{name:?}");
-            // Those of sentencepiece have at most 247,165 bytes.
+            // The maps of sentencepiece have at most 247,165 bytes.
             assert!(map.to_bytes().len() < 400_000, "{name:?}: {}", map.to_bytes().len());
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Charsmap;
 use crate::FormatError;
 
-/// What is replaced by what.
+/// Texts to replace, each with its replacement.
 ///
 /// ```
 /// use tokenizer::normalize::NormalizationRules;
@@ -18,11 +18,11 @@ pub struct NormalizationRules(BTreeMap<String, String>);
 
 /// The children of a node lie within a block: a place for each byte.
 const BLOCK: usize = 256;
-/// Children are put into the last blocks.
+/// The number of blocks at the end in which children are placed.
 const LAST_BLOCKS: usize = 16;
-/// A unit that no byte leads to.
+/// The content of a unit that no byte leads to.
 const UNUSED: u32 = 1 << 31;
-/// Offsets of children fit in 21 bits.
+/// The most units: offsets of children fit in 21 bits.
 const MAX_UNITS: usize = 1 << 21;
 
 impl NormalizationRules {
@@ -65,24 +65,24 @@ impl NormalizationRules {
         Self(rules)
     }
 
-    /// What is replaced by what, sorted.
+    /// Returns each text to replace with its replacement, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(from, to)| (from.as_str(), to.as_str()))
     }
 
-    /// The first text of a rule, with a combining mark or without, to which Hugging Face's library applies the map in another
-    /// way than SentencePiece does: it looks at single graphemes of up to five bytes, and takes the shortest rule that one
-    /// begins with.
+    /// Returns the first text of a rule, with or without a combining mark, to which Hugging Face's library applies the
+    /// map in another way than SentencePiece: the library looks at single graphemes of up to five bytes, and takes the
+    /// shortest rule with which one begins.
     #[must_use]
     pub fn read_otherwise(&self, map: &Charsmap) -> Option<String> {
         let forms = self.0.keys().flat_map(|from| [from.clone(), format!("{from}\u{301}")]);
         forms.into_iter().find(|from| map.normalize_graphemes(from) != map.normalize(from))
     }
 
-    /// The map of these rules.
+    /// Compiles these rules to a map.
     ///
     /// # Errors
-    /// If there are too many for the format, by far more than a million bytes of them.
+    /// If there are too many rules for the format, which holds far more than a million bytes of them.
     pub fn map(&self) -> Result<Charsmap, FormatError> {
         let mut replacements = Vec::new();
         let mut place_of: BTreeMap<&str, u32> = BTreeMap::new();
@@ -121,11 +121,12 @@ fn characters(column: &str) -> Result<String, String> {
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Node {
     value: Option<u32>,
-    /// By rising byte, with the numbers of the nodes.
+    /// The bytes in rising order, each with the number of its node.
     children: Vec<(u8, usize)>,
 }
 
-/// The nodes of a trie of sorted keys, each kind once, the root last (Daciuk et al. 2000, <https://aclanthology.org/J00-1002>).
+/// Returns the nodes of a trie of sorted keys, each kind once, the root last (Daciuk et al. 2000,
+/// <https://aclanthology.org/J00-1002>).
 fn nodes(keys: &[(&[u8], u32)]) -> Vec<Node> {
     let (mut nodes, mut known) = (Vec::new(), HashMap::new());
     // The nodes along the last key, which may still get children.
@@ -163,7 +164,8 @@ fn nodes(keys: &[(&[u8], u32)]) -> Vec<Node> {
 struct Builder {
     units: Vec<u32>,
     is_used: Vec<bool>,
-    /// Whose children lie at a base is not written down, so no two nodes share one unless they have the same keys below.
+    /// Whether each unit is a base. A unit does not say whose child it is, so two nodes share a base only if they have
+    /// the same keys below.
     is_base: Vec<bool>,
 }
 
@@ -172,7 +174,7 @@ impl Builder {
         Self { units: vec![UNUSED; BLOCK], is_used: vec![false; BLOCK], is_base: vec![false; BLOCK] }
     }
 
-    /// The units of sorted keys; none if there are too many.
+    /// Returns the units of sorted keys; `None` if there are too many.
     fn build(mut self, keys: &[(&[u8], u32)]) -> Option<Vec<u32>> {
         let nodes = nodes(keys);
         let mut bases = vec![None; nodes.len()];
@@ -180,7 +182,7 @@ impl Builder {
         // SentencePiece refuses a root without an offset.
         self.is_base[0] = true;
         self.units[0] = 0;
-        // Units and the nodes that they lead to.
+        // Units, each with the number of the node that it leads to.
         let mut work = vec![(0, nodes.len() - 1)];
         while let Some((unit, number)) = work.pop() {
             let Node { value, children } = &nodes[number];
@@ -209,7 +211,7 @@ impl Builder {
         Some(self.units)
     }
 
-    /// A base at which the units of all these bytes are free; they are taken.
+    /// Returns a base at which the units of all these bytes are free, and marks them as used.
     fn place(&mut self, bytes: &[u8]) -> Option<usize> {
         let first = usize::from(*bytes.first()?);
         // Free units further back are few, and looking for them takes longer than they are worth.

@@ -16,11 +16,11 @@ use crate::sentencepiece::{NormalizerSpec, PieceKind, SentencePieceModel};
 #[derive(Debug)]
 pub(crate) struct SentencePieceNormalizer {
     map: Charsmap,
-    /// Symbols of the user, which the map must leave alone.
+    /// User-defined symbols, which the map must leave alone.
     protected: DoubleArray,
-    /// ASCII characters that stay as they are wherever another one follows, but for the blank.
+    /// Whether each ASCII character stays as it is wherever another one follows; false for the blank.
     plain: [bool; 128],
-    /// The same of the blank.
+    /// Whether a blank stays as it is wherever an ASCII character follows.
     plain_blank: bool,
     add_dummy_prefix: bool,
     remove_extra_whitespaces: bool,
@@ -35,7 +35,7 @@ impl SentencePieceNormalizer {
         Self::with_spec(&model.normalizer, protected, model.treat_whitespace_as_suffix)
     }
 
-    /// What a `.model` does to decoded text, if it does anything.
+    /// Returns the rules of a `.model` for decoded text, if it has any.
     pub(crate) fn of_decoded(model: &SentencePieceModel) -> Result<Option<Self>, FormatError> {
         let spec = model.denormalizer.as_ref().filter(|spec| !spec.precompiled_charsmap.is_empty());
         spec.map(|spec| Self::with_spec(spec, BTreeSet::new(), false)).transpose()
@@ -65,7 +65,8 @@ impl SentencePieceNormalizer {
         })
     }
 
-    /// The normal form; `places` gets, for each of its bytes and its end, the byte of the text that had been reached.
+    /// Returns the normal form. `places` gets, for each byte of the form and for its end, the byte of the text that had
+    /// been reached.
     fn form(&self, text: &str, mut places: Option<&mut Vec<usize>>) -> String {
         let mut rest = text;
         if self.remove_extra_whitespaces {
@@ -124,7 +125,8 @@ impl SentencePieceNormalizer {
         out
     }
 
-    /// Copies what stays as it is from the start of `text`, and a blank behind it; what follows, and whether there was one.
+    /// Copies the characters at the start of `text` that stay as they are, and a blank behind them. Returns the rest,
+    /// and whether there was a blank.
     fn copy_plain<'a>(&self, text: &'a str, out: &mut String, follows_space: &mut bool) -> (&'a str, bool) {
         let (plain, rest) = text.split_at(self.plain_length(text.as_bytes()));
         out.push_str(plain);
@@ -139,15 +141,15 @@ impl SentencePieceNormalizer {
         (&rest[1..], true)
     }
 
-    /// How many characters that stay as they are `text` starts with, at least.
+    /// Returns a number of characters at the start of `text` that certainly stay as they are.
     fn plain_length(&self, text: &[u8]) -> usize {
         let length =
             text.iter().take_while(|byte| self.plain.get(usize::from(**byte)) == Some(&true)).count();
-        // The last may belong to what follows.
+        // The last one may belong to the character after it.
         length.saturating_sub(usize::from(text.get(length).is_some_and(|next| *next >= 0x80)))
     }
 
-    /// The normal form of what `text` starts with, and its length.
+    /// Returns the normal form of the symbol, key or character that `text` starts with, and its length in `text`.
     fn first<'a>(&'a self, text: &'a str) -> Option<(&'a str, usize)> {
         let c = text.chars().next()?;
         let mut protected = None;
@@ -178,7 +180,8 @@ impl Normalize for SentencePieceNormalizer {
         *text = AlignedText::from_spans(form, spans);
     }
 
-    /// The map alone; the rules for spaces are those of the stages that [`crate::format`] writes for a whole `.model`.
+    /// Returns the map alone. The rules for spaces are those of the stages that [`crate::format`] writes for a whole
+    /// `.model`.
     fn json(&self) -> Value {
         self.map.json()
     }

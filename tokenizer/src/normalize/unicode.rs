@@ -38,7 +38,7 @@ impl Normalize for Form {
     }
 }
 
-/// Lower case, character by character.
+/// A normalizer that lowercases character by character.
 #[derive(Debug)]
 pub(super) struct Lowercase;
 
@@ -65,7 +65,7 @@ impl Normalize for Lowercase {
     }
 }
 
-/// Where the first stretch of characters outside ASCII begins and ends.
+/// Returns where the first stretch of characters outside ASCII begins and ends.
 pub(super) fn stretch_beyond_ascii(text: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let start = bytes.iter().position(|byte| !byte.is_ascii())?;
@@ -73,8 +73,9 @@ pub(super) fn stretch_beyond_ascii(text: &str) -> Option<Range<usize>> {
     Some(start..length.map_or(bytes.len(), |length| start + length))
 }
 
-/// The text in one of Unicode's forms, to which `form` brings a part of it. No form changes ASCII or joins an ASCII character to
-/// what is before it, so each stretch outside ASCII is a part of its own, with the character before it.
+/// Returns the text in one of Unicode's forms, to which `form` brings a part of it. No form changes ASCII or joins an
+/// ASCII character to what is before it, so each stretch outside ASCII is a part of its own, with the character before
+/// it.
 fn beyond_ascii(text: &str, form: impl Fn(&str, &mut String)) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = text;

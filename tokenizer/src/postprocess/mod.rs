@@ -1,4 +1,5 @@
-//! What a `tokenizer.json` does after encoding: tokens at the ends of a text, and spaces that are no part of a token's place.
+//! Post-processors, the steps of a `tokenizer.json` after encoding. They put tokens at the ends of a text, and exclude
+//! spaces from the places of tokens.
 
 mod template;
 mod trim;
@@ -14,10 +15,10 @@ use crate::stage::Kinds;
 use template::Template;
 use trim::Trim;
 
-/// The text of the token at a position with an id.
+/// A function that returns the text of a token, by its position and its id.
 pub(crate) type TokenText<'t> = dyn Fn(usize, u32) -> &'t str + 't;
 
-/// A step after encoding.
+/// A step after encoding. A new one is registered in [`KINDS`].
 pub(crate) trait PostProcess: Debug + Send + Sync {
     /// Excludes spaces from the places of tokens.
     fn trim(&self, _found: &mut Encoding, _token: &TokenText<'_>) {}
@@ -27,7 +28,7 @@ pub(crate) trait PostProcess: Debug + Send + Sync {
         found
     }
 
-    /// All ids that it adds.
+    /// Returns all ids that the step adds.
     fn ids(&self) -> Vec<u32> {
         Vec::new()
     }
@@ -35,8 +36,8 @@ pub(crate) trait PostProcess: Debug + Send + Sync {
 
 type Steps = [Arc<dyn PostProcess>];
 
-/// Every post-processor that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
-/// table out.
+/// Every post-processor that a `tokenizer.json` can name. A build that reads no such file, such as that of the web
+/// page, leaves this table out.
 const KINDS: Kinds<Steps> = Kinds {
     part: "post_processor",
     list: "processors",
@@ -58,13 +59,13 @@ fn trim(part: &Value) -> Option<Arc<dyn PostProcess>> {
 /// The post-processor of a tokenizer; none by default.
 #[derive(Debug, Default)]
 pub(crate) struct PostProcessor {
-    /// As it was written.
+    /// The field `post_processor` as it was read.
     json: Value,
     steps: Vec<Arc<dyn PostProcess>>,
 }
 
 impl PostProcessor {
-    /// Reads the part of the file.
+    /// Reads the field `post_processor` of a `tokenizer.json`.
     ///
     /// # Errors
     /// If a post-processor is not supported.
@@ -73,23 +74,23 @@ impl PostProcessor {
         Ok(Self { json: part.clone(), steps })
     }
 
-    /// BERT's: a token at each end.
+    /// Returns the post-processor of BERT, which puts a token at each end.
     pub(crate) fn bert(first: (&str, u32), last: (&str, u32)) -> Self {
         let json = json!({"type": "BertProcessing", "sep": last, "cls": first});
         Self { json, steps: vec![Arc::new(Template::around(first.1, last.1))] }
     }
 
-    /// As the file writes it.
+    /// Returns the post-processor as the file writes it.
     pub(crate) fn json(&self) -> &Value {
         &self.json
     }
 
-    /// All ids that it adds.
+    /// Returns all ids that the post-processor adds.
     pub(crate) fn ids(&self) -> Vec<u32> {
         self.steps.iter().flat_map(|step| step.ids()).collect()
     }
 
-    /// The tokens that it puts before a text.
+    /// Returns the tokens that the post-processor puts before a text.
     pub(crate) fn first_ids(&self) -> Vec<u32> {
         const TEXT: u32 = u32::MAX;
         let around = self.surround(Encoding { ids: vec![TEXT], offsets: Vec::new() });

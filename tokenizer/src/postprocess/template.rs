@@ -23,7 +23,7 @@ impl Template {
         read_parts(part).map(Self).ok_or_else(|| lacking(part, "single", allowed))
     }
 
-    /// The template of BERT, from `cls` and `sep` as `[token, id]`.
+    /// Reads the template of BERT, from `cls` and `sep` as `[token, id]`.
     pub(super) fn read_bert(part: &Value) -> Result<Self, FormatError> {
         let end = |name: &str| {
             let id = part[name][1].as_u64().and_then(|id| u32::try_from(id).ok());

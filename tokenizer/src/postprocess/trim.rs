@@ -9,7 +9,7 @@ use crate::stage::flag;
 /// Excludes leading and trailing spaces of tokens from their places.
 #[derive(Debug)]
 pub(super) struct Trim {
-    /// A single space at the beginning of the text was added by the pre-tokenizer.
+    /// Whether the pre-tokenizer added a single space at the beginning of the text.
     adds_prefix_space: bool,
 }
 

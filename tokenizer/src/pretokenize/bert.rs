@@ -20,7 +20,7 @@ impl PreTokenize for BertPreTokenizer {
     }
 }
 
-/// The words of `text`, in order. Blanks are dropped, and each punctuation mark is a word.
+/// Returns the words of `text`, in order. Blanks are dropped, and each punctuation mark is a word.
 pub fn bert_words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -97,7 +97,7 @@ enum Class {
     Other,
 }
 
-/// The classes of the ASCII characters by their bytes; none for the bytes of others.
+/// The class of each byte that is an ASCII character; `None` for the bytes of others.
 static ASCII: [Option<Class>; 256] = {
     let mut classes = [None; 256];
     let mut byte = 0;
@@ -125,26 +125,26 @@ fn class(c: char) -> Class {
     }
 }
 
-/// Byte length of the first word of a text that is not empty.
+/// Returns the byte length of the first word of a text that is not empty.
 fn first_word(text: &str) -> usize {
     if let Some(length) = contraction(text.as_bytes()) {
         return length;
     }
     let start = usize::from(text.starts_with(' '));
     match class_at(text, start) {
-        // A blank after the space, or nothing: the space belongs to a run of blanks.
+        // After the space comes a blank, or nothing: the space belongs to a run of blanks.
         None | Some(Class::Blank) => blank_run(text),
         Some(kind) => end_of_run(text, start, kind),
     }
 }
 
-/// The class of the character at `at`; none at the end.
+/// Returns the class of the character at `at`; `None` at the end.
 fn class_at(text: &str, at: usize) -> Option<Class> {
     let byte = *text.as_bytes().get(at)?;
     ASCII[usize::from(byte)].or_else(|| text[at..].chars().next().map(class))
 }
 
-/// The end of the characters of one class from `from` on.
+/// Returns the end of the characters of one class from `from` on.
 fn end_of_run(text: &str, from: usize, kind: Class) -> usize {
     let (bytes, mut end) = (text.as_bytes(), from);
     loop {
@@ -164,7 +164,8 @@ fn contraction(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Blanks up to the end of the text, or all but the last, which belongs to the next word.
+/// Returns the length of a run of blanks: up to the end of the text, or all but the last, which belongs to the next
+/// word.
 fn blank_run(text: &str) -> usize {
     let end = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
     if end == text.len() {

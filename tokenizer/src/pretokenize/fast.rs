@@ -1,29 +1,29 @@
-//! Fast ways to the words of well-known pre-tokenizers, chosen when a tokenizer is loaded.
+//! Fast ways to find the words of well-known pre-tokenizers, chosen when a tokenizer is loaded.
 
 use std::ops::Range;
 
 use super::{METASPACE, MarkCuts, Metaspace, PreTokenizer, byte_level_words, next_blank, place};
 use crate::short_key::short_word;
 
-/// How the words of a text are found: by the pre-tokenizer of the file, or by a faster way that finds the same ones.
+/// The way in which the words of a text are found: by the pre-tokenizer of the file, or faster with the same result.
 #[derive(Clone, Copy)]
 pub(crate) enum WordFinder {
     /// The text is one word.
     Whole,
-    /// By the pre-tokenizer's stages.
+    /// The stages of the pre-tokenizer find the words.
     Stages,
-    /// By GPT-2's rule.
+    /// GPT-2's rule finds the words.
     ByteLevel,
-    /// Between blanks, each with a mark before it.
+    /// Words lie between blanks, and a mark goes before each.
     Opened,
-    /// Before each blank or mark. Blanks become marks.
+    /// A word begins at each blank or mark. Blanks become marks.
     AtBlanks(Metaspace),
-    /// Before runs of blanks and marks, where the model allows a cut. Blanks become marks, and nothing else changes, so the text
-    /// is not normalized before.
+    /// A word begins at each run of blanks and marks before which the model allows a cut. Blanks become marks, and
+    /// nothing else changes, so the text is not normalized before.
     AtRuns(Marks, MarkCuts),
 }
 
-/// When a mark is put before a text whose blanks become marks.
+/// The condition for a mark before a text whose blanks become marks.
 #[derive(Clone, Copy)]
 pub(crate) enum Marks {
     Never,
@@ -45,19 +45,19 @@ impl Marks {
 pub(crate) struct Word<'t> {
     pub(crate) text: &'t str,
     pub(crate) place: Range<usize>,
-    /// Its [`crate::short_key::short_key`]; 0 if it was not computed.
+    /// The word's [`crate::short_key::short_key`]; 0 if it was not computed.
     pub(crate) key: u128,
     pub(crate) spelling: Spelling,
 }
 
-/// How the model gets a word.
+/// The spelling in which the model gets a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// As it stands.
+    /// The word as it stands.
     AsWritten,
-    /// With a mark before it, as every word of the text.
+    /// The word with a mark before it, as every word of the text.
     Opened,
-    /// With marks for its blanks.
+    /// The word with marks for its blanks.
     Marked,
 }
 
@@ -122,9 +122,8 @@ impl WordFinder {
     }
 }
 
-/// Hands on the words that open with blanks or marks, and before them the one that opens the text; a mark goes before it if `due`.
-/// `end` gives the end of the word that starts at a place. `is_whole` tells whether the short stretch up to a blank, of this length, is a
-/// word.
+/// Hands the words of a text to `take`. If `due`, a mark goes before the first one. `end` returns the end of the word
+/// that starts at a place. `is_whole` tells whether the stretch up to the next space, of this length, is a word.
 #[inline(always)]
 fn marked(
     text: &str,
@@ -152,7 +151,7 @@ fn marked(
     }
 }
 
-/// The end of the word at `from`, which may open with one blank or mark.
+/// Returns the end of the word at `from`, which may open with one blank or mark.
 fn after_one(text: &str, from: usize) -> usize {
     let opening = text[from..].chars().next().map_or(0, char::len_utf8);
     next_blank(text, from + opening)

@@ -1,16 +1,16 @@
-//! The mark that stands for a space, and where the next one is.
+//! The mark that stands for a space, and the search for the next one.
 
 use crate::short_key::MARK;
 
 /// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
 pub(crate) const METASPACE: char = '\u{2581}';
 
-/// The position of the next `▁` from `at` on.
+/// Returns the position of the next `▁` from `at` on.
 pub(crate) fn next_mark(text: &str, at: usize) -> usize {
     next(text, at, |bytes| memchr::memchr(MARK, bytes))
 }
 
-/// The position of the next blank or literal `▁` from `at` on.
+/// Returns the position of the next blank or literal `▁` from `at` on.
 pub(crate) fn next_blank(text: &str, at: usize) -> usize {
     next(text, at, |bytes| memchr::memchr2(b' ', MARK, bytes))
 }
@@ -51,8 +51,9 @@ impl MarkCuts {
         self.joined == 0 || !byte.is_ascii() || self.joined >> byte & 1 == 0
     }
 
-    /// The end of the part of `text` that starts at `from`: its opening marks, and what follows up to the next mark before which
-    /// the text may be cut. `marks` stand for a mark, and `next` finds the first of them from a place on.
+    /// Returns the end of the part of `text` that starts at `from`: its opening marks, and what follows up to the next
+    /// mark before which the text may be cut. `marks` stand for a mark, and `next` finds the first of them from a place
+    /// on.
     #[inline(always)]
     pub(crate) fn end(
         self,

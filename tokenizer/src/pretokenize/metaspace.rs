@@ -10,14 +10,14 @@ use crate::FormatError;
 use crate::aligned_text::AlignedText;
 use crate::stage::{character, flag, lacking};
 
-/// When a mark is added before a text that starts without one.
+/// The condition for a mark before a text that starts without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrependScheme {
-    /// Before every text.
+    /// A mark goes before every text.
     Always,
-    /// Before the first stretch of a text, not after a special token.
+    /// A mark goes before the first stretch of a text, not after a special token.
     First,
-    /// Never.
+    /// No mark is added.
     Never,
 }
 
@@ -26,7 +26,7 @@ pub enum PrependScheme {
 pub struct Metaspace {
     /// The mark for a space.
     pub replacement: char,
-    /// When a text gets a mark before it.
+    /// The condition for a mark before a text.
     pub prepend_scheme: PrependScheme,
     /// Whether the text is cut before each mark; otherwise it stays one word.
     pub split: bool,
@@ -41,7 +41,7 @@ impl Default for Metaspace {
 impl Metaspace {
     /// Reads the pre-tokenizer, or the decoder of the same name.
     pub(crate) fn read(part: &Value) -> Result<Self, FormatError> {
-        // Files of before 2023 have a flag instead of the scheme.
+        // Files from before 2023 have a flag instead of the scheme.
         let prepend_scheme = match (part["prepend_scheme"].as_str(), part["add_prefix_space"].as_bool()) {
             (Some("always"), _) | (None, None | Some(true)) => PrependScheme::Always,
             (Some("first"), _) => PrependScheme::First,
@@ -60,7 +60,7 @@ impl Metaspace {
         }
     }
 
-    /// The words of a marked text; joined they are the text again.
+    /// Returns the words of a marked text. Joined, they are the text again.
     pub fn words<'a>(&self, marked: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
         let (mark, split) = (self.replacement, self.split);
         let mut rest = marked;
@@ -96,7 +96,7 @@ impl PreTokenize for Metaspace {
     }
 
     fn align(&self, text: &mut AlignedText) {
-        // As in tokenizers: what comes from the beginning of the input, which several words may do.
+        // As in Hugging Face tokenizers, every word that comes from the beginning of the input counts as the first.
         let is_first = text.spans.first().is_some_and(|span| span.0 == 0);
         text.map(|c| if c == ' ' { self.replacement } else { c });
         if self.is_due(is_first) && !text.text.starts_with(self.replacement) {

@@ -30,21 +30,23 @@ pub(crate) use marks::{METASPACE, MarkCuts, next_blank, next_mark};
 pub use metaspace::{Metaspace, PrependScheme};
 use whitespace::WhitespaceSplit;
 
-/// A pre-tokenizer with its form in a `tokenizer.json`.
+/// A pre-tokenizer. A new one is registered in [`KINDS`].
 pub(crate) trait PreTokenize: Debug + Send + Sync {
-    /// Returns the text with the signs that are put in before it is cut, such as `▁` for a blank. `is_first` tells that the text
-    /// is the beginning of the input.
+    /// Returns the text with the signs that are put in before it is cut, such as `▁` for a blank. `is_first` says that
+    /// the text is the beginning of the input. A pre-tokenizer that changes the text here also writes [`Self::align`].
     fn mark<'a>(&self, text: &'a str, _is_first: bool) -> Cow<'a, str> {
         Cow::Borrowed(text)
     }
 
-    /// Does what [`Self::mark`] does, and keeps the place in the input of each character.
+    /// Changes the text as [`Self::mark`] does, and keeps for each character its place in the input, from which offsets
+    /// are computed. The default changes nothing: it is right only for a pre-tokenizer with the default of
+    /// [`Self::mark`].
     fn align(&self, _text: &mut AlignedText) {}
 
     /// Hands the places of the words of a marked text to `take`, in order. No word is empty.
     fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>));
 
-    /// As a `tokenizer.json` writes it.
+    /// Returns the pre-tokenizer as a `tokenizer.json` writes it.
     fn json(&self) -> Value;
 
     /// Whether each byte of a word becomes a character of GPT-2's alphabet, here or in the model.
@@ -52,17 +54,17 @@ pub(crate) trait PreTokenize: Debug + Send + Sync {
         false
     }
 
-    /// Whether words stay as they are, but for the spelling of bytes.
+    /// Whether words stay as they are, except for the spelling of bytes.
     fn is_identity(&self) -> bool {
         false
     }
 
-    /// The rules for marks, if it puts them in place of blanks.
+    /// Returns the rules for marks, if the pre-tokenizer puts them in place of blanks.
     fn metaspace(&self) -> Option<&Metaspace> {
         None
     }
 
-    /// Whether it does nothing but cut a text by GPT-2's rule.
+    /// Whether the pre-tokenizer does nothing but cut a text by GPT-2's rule.
     fn cuts_as_gpt2(&self) -> bool {
         false
     }
@@ -71,8 +73,8 @@ pub(crate) trait PreTokenize: Debug + Send + Sync {
 /// The field of a sequence that lists its stages.
 const LIST: &str = "pretokenizers";
 
-/// Every pre-tokenizer that a `tokenizer.json` can name. A build that reads no such file, such as that of the page, leaves this
-/// table out.
+/// Every pre-tokenizer that a `tokenizer.json` can name. A build that reads no such file, such as that of the web page,
+/// leaves this table out.
 const KINDS: Kinds<dyn PreTokenize> = Kinds {
     part: "pre_tokenizer",
     list: LIST,
@@ -90,16 +92,16 @@ const KINDS: Kinds<dyn PreTokenize> = Kinds {
     ],
 };
 
-/// Pre-tokenizers, of which each cuts the words of the one before; none leave a text as one word.
+/// Pre-tokenizers, each of which cuts the words of the one before it. Without any, a text is one word.
 #[derive(Debug, Default)]
 pub(crate) struct PreTokenizer {
     stages: Vec<Arc<dyn PreTokenize>>,
-    /// The model spells the bytes of words, so the last stage does not.
+    /// Whether the model spells the bytes of words, so that the last stage does not.
     model_spells: bool,
 }
 
 impl PreTokenizer {
-    /// Reads the part of a `tokenizer.json`. `model_spells`: the model spells the bytes of words.
+    /// Reads the field `pre_tokenizer` of a `tokenizer.json`.
     ///
     /// # Errors
     /// If a pre-tokenizer is not supported.
@@ -112,34 +114,35 @@ impl PreTokenizer {
         self.model_spells = true;
     }
 
-    /// Blanks go, punctuation stands alone.
+    /// Returns the pre-tokenizer of BERT, which drops blanks and makes each punctuation mark a word.
     pub(crate) fn bert() -> Self {
         Self { stages: vec![Arc::new(BertPreTokenizer)], model_spells: false }
     }
 
-    /// GPT-2's, for a model that spells bytes. `use_regex`: words are cut by GPT-2's rule.
+    /// Returns the pre-tokenizer of GPT-2, for a model that spells bytes. `use_regex` says that words are cut by
+    /// GPT-2's rule.
     pub(crate) fn byte_level(use_regex: bool) -> Self {
         let stage = ByteLevel { add_prefix_space: false, use_regex };
         Self { stages: vec![Arc::new(stage)], model_spells: true }
     }
 
-    /// Spaces become marks.
+    /// Returns a pre-tokenizer that turns spaces into marks.
     pub(crate) fn of_metaspace(space: Metaspace) -> Self {
         Self { stages: vec![Arc::new(space)], model_spells: false }
     }
 
-    /// The pre-tokenizers of T5 and of most files made from a SentencePiece `.model`.
+    /// Returns the pre-tokenizers of T5 and of most files made from a SentencePiece `.model`.
     pub(crate) fn t5() -> Self {
         Self { stages: vec![Arc::new(WhitespaceSplit), Arc::new(Metaspace::default())], model_spells: false }
     }
 
-    /// Whether it is that of T5.
+    /// Whether these are the pre-tokenizers of T5.
     pub(crate) fn is_t5(&self) -> bool {
         let [first, second] = self.stages.as_slice() else { return false };
         second.metaspace() == Some(&Metaspace::default()) && first.json() == WhitespaceSplit.json()
     }
 
-    /// The rules for marks, if it does nothing else than to put them in place of blanks.
+    /// Returns the rules for marks, if nothing is done but to put marks in place of blanks.
     pub(crate) fn metaspace(&self) -> Option<&Metaspace> {
         let [one] = self.stages.as_slice() else { return None };
         one.metaspace()
@@ -150,12 +153,12 @@ impl PreTokenizer {
         self.stages.last().is_some_and(|last| last.spells_bytes())
     }
 
-    /// As a `tokenizer.json` writes it.
+    /// Returns the pre-tokenizers as a `tokenizer.json` writes them.
     pub(crate) fn json(&self) -> Value {
         stage::write(&self.stages, LIST, PreTokenize::json)
     }
 
-    /// The fastest way to its words.
+    /// Returns the fastest way to find the words.
     pub(crate) fn words(&self) -> WordFinder {
         match self.stages.as_slice() {
             [] => WordFinder::Whole,
@@ -183,7 +186,7 @@ impl PreTokenizer {
         self.stages[number].spells_bytes() && !is_models
     }
 
-    /// Hands each word of `text` to `take`, in order. `is_first`: the text is the beginning of the input.
+    /// Hands each word of `text` to `take`, in order. `is_first` says that the text is the beginning of the input.
     pub(crate) fn each_word(&self, text: &str, is_first: bool, take: &mut dyn FnMut(&str)) {
         self.each_word_from(0, text, is_first, take);
     }
@@ -209,7 +212,7 @@ impl PreTokenizer {
         });
     }
 
-    /// [`Self::each_word`] with the places of what the words come from.
+    /// Hands on words as [`Self::each_word`] does, each with the places that it comes from.
     pub(crate) fn each_aligned(&self, text: AlignedText, take: &mut dyn FnMut(&AlignedText)) {
         self.each_aligned_from(0, text, take);
     }
@@ -229,7 +232,7 @@ impl PreTokenizer {
     }
 }
 
-/// Where a part of `text` stands in it.
+/// Returns the range of `part`, a slice of `text`.
 fn place(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()

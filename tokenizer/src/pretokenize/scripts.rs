@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::PreTokenize;
 use crate::FormatError;
 
-/// Runs of one script. Hiragana and katakana go with Han, and a space goes with what is before it.
+/// A pre-tokenizer whose words are runs of one script. Hiragana and katakana go with Han, and a space goes with what is
+/// before it.
 pub(super) struct UnicodeScripts {
-    /// For each code point the number of its script, 0 for none.
+    /// For each 256 code points, the place in `scripts` of the numbers of their scripts, 0 for none.
     pages: Vec<u16>,
     scripts: Vec<[u8; 256]>,
 }
@@ -34,7 +35,7 @@ const SCRIPTS: &str = "Han Hiragana Katakana Adlam Ahom Anatolian_Hieroglyphs Ar
     Siddham SignWriting Sinhala Sora_Sompeng Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_Tham Tai_Viet Takri Tamil \
     Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_Citi Yi";
 
-/// The number of the three scripts of Japanese.
+/// The number that the three scripts of Japanese share.
 const HAN: u8 = 1;
 
 impl UnicodeScripts {
@@ -74,7 +75,7 @@ impl PreTokenize for UnicodeScripts {
         let mut start = None;
         for (at, c) in text.char_indices() {
             let script = self.script(c);
-            // What has no script goes with its neighbors; before the first script, it is dropped.
+            // A character without a script goes with its neighbors; before the first script, it is dropped.
             if script == 0 {
                 continue;
             }

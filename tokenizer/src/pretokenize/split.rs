@@ -11,18 +11,18 @@ use crate::character_class::is_bert_punctuation;
 use crate::pattern::Pattern;
 use crate::stage::{character, flag, lacking};
 
-/// What becomes of what is found.
+/// What happens to a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behavior {
-    /// It is dropped.
+    /// A match is dropped.
     Removed,
-    /// It is a word.
+    /// A match is a word of its own.
     Isolated,
-    /// It closes the word before it.
+    /// A match closes the word before it.
     MergedWithPrevious,
-    /// It opens the word after it.
+    /// A match opens the word after it.
     MergedWithNext,
-    /// Neighbors are one word.
+    /// Matches in a row are one word.
     Contiguous,
 }
 
@@ -46,11 +46,11 @@ impl Behavior {
     }
 }
 
-/// Joins what is found and what lies between into words, which never are empty.
+/// Joins matches and the text between them into words, none of which is empty.
 pub(super) struct Joiner<'a> {
     behavior: Behavior,
     take: &'a mut dyn FnMut(Range<usize>),
-    /// The last word, which may go on.
+    /// The last word, which may still grow.
     open: Range<usize>,
     follows_match: bool,
 }
@@ -60,7 +60,7 @@ impl<'a> Joiner<'a> {
         Self { behavior, take, open: 0..0, follows_match: false }
     }
 
-    /// The next part of the text, whether it is found or lies between.
+    /// Adds the next part of the text: a match, or the text between two.
     pub(super) fn add(&mut self, part: Range<usize>, is_match: bool) {
         let joins = match self.behavior {
             Behavior::Removed | Behavior::Isolated => false,
@@ -78,7 +78,7 @@ impl<'a> Joiner<'a> {
         self.open = if is_dropped { part.end..part.end } else { part };
     }
 
-    /// Ends the last word.
+    /// Hands on the last word.
     pub(super) fn close(&mut self) {
         if !self.open.is_empty() {
             (self.take)(self.open.clone());
@@ -91,7 +91,7 @@ impl<'a> Joiner<'a> {
 pub(super) struct Split {
     pattern: Pattern,
     behavior: Behavior,
-    /// Whether what lies between the matches is what is found.
+    /// Whether the text between the matches counts as the matches.
     invert: bool,
 }
 
@@ -104,7 +104,7 @@ impl Split {
 
 impl PreTokenize for Split {
     fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
-        // In the common case, each match and each gap is a word.
+        // In the common case, each match and each gap between matches is a word.
         let mut last = 0;
         if self.behavior == Behavior::Isolated {
             self.pattern.each_match(text, |found| {
@@ -145,11 +145,11 @@ impl PreTokenize for Split {
 /// Cuts at single characters.
 #[derive(Debug)]
 pub(super) enum CutAt {
-    /// Numbers (category N), one by one or together.
+    /// Cuts at numbers (category N), one by one or together.
     Digits { individual: bool },
-    /// Punctuation as BERT defines it.
+    /// Cuts at punctuation as BERT defines it.
     Punctuation(Behavior),
-    /// A character, which is dropped.
+    /// Cuts at a character, which is dropped.
     Delimiter(char),
 }
 

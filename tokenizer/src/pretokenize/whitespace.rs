@@ -9,7 +9,7 @@ use super::{PreTokenize, place};
 use crate::FormatError;
 use crate::regex::Regex;
 
-/// What lies between blanks.
+/// A pre-tokenizer whose words are the parts between blanks.
 #[derive(Debug)]
 pub(super) struct WhitespaceSplit;
 
@@ -23,7 +23,7 @@ impl PreTokenize for WhitespaceSplit {
     }
 }
 
-/// Runs of word characters and runs of others; blanks go.
+/// A pre-tokenizer whose words are runs of word characters and runs of others. Blanks are dropped.
 #[derive(Debug)]
 pub(super) struct Whitespace(Regex);
 

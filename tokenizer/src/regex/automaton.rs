@@ -11,37 +11,37 @@ use super::class::{Set, decode};
 use super::parse::Place;
 use super::program::Op;
 
-/// More states, or repetitions that have to be counted, are left to the search.
+/// The most states. An expression that needs more, or counts more repetitions, is left to the search.
 const MAX_STATES: usize = 2000;
 const MAX_COUNT: u32 = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Automaton {
     classes: Classes,
-    /// For each state and class, the end of text last: the place of the next state's row, times two, and whether the text
-    /// before the character is a match.
+    /// For each state and class, with the end of text as the last class: twice the place of the next state's row, plus
+    /// 1 if the text before the character is a match.
     steps: Vec<u32>,
 }
 
-/// The row of the state without ways.
+/// The row of the state with no way left.
 const DEAD: u32 = 0;
 
-/// Characters that no set of the expression tells apart.
+/// Classes of characters, each of which no set of the expression tells apart.
 #[derive(Clone, Debug)]
 struct Classes {
     ascii: [u8; 128],
-    /// For each 256 code points, the place of their classes.
+    /// For each 256 code points, the place in `of_page` of their classes.
     pages: Vec<u16>,
     of_page: Vec<[u8; 256]>,
-    /// For each class, the sets that it belongs to, and last whether it is the line end.
+    /// For each class, whether each set contains it, and last whether it is the line end.
     sets: Vec<Vec<bool>>,
 }
 
-/// A way to go on: at an operation, after so many characters of its run.
+/// A way to go on: an operation, and the number of characters that its run has taken.
 type Way = (u32, u32);
 
 impl Automaton {
-    /// None if the expression needs more than an automaton.
+    /// Compiles an expression; `None` if it needs more than an automaton.
     pub(super) fn new(ops: &[Op], sets: &[Set], entries: &[u32]) -> Option<Self> {
         let classes = Classes::new(sets)?;
         let width = classes.sets.len() + 1;
@@ -70,7 +70,7 @@ impl Automaton {
         Some(Self { classes, steps })
     }
 
-    /// The end of the preferred match that starts at `from`.
+    /// Returns the end of the preferred match that starts at `from`.
     #[inline]
     pub(super) fn end(&self, text: &[u8], from: usize) -> Option<usize> {
         let last = self.classes.sets.len();
@@ -102,7 +102,7 @@ impl Classes {
                 classes.pages.extend(classes.pages.last().copied());
                 continue;
             }
-            // The line end is in the first page alone.
+            // Only the first page has the line end.
             let mut key: Vec<u16> = sets.iter().map(|set| set.page(page)).collect();
             key.push(u16::from(page == 0));
             if let Some(place) = pages.get(&key) {
@@ -113,7 +113,7 @@ impl Classes {
             for (code, class) in (page << 8..).zip(&mut of_page) {
                 let mut member: Vec<bool> = sets.iter().map(|set| set.has(code)).collect();
                 member.push(code == u32::from('\n'));
-                // Neighbors are mostly of one class.
+                // Most neighbors are of one class.
                 *class = match last.filter(|last: &u8| classes.sets[usize::from(*last)] == member) {
                     Some(last) => last,
                     None => match known.get(&member) {
@@ -136,7 +136,7 @@ impl Classes {
         Some(classes)
     }
 
-    /// The class and the length of the character at `at`; none at the end.
+    /// Returns the class and the length of the character at `at`; `None` at the end.
     #[inline]
     fn at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         let first = *text.get(at)?;
@@ -152,15 +152,16 @@ impl Classes {
 /// A step over one character, or the end of the text.
 struct Step<'a> {
     ops: &'a [Op],
-    /// The sets of the next character; none at the end of the text.
+    /// Whether each set contains the next character; `None` at the end of the text.
     next: Option<&'a [bool]>,
     seen: Vec<Way>,
-    /// The ways after it.
+    /// The ways after the step.
     ways: Vec<Way>,
 }
 
 impl Step<'_> {
-    /// Whether one of the ways matches before the character; none if an operation is not supported.
+    /// Takes the ways in order. Returns whether one matches before the character; `None` if an operation is not
+    /// supported.
     fn take_all(&mut self, ways: &[Way]) -> Option<bool> {
         for way in ways {
             if self.take(*way)? {
@@ -180,7 +181,7 @@ impl Step<'_> {
         }
     }
 
-    /// One way, up to the next character; whether it matches before it.
+    /// Takes one way up to the next character. Returns whether it matches before that character.
     fn take(&mut self, way: Way) -> Option<bool> {
         let (at, count) = way;
         if self.seen.contains(&way) {

@@ -5,7 +5,7 @@ use regex_syntax::hir::{Class, ClassUnicode, HirKind};
 /// A set of characters with a lookup in constant time.
 #[derive(Clone, Debug)]
 pub(super) struct Set {
-    /// Bit by code point.
+    /// Whether the set has each ASCII character.
     pub(super) ascii: [bool; 128],
     /// For each 256 code points, the place of their bits.
     pages: Vec<u16>,
@@ -13,7 +13,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Of 256 code points.
+    /// The number of pages of 256 code points.
     pub(super) const PAGES: u32 = 0x11_0000 >> 8;
 
     pub(super) fn new(class: &ClassUnicode) -> Self {
@@ -47,7 +47,7 @@ impl Set {
         set
     }
 
-    /// Whether `c` belongs to it.
+    /// Whether `c` belongs to the set.
     #[inline]
     pub(super) fn has(&self, c: u32) -> bool {
         let Some(bits) = self.pages.get(c as usize >> 8).and_then(|page| self.bits.get(usize::from(*page)))
@@ -57,12 +57,12 @@ impl Set {
         bits[c as usize >> 6 & 3] >> (c & 63) & 1 == 1
     }
 
-    /// What tells the bits of a page: equal for pages with equal ones.
+    /// Returns a number that identifies the bits of a page. Pages with equal bits have the same one.
     pub(super) fn page(&self, page: u32) -> u16 {
         self.pages[page as usize]
     }
 
-    /// Whether any character outside ASCII belongs to it.
+    /// Whether any character outside ASCII belongs to the set.
     pub(super) fn is_beyond_ascii(&self) -> bool {
         let beyond = |page: &u16| self.bits.get(usize::from(*page)).is_some_and(|bits| *bits != [0; 4]);
         let first = self.pages.first().and_then(|page| self.bits.get(usize::from(*page)));
@@ -80,7 +80,7 @@ fn fill(bits: &mut [u64; 4], from: u32, to: u32) {
     }
 }
 
-/// The character outside ASCII at `at`, whose first byte this is, and its length.
+/// Returns the character outside ASCII at `at`, whose first byte is `first`, and its length.
 #[inline]
 pub(super) fn decode(bytes: &[u8], at: usize, first: u8) -> (u32, usize) {
     let tail = |number: usize| u32::from(bytes.get(at + number).map_or(0, |byte| byte & 0x3F));
@@ -92,23 +92,51 @@ pub(super) fn decode(bytes: &[u8], at: usize, first: u8) -> (u32, usize) {
     }
 }
 
-/// A single character.
+/// Returns the class of a single character.
 pub(super) fn one(c: char) -> ClassUnicode {
     ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new(c, c)])
 }
 
-/// What `.` matches.
+/// Returns the class that `.` matches.
 pub(super) fn any() -> ClassUnicode {
     let mut class = one('\n');
     class.negate();
     class
 }
 
-/// Oniguruma's `\w`, which has no joiners.
+/// Oniguruma's `\w`, without the two joiners.
 pub(super) const WORD: &str = "[\\w--[\\u200C\\u200D]]";
 pub(super) const NO_WORD: &str = "[\\W\\u200C\\u200D]";
 
-/// The class that `source` writes: `[…]`, `\p{…}`, or an escape such as `\s`.
+/// Returns the contents of a class that `[:name:]` stands for in Oniguruma's Unicode mode.
+pub(super) fn posix(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "alpha" => "\\p{Alphabetic}",
+        "cntrl" => "\\p{Cc}",
+        "digit" => "\\p{Nd}",
+        "lower" => "\\p{Lowercase}",
+        "punct" => "\\p{P}\\p{S}",
+        "space" => "\\s",
+        "upper" => "\\p{Uppercase}",
+        "word" => WORD,
+        other => return property(other).filter(|_| !other.contains(char::is_uppercase)),
+    })
+}
+
+/// Returns the contents of a class that `\p{name}` stands for in Oniguruma, where that is no property of Unicode.
+pub(super) fn property(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "alnum" => "\\p{Alphabetic}\\p{Nd}",
+        "ascii" => "\\x00-\\x7F",
+        "blank" => "\\p{Zs}\\t",
+        "graph" => "[^\\s\\p{Cc}\\p{Cn}]",
+        "print" => "[^\\p{Cc}\\p{Cn}\\p{Zl}\\p{Zp}]",
+        "xdigit" => "0-9A-Fa-f",
+        _ => return None,
+    })
+}
+
+/// Reads the class that `source` writes: `[…]`, `\p{…}`, or an escape such as `\s`.
 pub(crate) fn read(source: &str) -> Result<ClassUnicode, String> {
     let refused = || format!("{source} is no class of characters");
     let put = match source {

@@ -27,7 +27,7 @@ use search::Matcher;
 pub(crate) struct Regex {
     source: String,
     program: Program,
-    /// None where an expression needs the search.
+    /// The automaton; `None` where an expression needs the search.
     automaton: Option<Automaton>,
 }
 
@@ -43,14 +43,14 @@ impl Regex {
     /// Compiles `source`.
     ///
     /// # Errors
-    /// What is wrong, or not supported, and where.
+    /// A message that says what is wrong or not supported, and where.
     pub(crate) fn new(source: &str) -> Result<Self, String> {
         let program = Program::new(&parse::parse(source)?)?;
         let automaton = Automaton::new(&program.ops, &program.sets, &program.entries);
         Ok(Self { source: source.to_owned(), program, automaton })
     }
 
-    /// As it was written.
+    /// Returns the expression as it was written.
     pub(crate) fn source(&self) -> &str {
         &self.source
     }
@@ -79,7 +79,7 @@ fn each_match(mut matcher: Matcher<'_>, text: &str, mut take: impl FnMut(Range<u
     }
 }
 
-/// The start of the character after the one at `at`; past the end at the end.
+/// Returns the start of the character after the one at `at`; past the end at the end.
 fn next_char(text: &str, at: usize) -> usize {
     at + text[at..].chars().next().map_or(1, char::len_utf8)
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The matches, which the automaton and the search have in common.
+    /// Returns the matches, after comparing those of the automaton with those of the search.
     fn matches<'a>(pattern: &str, text: &'a str) -> Vec<&'a str> {
         let mut regex = Regex::new(pattern).unwrap();
         let found = |regex: &Regex| {
@@ -160,16 +160,47 @@ mod tests {
         assert_eq!(matches("x*", "axxb"), ["", "xx", ""]);
     }
 
+    /// Oracle: as above.
+    #[test]
+    fn named_classes_line_breaks_and_flags_are_those_of_oniguruma() {
+        let cases: [(&str, &str, &[&str]); 15] = [
+            ("[[:alpha:]]+", "ab1é\u{301} ξ_Ⅷ", &["ab", "é", "ξ", "Ⅷ"]),
+            ("[[:^alnum:]x]+", "ab1x é!?٣", &["x ", "!?"]),
+            ("[[:punct:]]+", "a$+!¿€_-·b", &["$+!¿€_-·"]),
+            (
+                "\\p{Graph}+",
+                "a\u{a0}b\u{200d}c\u{85}d\u{e000} \u{378}e",
+                &["a", "b\u{200d}c", "d\u{e000}", "e"],
+            ),
+            ("[^\\p{Print}]+", "a\u{2028}b\u{7}\n c", &["\u{2028}", "\u{7}\n"]),
+            ("\\P{Alnum}+|\\p{^XDigit}", "a9 F-g", &[" ", "-", "g"]),
+            ("[[:blank:]a-c]+", "a\t\u{3000}b\nc", &["a\t\u{3000}b", "c"]),
+            ("\\R", "a\r\nb\n\r\u{2028}\u{85}c\u{b}", &["\r\n", "\n", "\r", "\u{2028}", "\u{85}", "\u{b}"]),
+            ("(?x) a b # c )\n | [ c]", "ab c a b", &["ab", " ", "c", " ", " "]),
+            ("(?m:a.b)|a.c", "a\nba\nca cb", &["a\nb", "a c"]),
+            ("(?mi)A.b|c(?-m:.)d", "a\nBc\ndc d", &["a\nB", "c d"]),
+            ("\\O+?b", "a\nb\nbb", &["a\nb", "\nb"]),
+            ("[[:word:]]+", "a_é1-\u{200d}\u{301}Ⅷ", &["a_é1", "\u{301}Ⅷ"]),
+            ("(?x)a b|(?-x: )", "ab a", &["ab", " "]),
+            ("[[:lower:][:digit:]]+", "aB1ª٣Ⅷⅷ", &["a", "1ª٣", "ⅷ"]),
+        ];
+        for (pattern, text, want) in cases {
+            assert_eq!(matches(pattern, text), want, "{pattern}");
+        }
+    }
+
     #[test]
     fn what_is_not_supported_is_refused_by_name() {
         for (pattern, name) in [
             ("(a)\\1", "\\1"),
             ("(?<n>a)\\k<n>", "\\k"),
             ("(?~a)", "(?~"),
-            ("(?x) a", "(?x"),
+            ("(?W) a", "(?W"),
+            ("(?x)a +", "nothing to repeat"),
             ("(a*)*", "repeats what can be empty"),
             ("(?<=a+)b", "look-behind"),
-            ("[[:alpha:]]", "[:"),
+            ("[[:letter:]]", "[:letter:]"),
+            ("[[:Alnum:]]", "[:Alnum:]"),
             ("[a--b]", "--"),
             ("\\X", "\\X"),
             ("a{1000}{1000}{1000}", "too large"),
@@ -214,7 +245,7 @@ mod tests {
         }
     }
 
-    /// The preferred end of the pieces from `at` on.
+    /// Returns the preferred end of the pieces from `at` on.
     fn ends(picks: &[usize], text: &str, at: usize) -> Option<usize> {
         let Some((pick, others)) = picks.split_first() else { return Some(at) };
         let rest = &text[at..];

@@ -1,4 +1,4 @@
-//! Reads the notation.
+//! Parses regular expressions.
 
 use regex_syntax::hir::ClassUnicode;
 
@@ -11,28 +11,28 @@ pub(super) enum Node {
     Class(ClassUnicode),
     /// A place between characters.
     Place(Place),
-    /// What follows or precedes, without taking it.
+    /// A look-around: tests the text before or after this place without consuming it.
     Look {
-        /// Before this place, not after it.
+        /// Whether the text before this place is tested, not the text after it.
         is_behind: bool,
-        /// It must not be there.
+        /// Whether the text must not match.
         is_negative: bool,
-        /// What.
+        /// The expression that the text must match, or must not.
         body: Box<Node>,
     },
-    /// The first way to match, without going back to others.
+    /// An atomic group: matches in the first possible way, without going back to others.
     Atomic(Box<Node>),
-    /// One after the other.
+    /// Expressions that match one after the other.
     Sequence(Vec<Node>),
-    /// The first that leads to a match.
+    /// Expressions of which the first that leads to a match is taken.
     Alternatives(Vec<Node>),
-    /// Again and again.
+    /// A repetition.
     Repeat {
-        /// What.
+        /// The expression to repeat.
         body: Box<Node>,
-        /// At least so often.
+        /// The least number of repetitions.
         min: u32,
-        /// At most so often.
+        /// The largest number of repetitions; `None` if there is no bound.
         max: Option<u32>,
         /// Whether fewer are preferred.
         is_lazy: bool,
@@ -44,7 +44,7 @@ pub(super) enum Node {
 pub(super) enum Place {
     TextStart,
     TextEnd,
-    /// Or before the newline that ends the text.
+    /// The end of the text, or the place before the newline that ends it.
     LastLineEnd,
     LineStart,
     LineEnd,
@@ -52,13 +52,13 @@ pub(super) enum Place {
     NoWordBoundary,
 }
 
-/// Groups in groups, which the parser follows by recursion.
+/// The deepest nesting of groups. The parser follows it by recursion.
 const MAX_DEPTH: usize = 60;
-/// Repetitions beyond this would not fit a program.
+/// The most repetitions. More would not fit a program.
 const MAX_REPETITIONS: u32 = 1000;
 
 pub(super) fn parse(source: &str) -> Result<Node, String> {
-    let mut parser = Parser { source, at: 0, depth: 0, ignores_case: false };
+    let mut parser = Parser { source, at: 0, depth: 0, flags: Flags::default() };
     let node = parser.alternatives()?;
     match parser.peek() {
         None => Ok(node),
@@ -66,11 +66,25 @@ pub(super) fn parse(source: &str) -> Result<Node, String> {
     }
 }
 
+/// A line break, and the pair of CR and LF as one.
+const LINE_BREAK: &str = r"(?>\r\n|[\n-\r\u0085\u2028\u2029])";
+
+/// What `(?imx)` turns on.
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    /// Letters match in both cases.
+    ignores_case: bool,
+    /// A dot matches line breaks.
+    dot_is_all: bool,
+    /// White space and comments outside of classes are left out.
+    is_spaced: bool,
+}
+
 struct Parser<'a> {
     source: &'a str,
     at: usize,
     depth: usize,
-    ignores_case: bool,
+    flags: Flags,
 }
 
 impl<'a> Parser<'a> {
@@ -88,7 +102,7 @@ impl<'a> Parser<'a> {
         Some(c)
     }
 
-    /// Whether `text` comes next; if so, it is taken.
+    /// Takes `text` if it comes next. Returns whether it did.
     fn skip(&mut self, text: &str) -> bool {
         let found = self.rest().starts_with(text);
         self.at += if found { text.len() } else { 0 };
@@ -99,15 +113,15 @@ impl<'a> Parser<'a> {
         format!("{what} at byte {} is not supported", self.at)
     }
 
-    /// Up to the end or the parenthesis that closes the group.
+    /// Reads alternatives up to the end, or up to the parenthesis that closes the group.
     fn alternatives(&mut self) -> Result<Node, String> {
-        // Flags hold to the end of their group.
-        let ignored_case = self.ignores_case;
+        // Flags apply until the end of their group.
+        let outside = self.flags;
         let mut all = vec![self.sequence()?];
         while self.skip("|") {
             all.push(self.sequence()?);
         }
-        self.ignores_case = ignored_case;
+        self.flags = outside;
         Ok(if all.len() == 1 { all.remove(0) } else { Node::Alternatives(all) })
     }
 
@@ -117,7 +131,7 @@ impl<'a> Parser<'a> {
         while let Some(c) = self.peek().filter(|c| !matches!(c, '|' | ')')) {
             let from = self.at;
             let Some(mut node) = self.atom()? else { continue };
-            if self.ignores_case && c.is_ascii_alphabetic() {
+            if self.flags.ignores_case && c.is_ascii_alphabetic() {
                 literal.push(c.to_ascii_lowercase());
                 if ["ff", "fi", "fl", "ss", "st"].iter().any(|two| literal.ends_with(two)) {
                     self.at = from;
@@ -132,11 +146,17 @@ impl<'a> Parser<'a> {
         Ok(if all.len() == 1 { all.remove(0) } else { Node::Sequence(all) })
     }
 
-    /// One part without its repetition; none for a comment or flags.
+    /// Reads one part without its repetition; `None` for a comment or flags.
     fn atom(&mut self) -> Result<Option<Node>, String> {
         let from = self.at;
         let Some(c) = self.take() else { return Ok(None) };
         let node = match c {
+            c if self.flags.is_spaced && c.is_ascii_whitespace() => return Ok(None),
+            '#' if self.flags.is_spaced => {
+                self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                return Ok(None);
+            }
+            '.' if self.flags.dot_is_all => Node::Class(class::read("[\\s\\S]")?),
             '.' => Node::Class(class::any()),
             '^' => Node::Place(Place::LineStart),
             '$' => Node::Place(Place::LineEnd),
@@ -149,9 +169,9 @@ impl<'a> Parser<'a> {
         Ok(Some(node))
     }
 
-    /// A class in the case that the flags ask for.
+    /// Returns a class with both cases of its letters, if the flags ask for that.
     fn folded(&self, mut class: ClassUnicode, is_plain: bool) -> Result<ClassUnicode, String> {
-        if self.ignores_case {
+        if self.flags.ignores_case {
             if !is_plain {
                 return Err(self.unsupported("(?i) with anything but ASCII letters"));
             }
@@ -166,7 +186,7 @@ impl<'a> Parser<'a> {
             self.at += length + 1;
             return Ok(None);
         }
-        let outside = self.ignores_case;
+        let outside = self.flags;
         let wrap: fn(Node) -> Node = match () {
             () if self.skip("?:") => |body| body,
             () if self.skip("?=") => |body| look(false, false, body),
@@ -179,16 +199,15 @@ impl<'a> Parser<'a> {
                 self.at += name + 1;
                 |body| body
             }
-            () if self.skip("?i:") || self.skip("?-i:") => {
-                self.ignores_case = !self.source[from..].starts_with("(?-");
+            () if self.take_flags() => {
+                if self.skip(")") {
+                    // The flags apply to the rest of the group, with its alternatives.
+                    let body = self.alternatives()?;
+                    self.flags = outside;
+                    return Ok(Some(body));
+                }
+                self.skip(":");
                 |body| body
-            }
-            () if self.skip("?i)") || self.skip("?-i)") => {
-                self.ignores_case = !self.source[from..].starts_with("(?-");
-                // The rest of the group, with its alternatives, stands under the flag.
-                let body = self.alternatives()?;
-                self.ignores_case = outside;
-                return Ok(Some(body));
             }
             () if self.rest().starts_with('?') => {
                 let name: String = self.rest().chars().take(2).collect();
@@ -205,11 +224,29 @@ impl<'a> Parser<'a> {
             return Err(format!("the group at byte {from} is not closed"));
         }
         self.depth -= 1;
-        self.ignores_case = outside;
+        self.flags = outside;
         Ok(Some(wrap(body)))
     }
 
-    /// The class that opens with the bracket at `from`, whose notation is nearly that of `regex-syntax`.
+    /// Takes flags such as `?i-x` up to the colon or parenthesis that follows them. Returns whether they come next.
+    fn take_flags(&mut self) -> bool {
+        let Some(length) = self.rest().find([':', ')']).filter(|length| *length > 1) else { return false };
+        let Some(given) = self.rest()[..length].strip_prefix('?') else { return false };
+        let (mut flags, mut value) = (self.flags, true);
+        for flag in given.chars() {
+            match flag {
+                '-' if value => value = false,
+                'i' => flags.ignores_case = value,
+                'm' => flags.dot_is_all = value,
+                'x' => flags.is_spaced = value,
+                _ => return false,
+            }
+        }
+        (self.flags, self.at) = (flags, self.at + length);
+        true
+    }
+
+    /// Reads the class that opens with the bracket at `from`, whose notation is nearly that of `regex-syntax`.
     fn bracket(&mut self, from: usize) -> Result<Node, String> {
         let (mut open, mut source, mut is_plain) = (1, "[".to_owned(), true);
         while open > 0 {
@@ -221,7 +258,15 @@ impl<'a> Parser<'a> {
                     is_plain = false;
                     continue;
                 }
-                '[' if self.peek() == Some(':') => return Err(self.unsupported("[: :]")),
+                '[' if self.skip(":") => {
+                    let length = self.rest().find(":]").ok_or("a named class is not closed")?;
+                    let name = &self.rest()[..length];
+                    let (turn, name) = name.strip_prefix('^').map_or(("", name), |name| ("^", name));
+                    let named = class::posix(name).ok_or_else(|| self.unsupported(&format!("[:{name}:]")))?;
+                    source.push_str(&format!("[{turn}{named}]"));
+                    (self.at, is_plain) = (self.at + length + 2, false);
+                    continue;
+                }
                 '[' => open += 1,
                 ']' if is_at_start => return Err(self.unsupported("a class that is empty or opens with ]")),
                 ']' => open -= 1,
@@ -240,11 +285,17 @@ impl<'a> Parser<'a> {
         let c = self.take().ok_or_else(|| format!("the class at byte {from} is not closed"))?;
         match c {
             'p' | 'P' if self.peek() == Some('{') => {
-                source.extend(['\\', c]);
                 let length = self.rest().find('}').ok_or("a property is not closed")?;
                 let name = &self.rest()[..length];
                 if name.contains(['^', ':', '=', '!']) {
                     return Err(self.unsupported(&format!("\\{c}{name}}} in a class")));
+                }
+                match class::property(&name[1..]) {
+                    None => source.extend(['\\', c]),
+                    Some(named) => {
+                        self.at += length + 1;
+                        source.push_str(&if c == 'P' { format!("[^{named}]") } else { format!("[{named}]") });
+                    }
                 }
             }
             'w' => source.push_str(class::WORD),
@@ -269,6 +320,9 @@ impl<'a> Parser<'a> {
         if let Some(place) = place {
             return Ok(Node::Place(place));
         }
+        if c == 'R' {
+            return parse(LINE_BREAK);
+        }
         let class = match c {
             's' | 'S' | 'd' | 'D' | 'w' | 'W' | 'h' | 'H' => class::read(&self.source[from..self.at])?,
             'p' | 'P' if self.peek() == Some('{') => {
@@ -279,13 +333,18 @@ impl<'a> Parser<'a> {
                 if source.contains([':', '=', '!']) {
                     return Err(self.unsupported(source));
                 }
-                let mut class = class::read(&source.replace("{^", "{"))?;
-                if turned {
+                let name = source[3..source.len() - 1].trim_start_matches('^');
+                let mut class = match class::property(name) {
+                    None => class::read(&source.replace("{^", "{"))?,
+                    Some(named) => class::read(&format!("[{named}]"))?,
+                };
+                if turned != (class::property(name).is_some() && c == 'P') {
                     class.negate();
                 }
                 // Oniguruma ignores case in letters, not in properties.
                 class
             }
+            'O' => class::read("[\\s\\S]")?,
             't' | 'n' | 'r' | 'f' | 'v' | 'a' => class::read(&self.source[from..self.at])?,
             'e' => class::one('\u{1B}'),
             'x' | 'u' => self.code_point(from, c)?,
@@ -298,7 +357,7 @@ impl<'a> Parser<'a> {
         Ok(Node::Class(class))
     }
 
-    /// `\xHH`, `\x{H…}` or `\uHHHH`.
+    /// Reads `\xHH`, `\x{H…}` or `\uHHHH`.
     fn code_point(&mut self, from: usize, kind: char) -> Result<ClassUnicode, String> {
         let refused = || format!("the code point at byte {from} is not complete");
         let digits = match kind {
@@ -321,7 +380,7 @@ impl<'a> Parser<'a> {
         self.folded(class::one(c), c.is_ascii())
     }
 
-    /// `node` with the repetitions that follow it.
+    /// Reads the repetitions that follow `node`.
     fn repeated(&mut self, mut node: Node) -> Result<Node, String> {
         loop {
             let from = self.at;
@@ -363,7 +422,7 @@ fn look(is_behind: bool, is_negative: bool, body: Node) -> Node {
     Node::Look { is_behind, is_negative, body: Box::new(body) }
 }
 
-/// `{2}`, `{2,}`, `{,3}` or `{2,3}` at the start of `text`: least, most, length.
+/// Reads `{2}`, `{2,}`, `{,3}` or `{2,3}` at the start of `text`. Returns least, most and length.
 fn interval(text: &str) -> Option<(u32, Option<u32>, usize)> {
     let inner = text.get(1..text.find('}')?)?;
     let number =

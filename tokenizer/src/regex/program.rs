@@ -7,30 +7,31 @@ use regex_syntax::hir::ClassUnicode;
 use super::class::{Set, read};
 use super::parse::{Node, Place};
 
-/// One step.
+/// One step of the matcher.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    /// A character of a set.
+    /// Takes a character of a set.
     Set(u32),
-    /// As many characters of a set as there are, within bounds; fewer if that leads on, unless it never gives back.
+    /// Takes as many characters of a set as there are, within bounds. If `gives_back`, it takes fewer where that leads
+    /// to a match.
     Run { set: u32, min: u32, max: u32, gives_back: bool },
-    /// A place between characters.
+    /// Tests the place between two characters.
     Place(Place),
-    /// Whether a character of a set follows (or, negative, does not).
+    /// Tests whether a character of a set follows or, if negative, does not.
     Peek { set: u32, is_negative: bool },
-    /// Whether the steps from the next one on reach `Match`; then goes on at `then`.
+    /// Tests whether the steps from the next one on reach `Match`, then goes on at `then`.
     Ahead { is_negative: bool, then: u32 },
-    /// The same from `width` characters before.
+    /// Tests the same as `Ahead`, from `width` characters before.
     Behind { is_negative: bool, width: u32, then: u32 },
-    /// The steps from the next one on up to `Match`, without going back into them; then goes on at `then`.
+    /// Takes the steps from the next one on up to `Match`, then goes on at `then`. It never goes back into these steps.
     Atomic { then: u32 },
-    /// First the next step; if that leads nowhere, the other.
+    /// Tries the next step and, if that leads to no match, `other`.
     Fork { other: u32 },
-    /// First the other; if that leads nowhere, the next step.
+    /// Tries `other` and, if that leads to no match, the next step.
     LazyFork { other: u32 },
-    /// Goes on elsewhere.
+    /// Goes on at the given step.
     Jump(u32),
-    /// Done.
+    /// Ends the expression, or the body of a group.
     Match,
 }
 
@@ -39,19 +40,19 @@ pub(super) enum Op {
 pub(super) struct Program {
     pub(super) ops: Vec<Op>,
     pub(super) sets: Vec<Set>,
-    /// Where each of the alternatives of the whole expression begins.
+    /// The first step of each alternative of the whole expression.
     pub(super) entries: Vec<u32>,
     /// For each first byte, a bit for each alternative that it may begin.
     pub(super) begins: Box<[u32; 256]>,
-    /// Alternatives that may match nothing, or look around first.
+    /// A bit for each alternative that may match nothing, or looks around first.
     pub(super) anywhere: u32,
-    /// The set of word characters, where `\b` is used.
+    /// The set of word characters, if `\b` is used.
     pub(super) words: Option<Set>,
 }
 
-/// More steps are refused.
+/// The most steps. A larger expression is refused.
 const MAX_STEPS: usize = 20_000;
-/// Alternatives with a bit of their own; the others share the last.
+/// The most alternatives with a bit of their own. Further ones share the last bit.
 const ALTERNATIVES: usize = 32;
 
 #[derive(Default)]
@@ -101,7 +102,7 @@ impl Program {
     }
 }
 
-/// What a match may begin with.
+/// The characters with which a match may begin.
 struct First {
     ascii: [bool; 128],
     beyond: bool,
@@ -175,7 +176,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// A body that is matched on its own.
+    /// Adds a body that is matched on its own, after the operation `op`.
     fn inner(&mut self, body: &Node, op: impl Fn(u32) -> Op) -> Result<(), String> {
         let at = self.push(op(0))?;
         self.add(body)?;
@@ -236,7 +237,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// What `node` may begin with.
+    /// Returns the characters with which `node` may begin.
     fn first(&mut self, node: &Node) -> First {
         match node {
             Node::Class(class) => {
@@ -276,7 +277,7 @@ impl Compiler {
     }
 }
 
-/// The number of characters that `node` takes, if it is always the same.
+/// Returns the number of characters that `node` takes, if it is always the same.
 fn width(node: &Node) -> Option<u32> {
     match node {
         Node::Class(_) => Some(1),

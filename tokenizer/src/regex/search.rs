@@ -18,7 +18,7 @@ struct Frame {
     low: usize,
 }
 
-/// A start of a match may backtrack and look around this often before outcomes are remembered.
+/// The number of backtracking steps and inner runs that a start of a match may take before outcomes are remembered.
 pub(super) const PATIENCE: usize = 1 << 12;
 
 /// The search for the matches in one text.
@@ -29,7 +29,7 @@ pub(super) const PATIENCE: usize = 1 << 12;
 /// for all matches of a text by the square of its length times the size of the pattern, however look-ahead is nested.
 pub(super) struct Matcher<'a> {
     program: &'a Program,
-    /// The same as an automaton, where one is enough.
+    /// The program as an automaton, where that is enough.
     automaton: Option<&'a Automaton>,
     text: &'a str,
     stack: Vec<Frame>,
@@ -38,18 +38,19 @@ pub(super) struct Matcher<'a> {
     memory: Option<Memory>,
 }
 
-/// Outcomes by operation and place.
+/// Outcomes of operations at places.
 #[derive(Default)]
 struct Memory {
     failed: FxHashSet<u64>,
-    /// The end that a body reaches, or none.
+    /// The end that a body reaches from a place, or `None`.
     inner: FxHashMap<u64, Option<usize>>,
-    /// Those of `failed` that are still being tried, with the height of the stack where they started.
+    /// The entries of `failed` that are still being tried, each with the height of the stack where it started.
     open: Vec<(u64, usize)>,
 }
 
 impl Memory {
-    /// Whether `op` has not failed at `at`. The stack was `popped` high without its frame, and is `height` high where it starts.
+    /// Whether `op` has not failed at `at`. The stack was `popped` high without the frame of `op`, and is `height` high
+    /// where `op` starts.
     fn enter(&mut self, op: u32, at: usize, popped: usize, height: usize) -> bool {
         // An operation has failed when a frame below its own is taken.
         while self.open.pop_if(|open| open.1 > popped).is_some() {}
@@ -61,7 +62,7 @@ impl Memory {
         is_new
     }
 
-    /// A run ends. What is open above `base` led to its end if it succeeded, or failed with it.
+    /// Ends a run. If it matched, the entries in `open` from `base` on led to the match; else they failed.
     fn close(&mut self, base: usize, is_match: bool) {
         for (key, _) in self.open.drain(base..) {
             if is_match {
@@ -80,13 +81,13 @@ impl<'a> Matcher<'a> {
         Self { program, automaton, text, stack: Vec::new(), patience: PATIENCE, memory: None }
     }
 
-    /// A search that remembers outcomes from the start.
+    /// Returns a search that remembers outcomes from the start.
     #[cfg(test)]
     pub(super) fn with_memory(program: &'a Program, text: &'a str) -> Self {
         Self { memory: Some(Memory::default()), ..Self::new(program, None, text) }
     }
 
-    /// The first match that starts at `from` or later.
+    /// Returns the first match that starts at `from` or later.
     pub(super) fn next_from(&mut self, mut from: usize) -> Option<Range<usize>> {
         let bytes = self.text.as_bytes();
         loop {
@@ -122,7 +123,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// [`Self::run`] of the body of a look-around or an atomic group.
+    /// Runs the body of a look-around or an atomic group.
     fn inner(&mut self, op: u32, at: usize) -> Option<usize> {
         self.lose_patience();
         if let Some(known) = self.memory.as_ref().and_then(|memory| memory.inner.get(&key(op, at))) {
@@ -142,7 +143,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The end of the preferred match from `op` at `at` to the next `Match`.
+    /// Returns the end of the preferred match from `op` at `at` to the next `Match`.
     fn run(&mut self, op: u32, at: usize) -> Option<usize> {
         let base = self.stack.len();
         let open = self.memory.as_ref().map_or(0, |memory| memory.open.len());
@@ -164,7 +165,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The next untried alternative on the stack above `base`.
+    /// Takes the next untried alternative from the stack above `base`.
     fn backtrack(&mut self, base: usize) -> Option<(u32, usize)> {
         while self.stack.len() > base {
             let frame = self.stack.pop()?;
@@ -181,7 +182,7 @@ impl<'a> Matcher<'a> {
         None
     }
 
-    /// One step, or none if it leads nowhere.
+    /// Takes one step; `None` if it leads nowhere.
     #[inline]
     fn step(&mut self, op: u32, at: usize) -> Option<Next> {
         let next = op + 1;
@@ -267,7 +268,7 @@ enum Next {
     Go(u32, usize),
 }
 
-/// The length of the character at `at`, if it belongs to the set.
+/// Returns the length of the character at `at`, if it belongs to the set.
 #[inline]
 fn length(set: &Set, bytes: &[u8], at: usize) -> Option<usize> {
     let first = *bytes.get(at)?;
@@ -278,7 +279,7 @@ fn length(set: &Set, bytes: &[u8], at: usize) -> Option<usize> {
     set.has(c).then_some(length)
 }
 
-/// Where a run of `min` characters ends, and the longest of at most `max`.
+/// Returns where a run of `min` characters ends, and where the longest of at most `max` does.
 #[inline]
 fn scan(set: &Set, bytes: &[u8], mut at: usize, min: u32, max: u32) -> Option<(usize, usize)> {
     let (mut count, mut low) = (0, at);

@@ -15,7 +15,7 @@ const NAME: &str = "SentencePiece .model";
 pub enum PieceKind {
     /// An ordinary piece.
     Normal = 1,
-    /// What unknown characters become.
+    /// The piece for unknown characters.
     Unknown = 2,
     /// A control symbol, never found in text.
     Control = 3,
@@ -38,22 +38,22 @@ impl PieceKind {
 /// A piece with its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// Its text, with U+2581 for spaces.
+    /// The text, with U+2581 for spaces.
     pub text: String,
     /// Log-probability (unigram) or minus the rank (BPE).
     pub score: f32,
-    /// What it is for.
+    /// The type.
     pub kind: PieceKind,
 }
 
 /// The algorithm that finds pieces in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelType {
-    /// Best path by log-probability.
+    /// Unigram: the best path by log-probability.
     Unigram = 1,
-    /// Merges by score.
+    /// BPE: merges by score.
     Bpe = 2,
-    /// Words at spaces.
+    /// Words, which are separated at spaces.
     Word = 3,
     /// Single characters.
     Char = 4,
@@ -64,19 +64,19 @@ pub enum ModelType {
 pub struct SentencePieceModel {
     /// The pieces, in order of id.
     pub pieces: Vec<Piece>,
-    /// How pieces are found.
+    /// The algorithm that finds pieces.
     pub model_type: ModelType,
     /// Whether unknown characters become byte pieces.
     pub byte_fallback: bool,
     /// Whether spaces close words instead of opening them.
     pub treat_whitespace_as_suffix: bool,
-    /// Ids of the unknown piece and of begin, end and padding; -1: none.
+    /// The ids of the unknown piece and of begin, end and padding; -1 means none.
     pub special_ids: SpecialIds,
-    /// What an unknown piece decodes to.
+    /// The text to which an unknown piece decodes.
     pub unk_surface: String,
-    /// What happens to text first.
+    /// The rules that change text before it is encoded.
     pub normalizer: NormalizerSpec,
-    /// What happens to decoded text.
+    /// The rules that change decoded text.
     pub denormalizer: Option<NormalizerSpec>,
     other_trainer_fields: Vec<u8>,
     other_fields: Vec<u8>,
@@ -85,22 +85,22 @@ pub struct SentencePieceModel {
 /// Ids of special pieces; -1 means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpecialIds {
-    /// Unknown.
+    /// The unknown piece.
     pub unk: i32,
-    /// Begin of text.
+    /// The piece that begins a text.
     pub bos: i32,
-    /// End of text.
+    /// The piece that ends a text.
     pub eos: i32,
-    /// Padding.
+    /// The piece for padding.
     pub pad: i32,
 }
 
 /// Settings of the normalizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NormalizerSpec {
-    /// Its name, such as `nmt_nfkc`.
+    /// The name of the rules, such as `nmt_nfkc`.
     pub name: String,
-    /// The map as [`crate::normalize::Charsmap`] reads it.
+    /// The character map, as [`crate::normalize::Charsmap`] reads it.
     pub precompiled_charsmap: Vec<u8>,
     /// Whether a space is put before the text.
     pub add_dummy_prefix: bool,
@@ -125,7 +125,7 @@ impl Default for NormalizerSpec {
 }
 
 impl SentencePieceModel {
-    /// A model of `pieces` with SentencePiece's defaults for all else.
+    /// Returns a model of `pieces` with SentencePiece's defaults for all else.
     pub fn new(pieces: Vec<Piece>, model_type: ModelType) -> Self {
         Self {
             pieces,
@@ -172,7 +172,7 @@ impl SentencePieceModel {
             let (number, value, raw) = field?;
             match (number, value) {
                 (3, Value::Varint(kind)) => self.model_type = model_type(kind)?,
-                // The vocabulary's size, which is the number of pieces.
+                // This field is the size of the vocabulary, which is the number of pieces.
                 (4, Value::Varint(_)) => {}
                 (24, Value::Varint(x)) => self.treat_whitespace_as_suffix = x != 0,
                 (35, Value::Varint(x)) => self.byte_fallback = x != 0,
@@ -181,7 +181,7 @@ impl SentencePieceModel {
                 (42, Value::Varint(x)) => self.special_ids.eos = x as i32,
                 (43, Value::Varint(x)) => self.special_ids.pad = x as i32,
                 (44, Value::Bytes(x)) => self.unk_surface = utf8(x, "unk_surface")?,
-                // The names of the special pieces, which have the ids above.
+                // These fields are the names of the special pieces, which have the ids above.
                 (45..=48, Value::Bytes(_)) => {}
                 _ => self.other_trainer_fields.extend(raw),
             }
@@ -189,7 +189,7 @@ impl SentencePieceModel {
         Ok(())
     }
 
-    /// The file's bytes; SentencePiece and Hugging Face read them.
+    /// Returns the bytes of a file that SentencePiece and Hugging Face read.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut file = Message::default();
         for piece in &self.pieces {

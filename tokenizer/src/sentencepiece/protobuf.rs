@@ -19,7 +19,7 @@ impl Value<'_> {
         self.as_int().map(|x| x != 0)
     }
 
-    /// An `int32` or enum: sign-extended to 64 bits on the wire, cut to 32 by every reader.
+    /// Returns an `int32` or enum: sign-extended to 64 bits on the wire, cut to 32 by every reader.
     pub(super) fn as_int(self) -> Option<i32> {
         if let Value::Varint(x) = self { Some(x as i32) } else { None }
     }

@@ -1,4 +1,4 @@
-//! Whether two tokenizers give the same ids and texts, by a sample.
+//! Compares the ids and texts of two tokenizers on a sample.
 
 use super::Tokenizer;
 use crate::decode::Decoder;
@@ -43,19 +43,19 @@ const TEXTS: [&str; 34] = [
     "",
 ];
 
-/// Tokens of the vocabulary that are tried as text, at most, and how many make a text.
+/// The most tokens of the vocabulary that are tried as text, and the number of them in a text.
 const TOKENS: usize = 8192;
 const TOKENS_A_TEXT: usize = 8;
 
 impl Tokenizer {
-    /// Where this tokenizer and another one differ first, on a sample of texts and of the vocabulary's own tokens. Differences of
-    /// few texts, which [`Self::rare_differences`] lists, are left out.
+    /// Returns the first difference between this tokenizer and another one, on a sample of texts and of the
+    /// vocabulary's own tokens. Differences in few texts, which [`Self::rare_differences`] lists, are left out.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.vocab_size() != other.vocab_size() {
             return Some(format!("{} tokens become {}", self.vocab_size(), other.vocab_size()));
         }
-        // Rules may be of characters that no sample holds.
+        // The rules may concern characters that no text of the sample has.
         if self.denormalizer.is_identity() != other.denormalizer.is_identity() {
             return Some("a .model's rules for decoded text have no counterpart".to_owned());
         }
@@ -71,7 +71,7 @@ impl Tokenizer {
                 let (a, b) = different(&a, &b);
                 return Some(format!("{:?} becomes {a}, there {b}", start(text)));
             }
-            // What is shown for unknown text, and around punctuation by BERT's own tools, is a matter of each format.
+            // Formats differ in what they show for unknown text, and BERT's own tools change spaces around punctuation.
             let is_known = !a.iter().any(|id| Some(*id) == self.unk_id()) && !cleans_text;
             let (a, b) = (self.decode(&a), other.decode(&a));
             (is_known && a != b)
@@ -79,8 +79,8 @@ impl Tokenizer {
         })
     }
 
-    /// Differences of few texts that the formats of two tokenizers have by themselves, in words. Together with
-    /// [`Self::difference`], no text is known to be read otherwise.
+    /// Describes the differences in few texts that the formats of two tokenizers have by themselves. Apart from these
+    /// and from [`Self::difference`], no text is known to be read otherwise.
     #[must_use]
     pub fn rare_differences(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
@@ -95,7 +95,7 @@ impl Tokenizer {
             })
         }));
         let blanks = ('\0'..='\u{3000}').filter(|c| c.is_whitespace()).map(String::from);
-        // Some read the line end of Windows as one blank.
+        // Some tokenizers read the line end of Windows as one blank.
         found.extend(blanks.chain(["\r\n".to_owned()]).find_map(|blank| {
             let (a, b) = (ours.encode(&format!("a{blank}b")), theirs.encode(&format!("a{blank}b")));
             let codes =
@@ -124,7 +124,7 @@ impl Tokenizer {
         found
     }
 
-    /// Whether scores are added over a whole text, or within a word; none if the model has no sums.
+    /// Whether scores are added over a whole text, not within a word; `None` if the model adds no scores.
     fn is_summed_whole(&self) -> Option<bool> {
         match &self.model {
             Model::Unigram(_) => Some(false),
@@ -137,7 +137,8 @@ impl Tokenizer {
         matches!(self.decoder, Decoder::Bert { .. })
     }
 
-    /// The names of tokens that are for the model or stand for bytes, and of those that only some formats find in a text.
+    /// Returns the names of tokens that are for the model or stand for bytes, and of those that only some formats find
+    /// in a text.
     pub fn names_of_special_tokens(&self) -> impl Iterator<Item = &str> {
         let pieces = match &self.model {
             Model::SentencePiece(model) => model.model().pieces.as_slice(),
@@ -165,7 +166,7 @@ impl Tokenizer {
             .collect()
     }
 
-    /// Whether the token is learnt from text.
+    /// Whether the token was learnt from text.
     fn is_of_text(&self, id: u32) -> bool {
         let is_piece = match &self.model {
             Model::SentencePiece(model) => {
@@ -188,7 +189,7 @@ fn sorted(ids: &[u32]) -> Vec<u32> {
     ids
 }
 
-/// The ids from a little before the first difference.
+/// Returns the ids from a little before the first difference on.
 fn different(a: &[u32], b: &[u32]) -> (String, String) {
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count().saturating_sub(2);
     let listed = |ids: &[u32]| {

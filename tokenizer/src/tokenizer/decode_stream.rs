@@ -1,4 +1,4 @@
-//! Text of tokens that come one at a time, as a model writes them.
+//! Decodes tokens that come one at a time, as a model writes them.
 
 use super::Tokenizer;
 
@@ -13,9 +13,10 @@ pub struct DecodeStream<'a> {
     uncertain: Option<usize>,
 }
 
-/// With more tokens, the first ones are dropped. Text depends on no token further back than [`CONTEXT`].
+/// The most tokens that are kept. With more, the first ones are dropped. Text depends on no token further back than
+/// [`CONTEXT`].
 const MAX_TOKENS: usize = 64;
-/// So many tokens that end in no whole character spell none.
+/// The most tokens that wait for a whole character. With more, their text is shown as it is.
 const MAX_OPEN_TOKENS: usize = 1024;
 const CONTEXT: usize = 16;
 
@@ -26,7 +27,7 @@ impl<'a> DecodeStream<'a> {
         Self { tokenizer, ids: Vec::new(), shown: String::new(), uncertain }
     }
 
-    /// The text that became certain with this token. It may be empty: a character may need several tokens.
+    /// Returns the text that this token made certain. It may be empty: a character may need several tokens.
     pub fn push(&mut self, id: u32) -> String {
         self.ids.push(id);
         let Some(uncertain) = self.uncertain else { return String::new() };
@@ -43,7 +44,7 @@ impl<'a> DecodeStream<'a> {
         fresh
     }
 
-    /// The rest of the text.
+    /// Returns the rest of the text.
     pub fn finish(mut self) -> String {
         let text = self.tokenizer.decode(&self.ids);
         self.show(&text)
@@ -55,13 +56,13 @@ impl<'a> DecodeStream<'a> {
         if self.shown.starts_with(text) {
             return String::new();
         }
-        // Only bytes that form no character change text that was shown: it cannot be taken back.
+        // Shown text cannot be taken back. It changes only where bytes form no character.
         let fresh = text[common_length(text, &self.shown)..].to_owned();
         self.shown = text.to_owned();
         fresh
     }
 
-    /// The beginning of `text` that no token after `ids` changes.
+    /// Returns the beginning of `text` that no token after `ids` changes.
     fn certain<'t>(&self, text: &'t str, ids: &[u32], uncertain: usize) -> &'t str {
         let settled = match uncertain {
             0 => text.len(),
@@ -74,7 +75,7 @@ impl<'a> DecodeStream<'a> {
         text[..settled].trim_end_matches(char::REPLACEMENT_CHARACTER)
     }
 
-    /// Drops tokens whose text is certain, so that the time a token takes does not grow with the text.
+    /// Drops tokens whose text is certain, so that the time per token does not grow with the text.
     fn drop_first(&mut self, text: &str, uncertain: usize) {
         if text.ends_with(char::REPLACEMENT_CHARACTER) {
             return;
@@ -91,7 +92,7 @@ impl<'a> DecodeStream<'a> {
     }
 }
 
-/// Bytes of the longest common beginning.
+/// Returns the length in bytes of the longest common beginning.
 fn common_length(one: &str, other: &str) -> usize {
     let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b);
     same.map(|(c, _)| c.len_utf8()).sum()

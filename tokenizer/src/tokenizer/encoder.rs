@@ -32,7 +32,7 @@ impl Drop for Encoder<'_> {
 pub(super) struct IdleCaches(Mutex<Vec<WordCache>>);
 
 impl IdleCaches {
-    /// Most that are kept. Each takes up to some 10 MB.
+    /// The most caches that are kept. Each takes up to about 10 MB.
     const MAX_IDLE: usize = 16;
 
     fn take(&self) -> WordCache {
@@ -49,14 +49,14 @@ impl IdleCaches {
 }
 
 impl Encoder<'_> {
-    /// The ids of `text`.
+    /// Returns the ids of `text`.
     pub fn encode(&mut self, text: &str) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3);
         self.append(text, &mut ids);
         ids
     }
 
-    /// Appends the ids of `text` to `ids`: special tokens as they are, and what is between them stage by stage.
+    /// Appends the ids of `text` to `ids`: special tokens as they are, and the text between them stage by stage.
     pub(super) fn append(&mut self, text: &str, ids: &mut Vec<u32>) {
         let tokenizer = self.tokenizer;
         tokenizer.special.each_part(text, |place, id| match (id, tokenizer.by_place) {
@@ -66,7 +66,7 @@ impl Encoder<'_> {
         });
     }
 
-    /// The first stage, and the special tokens that are sought in normalized text.
+    /// Normalizes a text, and finds the special tokens that are sought in normalized text.
     fn normalize(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
         let normal = match self.tokenizer.words {
             WordFinder::AtRuns(..) => Cow::Borrowed(text),
@@ -81,11 +81,11 @@ impl Encoder<'_> {
         }
     }
 
-    /// The other stages: words, and the ids of each, which the cache may know.
+    /// Cuts a normalized text into words, and appends the ids of each, from the cache if it knows them.
     fn words(&mut self, text: &str, is_first: bool, ids: &mut Vec<u32>) {
         let Self { cache, word: spelt, tokenizer } = self;
         let Tokenizer { words, pre_tokenizer, model, .. } = *tokenizer;
-        // What a model finds in a whole text may not be what it finds in a word.
+        // A model may cut a whole text otherwise than a word of it, so a whole text always goes to the model.
         let longest = if matches!(words, WordFinder::Whole) { 0 } else { SHORT_BYTES };
         words.each(pre_tokenizer, text, is_first, |word| {
             if word.key != 0 && cache.recall(word.key, ids) {

@@ -39,10 +39,10 @@ pub const EOS: &str = "</s>";
 /// The token for characters outside the vocabulary.
 pub const UNK: &str = "<unk>";
 
-/// Texts of a batch that a thread encodes at a time.
+/// The number of texts of a batch that a thread encodes at a time.
 const TEXTS_AT_ONCE: usize = 64;
 
-/// Text to token ids and back.
+/// A tokenizer, which turns text into token ids and back.
 ///
 /// A text is normalized and cut into words, and the model encodes each word. With byte fallback, decoding gives back the text that was
 /// encoded, except for what normalization changed: where blanks become `▁`, a literal `▁` comes back as a blank.
@@ -59,28 +59,29 @@ pub struct Tokenizer {
     pub(crate) model: Model,
     pub(crate) decoder: Decoder,
     pub(crate) special: SpecialTokens,
-    /// What a `tokenizer.json` adds at both ends of a text, on request.
+    /// The steps of a `tokenizer.json` after encoding, such as tokens at both ends of a text, which are applied on
+    /// request.
     pub(crate) post_processor: PostProcessor,
-    /// What a `.model` does to decoded text.
+    /// The rules of a `.model` for decoded text.
     pub(crate) denormalizer: Normalizer,
-    /// The ids of roles whose tokens have other names than usual.
+    /// The ids of roles whose tokens have unusual names.
     pub(crate) roles: RoleIds,
     /// Whether padding goes before a text.
     pub(crate) pads_left: bool,
-    /// Encodes by the places of words, where a `tokenizer.json` marks them so. Behind a pointer, so that a program that reads no
-    /// such file does not contain it.
+    /// Encodes with the places of words, where a `tokenizer.json` puts marks by place. Behind a pointer, so that a
+    /// program that reads no such file does not contain it.
     pub(crate) by_place: Option<EncodeByPlace>,
-    /// How the words of a normalized text are found.
+    /// The way in which the words of a normalized text are found.
     pub(crate) words: WordFinder,
-    /// What the file says of the lengths of its outputs.
+    /// The lengths that the file states for its outputs.
     pub(crate) shaping: Option<Box<Shaping>>,
-    /// The private stage that made it.
+    /// The mark of the private stage that made this tokenizer.
     pub(crate) mark: Option<Box<StageMark>>,
     byte_of: Vec<Option<u8>>,
     caches: IdleCaches,
 }
 
-/// Why a tokenizer gives no other segmentations than its own.
+/// The reason why a tokenizer gives no other segmentations than its own.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentationError {
@@ -103,7 +104,7 @@ pub enum SegmentationError {
     /// A parameter out of range.
     #[error("alpha = {alpha} is out of range for {kind}; allowed: 0 or more for unigram, 0 to 1 for BPE")]
     Alpha {
-        /// What was given.
+        /// The given parameter.
         alpha: f64,
         /// The kind of model.
         kind: &'static str,
@@ -114,7 +115,7 @@ pub enum SegmentationError {
 pub(crate) type EncodeByPlace = fn(&Tokenizer, &str, usize, &mut Vec<u32>);
 
 impl Tokenizer {
-    /// A model alone, without the other stages.
+    /// Returns a tokenizer with a model and no other stages.
     pub(crate) fn of_model(model: Model) -> Self {
         let mut byte_of = vec![None; model.len()];
         if model.falls_back_to_bytes() {
@@ -143,8 +144,8 @@ impl Tokenizer {
         }
     }
 
-    /// This tokenizer with more special tokens, as training objectives need them. New tokens get the ids after the last
-    /// one; tokens of the vocabulary keep theirs.
+    /// Returns this tokenizer with more special tokens, as training objectives need them. New tokens get the ids after
+    /// the last one; tokens of the vocabulary keep theirs.
     ///
     /// ```
     /// let tokenizer = tokenizer::Tokenizer::from_json(include_str!("../../tests/fixtures/unigram.json"))?;
@@ -178,7 +179,7 @@ impl Tokenizer {
         self
     }
 
-    /// The tokenizer of a SentencePiece `.model`, with the same ids.
+    /// Returns the tokenizer of a SentencePiece `.model`, with the same ids.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -194,13 +195,13 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// The ids of `text`. No token is added at either end.
+    /// Returns the ids of `text`. No token is added at either end.
     #[must_use]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.encoder().encode(text)
     }
 
-    /// The ids of many texts, in the same order, computed on several threads.
+    /// Returns the ids of many texts, in the same order, computed on several threads.
     ///
     /// ```
     /// # let tokenizer = tokenizer::Tokenizer::from_json(include_str!("../../tests/fixtures/unigram.json"))?;
@@ -216,8 +217,8 @@ impl Tokenizer {
         })
     }
 
-    /// The ids of all texts one after another, and for each text where its ids end. Faster than [`Self::encode_batch`] for
-    /// short texts, which need no allocation each.
+    /// Returns the ids of all texts one after another, and for each text where its ids end. Faster than
+    /// [`Self::encode_batch`] for short texts, which need no allocation each.
     ///
     /// ```
     /// let tokenizer = tokenizer::Tokenizer::bytes(&[])?;
@@ -253,21 +254,22 @@ impl Tokenizer {
         (all, ends)
     }
 
-    /// An encoder with a word cache, for many texts in a row on one thread. The tokenizer keeps the cache for the next encoder.
+    /// Returns an encoder with a word cache, for many texts in a row on one thread. The tokenizer keeps the cache for
+    /// the next encoder.
     #[must_use]
     pub fn encoder(&self) -> Encoder<'_> {
         Encoder::new(self)
     }
 
-    /// The text of `ids`. Special tokens appear by name, ids outside the vocabulary are skipped, and bytes that form no
-    /// character appear as U+FFFD.
+    /// Returns the text of `ids`. Special tokens appear by name, ids outside the vocabulary are skipped, and bytes that
+    /// form no character appear as U+FFFD.
     #[must_use]
     pub fn decode(&self, ids: &[u32]) -> String {
         let text = self.decoder.decode(ids, &self.model, &self.byte_of, &self.special);
         if self.denormalizer.is_identity() { text } else { self.denormalizer.normalize(&text).into_owned() }
     }
 
-    /// The text of ids that come one at a time.
+    /// Returns a decoder of ids that come one at a time.
     ///
     /// ```
     /// let tokenizer = tokenizer::Tokenizer::bytes(&[])?;
@@ -282,20 +284,20 @@ impl Tokenizer {
         DecodeStream::new(self)
     }
 
-    /// Number of tokens; all ids are below it.
+    /// Returns the number of tokens. All ids are below it.
     #[must_use]
     pub fn vocab_size(&self) -> usize {
         let added = self.special.tokens.iter().map(|t| t.0 as usize + 1).max();
         self.model.len().max(added.unwrap_or(0))
     }
 
-    /// The token with this id, as written in the vocabulary.
+    /// Returns the token with this id, as written in the vocabulary.
     #[must_use]
     pub fn token(&self, id: u32) -> Option<&str> {
         self.model.token(id).or_else(|| self.special.name(id))
     }
 
-    /// The id of a token written as in the vocabulary.
+    /// Returns the id of a token written as in the vocabulary.
     #[must_use]
     pub fn id(&self, token: &str) -> Option<u32> {
         self.model.id(token).or_else(|| self.special.id(token))
@@ -314,7 +316,7 @@ impl Tokenizer {
         }
     }
 
-    /// The score of a token: its log-probability in a unigram model, its rank in a `.model` of another kind.
+    /// Returns the score of a token: its log-probability in a unigram model, its rank in a `.model` of another kind.
     #[must_use]
     pub fn score(&self, id: u32) -> Option<f64> {
         match &self.model {
@@ -326,7 +328,7 @@ impl Tokenizer {
         }
     }
 
-    /// The id of `<unk>`.
+    /// Returns the id of `<unk>`.
     #[must_use]
     pub fn unk_id(&self) -> Option<u32> {
         self.model.unk_id()

@@ -7,7 +7,8 @@ use crate::encoding::{Encoding, OffsetUnit};
 use super::{Encoder, Tokenizer};
 
 impl Tokenizer {
-    /// The ids of `text` with offsets, as in Hugging Face's `Encoding.offsets`, or for a `.model` as in SentencePiece.
+    /// Returns the ids of `text` with offsets, as in Hugging Face's `Encoding.offsets`, or for a `.model` as in
+    /// SentencePiece.
     ///
     /// ```
     /// use tokenizer::{OffsetUnit, Tokenizer, format::vocab_txt, normalize::BertNormalizer};
@@ -23,8 +24,10 @@ impl Tokenizer {
         self.encoder().encode_with_offsets(text, unit)
     }
 
-    /// `encoding` with the tokens that the post-processor of a `tokenizer.json` puts around a text, as BERT's `[CLS]` and
-    /// `[SEP]`; Hugging Face's `add_special_tokens`. Their offsets are 0. Without a post-processor, it stays as it is.
+    /// `encoding` with the tokens that the post-processor of a `tokenizer.json` puts around a text, as BERT's `[CLS]`
+    /// and `[SEP]`. Hugging Face calls this `add_special_tokens`. Their offsets are 0. Without a post-processor, it
+    /// stays as it is.
+    /// stays as it is.
     ///
     /// ```
     /// use tokenizer::{Encoding, Tokenizer, format::vocab_txt, normalize::BertNormalizer};
@@ -47,7 +50,7 @@ impl Tokenizer {
 }
 
 impl Encoder<'_> {
-    /// The ids of `text` with offsets; see [`Tokenizer::encode_with_offsets`].
+    /// Returns the ids of `text` with offsets; see [`Tokenizer::encode_with_offsets`].
     pub fn encode_with_offsets(&mut self, text: &str, unit: OffsetUnit) -> Encoding {
         let tokenizer = self.tokenizer;
         let (mut found, mut tokens) = (Found::default(), Vec::new());
@@ -63,7 +66,7 @@ impl Encoder<'_> {
     }
 }
 
-/// The ids of a part of a text that starts at `origin`, without special tokens, by way of the places of its words.
+/// Appends the ids of a part of a text that starts at `origin` and has no special tokens, with the places of its words.
 pub(crate) fn ids_by_place(tokenizer: &Tokenizer, part: &str, origin: usize, ids: &mut Vec<u32>) {
     each_normalized_part(tokenizer, AlignedText::new(part, origin), &mut |part| match part {
         Part::Added { id, .. } => ids.push(id),
@@ -75,12 +78,12 @@ pub(crate) fn ids_by_place(tokenizer: &Tokenizer, part: &str, origin: usize, ids
 #[derive(Default)]
 pub(crate) struct Found {
     encoding: Encoding,
-    /// Places in the list of added tokens that took blanks around them, and what they took.
+    /// Added tokens that took blanks around them: their positions in the list of ids, and the text that they took.
     widened: Vec<(usize, String)>,
 }
 
 impl Found {
-    /// An added token, and the text that it was found as.
+    /// Appends an added token, which was found as the text `matched`.
     pub(crate) fn push_added(&mut self, tokenizer: &Tokenizer, id: u32, matched: &str, span: Span) {
         if tokenizer.special.name(id) != Some(matched) {
             self.widened.push((self.encoding.ids.len(), matched.to_owned()));
@@ -89,7 +92,7 @@ impl Found {
         self.encoding.offsets.push(span);
     }
 
-    /// The tokens of a word.
+    /// Appends the tokens of a word.
     pub(crate) fn push_tokens(&mut self, word: &AlignedText, tokens: &[Token]) {
         for &Token { id, start, end } in tokens {
             self.encoding.ids.push(id);
@@ -97,7 +100,7 @@ impl Found {
         }
     }
 
-    /// The encoding of `text`, with offsets in `unit`.
+    /// Returns the encoding of `text`, with offsets in `unit`.
     pub(crate) fn finish(self, tokenizer: &Tokenizer, text: &str, unit: OffsetUnit) -> Encoding {
         let Self { encoding: mut found, widened } = self;
         if unit == OffsetUnit::Characters && !text.is_ascii() {
@@ -134,7 +137,7 @@ pub(crate) fn each_part(tokenizer: &Tokenizer, text: &str, take: &mut dyn FnMut(
     });
 }
 
-/// Text without special tokens, through all stages but the model.
+/// Takes a text without special tokens through all stages but the model, and hands its parts to `take`.
 fn each_normalized_part(tokenizer: &Tokenizer, mut text: AlignedText, take: &mut dyn FnMut(Part<'_>)) {
     tokenizer.normalizer.align(&mut text);
     let words = |text: AlignedText, take: &mut dyn FnMut(Part<'_>)| {
@@ -152,7 +155,7 @@ fn each_normalized_part(tokenizer: &Tokenizer, mut text: AlignedText, take: &mut
     }
 }
 
-/// For each byte and the end, the number of characters that begin before it.
+/// Returns, for each byte and the end, the number of characters that begin before it.
 fn characters_before(text: &str) -> Vec<usize> {
     let mut count = 0;
     let mut before = Vec::with_capacity(text.len() + 1);

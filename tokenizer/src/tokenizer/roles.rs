@@ -1,4 +1,4 @@
-//! Special tokens and what they are for.
+//! Special tokens and their roles.
 
 use serde_json::{Map, Value, json};
 
@@ -13,16 +13,16 @@ const PAD_NAMES: &[&str] = &[PAD, "[PAD]"];
 /// Usual names of the token that ends a text.
 const EOS_NAMES: &[&str] = &[EOS, "[SEP]", "<|endoftext|>"];
 
-/// The field of a model's JSON with what a `tokenizer_config.json` stated.
+/// The field of a model's JSON that keeps what a `tokenizer_config.json` stated.
 const STATED: &str = "tokenizer_config";
 const PADDING_SIDE: &str = "padding_side";
 
-/// What a special token is for.
+/// The purpose of a special token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Fills up short sequences.
     Pad,
-    /// Stands for what is not in the vocabulary.
+    /// Stands for text that is not in the vocabulary.
     Unk,
     /// Begins a text.
     Bos,
@@ -40,7 +40,7 @@ impl Role {
     /// All roles.
     pub const ALL: [Self; 7] = [Self::Pad, Self::Unk, Self::Bos, Self::Eos, Self::Cls, Self::Sep, Self::Mask];
 
-    /// The name, as in `pad_token` of a `tokenizer_config.json`.
+    /// Returns the name of the role, as in `pad_token` of a `tokenizer_config.json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,21 +60,21 @@ impl Role {
 pub struct RoleTokens(Vec<(Role, String)>);
 
 impl RoleTokens {
-    /// `<pad>`, `</s>` and `<unk>`, as in T5.
+    /// Returns `<pad>`, `</s>` and `<unk>`, as in T5.
     #[must_use]
     pub fn of_t5() -> Self {
         let tokens = [(Role::Pad, PAD), (Role::Eos, EOS), (Role::Unk, UNK)];
         Self(tokens.map(|token| (token.0, token.1.to_owned())).to_vec())
     }
 
-    /// `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]`, as in BERT.
+    /// Returns `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]`, as in BERT.
     #[must_use]
     pub fn of_bert() -> Self {
         let roles = [Role::Pad, Role::Unk, Role::Cls, Role::Sep, Role::Mask];
         Self(roles.iter().map(|role| (*role, format!("[{}]", role.name().to_ascii_uppercase()))).collect())
     }
 
-    /// These tokens after the `first` ones, which take their places in roles.
+    /// Returns these tokens after the `first` ones. Those whose role is among the `first` are left out.
     ///
     /// ```
     /// use tokenizer::{Role, RoleTokens};
@@ -89,28 +89,29 @@ impl RoleTokens {
         Self(first)
     }
 
-    /// The names.
+    /// Returns the names, in the order of their ids.
     pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.iter().map(|token| token.1.as_str())
     }
 
-    /// The roles with their names.
+    /// Returns the roles with their names.
     pub fn iter(&self) -> impl Iterator<Item = (Role, &str)> {
         self.0.iter().map(|(role, name)| (*role, name.as_str()))
     }
 
-    /// The id and the name of the token with this role.
+    /// Returns the id and the name of the token with this role.
     #[must_use]
     pub fn find(&self, role: Role) -> Option<(u32, &str)> {
         (0..).zip(self.iter()).find(|(_, token)| token.0 == role).map(|(id, token)| (id, token.1))
     }
 
-    /// The id of the token with this role.
+    /// Returns the id of the token with this role.
     pub(crate) fn id(&self, role: Role) -> Option<u32> {
         self.find(role).map(|token| token.0)
     }
 
-    /// A name that some piece of a vocabulary could have, a role or a name that is there twice, or the name of a byte.
+    /// Returns the first name that is not allowed: one that some piece of a vocabulary could have, the name of a byte,
+    /// or one whose name or role is there already.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         let is_piece = |name: &str| {
@@ -125,7 +126,7 @@ impl RoleTokens {
     }
 }
 
-/// The ids of tokens with a role, as far as they are stated; by [`Role::ALL`].
+/// The ids of the tokens of stated roles, in the order of [`Role::ALL`]; `None` for the other roles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RoleIds([Option<u32>; 7]);
 
@@ -138,7 +139,7 @@ impl RoleIds {
         Self(Role::ALL.map(|role| name(role).and_then(|name| tokenizer.id(name))))
     }
 
-    /// Of padding and end, which the file states where its control symbols have other names than usual.
+    /// Returns the ids of padding and end, which the file states where its control symbols have unusual names.
     pub(crate) fn of_sentencepiece(file: &SentencePieceModel) -> Self {
         let stated = |id: i32| {
             let id = u32::try_from(id).ok()?;
@@ -153,14 +154,14 @@ impl RoleIds {
 }
 
 impl Tokenizer {
-    /// This tokenizer with tokens of these names in these roles. A name that is no token has no effect.
+    /// Returns this tokenizer with tokens of these names in these roles. A name that is no token has no effect.
     #[must_use]
     pub fn with_roles(mut self, tokens: &RoleTokens) -> Self {
         self.roles = RoleIds::from_names(&self, |role| tokens.find(role).map(|token| token.1));
         self
     }
 
-    /// This tokenizer with the roles that the `tokenizer_config.json` beside its file states.
+    /// Returns this tokenizer with the roles that the `tokenizer_config.json` beside its file states.
     ///
     /// ```
     /// let tokenizer = tokenizer::Tokenizer::bytes(&["<|end|>".to_owned()])?;
@@ -180,7 +181,7 @@ impl Tokenizer {
         Ok(self)
     }
 
-    /// Takes over what a `tokenizer_config.json` states.
+    /// Applies a `tokenizer_config.json`.
     fn state(&mut self, config: &Value) {
         self.roles = RoleIds::from_names(self, |role| {
             let token = &config[format!("{}_token", role.name())];
@@ -189,13 +190,13 @@ impl Tokenizer {
         self.pads_left = config[PADDING_SIDE] == "left";
     }
 
-    /// Takes over what [`Self::write_stated`] wrote.
+    /// Applies what [`Self::write_stated`] wrote.
     pub(crate) fn read_stated(&mut self, model: &Value) {
         self.state(&model[STATED]);
     }
 
-    /// Writes what a `tokenizer_config.json` stated and the names of tokens do not say into a model's JSON, the only place that
-    /// Hugging Face tokenizers reads over, so that it stays with the tokenizer.
+    /// Writes into a model's JSON what a `tokenizer_config.json` stated and the names of tokens do not tell, so that it
+    /// stays with the tokenizer. Hugging Face tokenizers ignores unknown fields only there.
     pub(crate) fn write_stated(&self, model: &mut Value) {
         let usual = |role: Role| match role {
             Role::Pad => self.first_of(PAD_NAMES),
@@ -227,32 +228,35 @@ impl Tokenizer {
         self.pads_left
     }
 
-    /// The tokens that the file puts before a text that is encoded for a model, as `transformers` does.
+    /// Returns the tokens that the file puts before a text that is encoded for a model, as `transformers` does.
     #[must_use]
     pub fn first_ids(&self) -> Vec<u32> {
         self.post_processor.first_ids()
     }
 
-    /// The id of the token with this role, if a `tokenizer_config.json` states it.
+    /// Returns the id of the token with this role, if a `tokenizer_config.json` states it.
     #[must_use]
     pub fn stated_id(&self, role: Role) -> Option<u32> {
         self.roles.of(role)
     }
 
-    /// The id of the token that fills up short sequences: `<pad>`, or `[PAD]` in BERT, unless another is stated.
+    /// Returns the id of the token that fills up short sequences: `<pad>`, or `[PAD]` in BERT, unless another is
+    /// stated.
     #[must_use]
     pub fn pad_id(&self) -> Option<u32> {
         self.roles.of(Role::Pad).or_else(|| self.first_of(PAD_NAMES))
     }
 
-    /// The id of the token that ends a text: `</s>`, `[SEP]` in BERT, `<|endoftext|>` in GPT-2, unless another is stated.
+    /// Returns the id of the token that ends a text: `</s>`, `[SEP]` in BERT, `<|endoftext|>` in GPT-2, unless another
+    /// is stated.
     #[must_use]
     pub fn eos_id(&self) -> Option<u32> {
         let stated = self.roles.of(Role::Eos).or_else(|| self.roles.of(Role::Sep));
         stated.or_else(|| self.first_of(EOS_NAMES))
     }
 
-    /// The id of the token that starts a text: `[CLS]` in BERT, else that of [`Self::eos_id`], unless another is stated.
+    /// Returns the id of the token that starts a text: `[CLS]` in BERT, else that of [`Self::eos_id`], unless another
+    /// is stated.
     #[must_use]
     pub fn bos_id(&self) -> Option<u32> {
         let stated = self.roles.of(Role::Bos).or_else(|| self.roles.of(Role::Cls));

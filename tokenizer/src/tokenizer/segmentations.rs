@@ -15,7 +15,7 @@ pub struct Segmentation {
     pub score: f64,
 }
 
-/// A part of a text that outlives the stages.
+/// A part of a text, as an owned copy.
 enum Kept {
     Added { id: u32, matched: String, span: Span },
     Word(AlignedText),
@@ -32,7 +32,7 @@ fn parts(tokenizer: &Tokenizer, text: &str) -> Vec<Kept> {
     parts
 }
 
-/// The lattice of a text whose words are cut apart. An added token has no other form.
+/// Returns the lattice of a text that is cut into these words. An added token has no other form.
 fn lattice(tokenizer: &Tokenizer, parts: &[Kept]) -> Option<Lattice> {
     let (mut edges, mut from) = (Vec::new(), 0);
     for part in parts {
@@ -52,7 +52,7 @@ fn lattice(tokenizer: &Tokenizer, parts: &[Kept]) -> Option<Lattice> {
     Some(Lattice::new(from, edges))
 }
 
-/// The encoding that a path through the lattice of these parts stands for.
+/// Returns the encoding of a path through the lattice of these parts.
 fn encoding(tokenizer: &Tokenizer, parts: &[Kept], path: &[Edge], text: &str, unit: OffsetUnit) -> Encoding {
     let (mut found, mut from, mut rest) = (Found::default(), 0, path);
     for part in parts {
@@ -78,8 +78,8 @@ fn encoding(tokenizer: &Tokenizer, parts: &[Kept], path: &[Edge], text: &str, un
 }
 
 impl Tokenizer {
-    /// The `count` segmentations of `text` of highest score, best first; fewer if there are fewer. As SentencePiece's
-    /// `NBestEncode`. Segmentations of equal score have no certain order.
+    /// Returns the `count` segmentations of `text` of highest score, best first; fewer if there are fewer.
+    /// SentencePiece calls this `NBestEncode`. Segmentations of equal score have no certain order.
     ///
     /// ```
     /// use tokenizer::{OffsetUnit, Tokenizer};
@@ -109,7 +109,8 @@ impl Tokenizer {
         Ok(paths.into_iter().map(segmentation).collect())
     }
 
-    /// A sampler of segmentations, whose draws repeat with the same `seed`. For subword regularization, not for privacy.
+    /// Returns a sampler of segmentations, whose draws repeat with the same `seed`. It is for subword regularization,
+    /// not for privacy.
     ///
     /// A unigram model draws a segmentation with probability proportional to e^(`alpha` · score), as SentencePiece's
     /// `SampleEncode`: 0 draws all alike, and large values nearly always the best. A BPE model leaves out merges with
@@ -139,7 +140,7 @@ pub struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// A random segmentation of `text`.
+    /// Returns a random segmentation of `text`.
     ///
     /// ```
     /// use tokenizer::{OffsetUnit, Tokenizer};
@@ -178,7 +179,7 @@ impl Sampler<'_> {
         found.finish(tokenizer, text, unit)
     }
 
-    /// A number from 0 to 1, 1 excluded, by SplitMix64 (Steele, Lea and Flood 2014).
+    /// Returns a number from 0 to 1, 1 excluded, by SplitMix64 (Steele, Lea and Flood 2014).
     fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.state;

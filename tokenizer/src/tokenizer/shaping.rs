@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::Tokenizer;
 
-/// How a file wants the ids of a text cut and filled. Encoding here gives all ids of a text, as `transformers` does unless it is asked;
-/// the sections are written back as they were read.
+/// The lengths to which a file has the ids of a text cut and filled. Encoding here gives all ids of a text, as
+/// `transformers` does unless it is asked; the sections are written back as they were read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Shaping {
     pub truncation: Value,
@@ -22,8 +22,8 @@ impl Shaping {
 }
 
 impl Tokenizer {
-    /// Returns what the file says of the length of its outputs and encoding does not do: cut to so many tokens, or fill up. `None` if the file
-    /// says nothing.
+    /// Describes the lengths that the file states for its outputs and encoding does not apply: a cut to a number of
+    /// tokens, or padding. `None` if the file states none.
     #[must_use]
     pub fn unapplied_lengths(&self) -> Option<String> {
         let Shaping { truncation, padding } = &**self.shaping.as_ref()?;

@@ -4,20 +4,21 @@ use serde_json::{Value, json};
 
 use super::Tokenizer;
 
-/// Names the private stage that made a tokenizer, so that a copy of the file without the statement beside it does not pass for a
-/// public one. It is the field `privacy` of the model in a `tokenizer.json`, the only place for it that Hugging Face tokenizers
-/// reads over; what that library saves again has lost it.
+/// Names the private stage that made a tokenizer, so that a copy of the file without the statement beside it does not
+/// pass for a public one. The mark is the field `privacy` of the model in a `tokenizer.json`, the only place where
+/// Hugging Face tokenizers ignores an unknown field. A file that this library saves again has lost the mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageMark(Value);
 
 impl StageMark {
-    /// The mark of the stage with this id.
+    /// Returns the mark of the stage with this id.
     #[must_use]
     pub fn new(made_by: &str, id: &str) -> Self {
         Self(json!({ "made_by": made_by, "id": id }))
     }
 
-    /// This mark with the log-probabilities of the tokens that the stage's released words tell, in nats, to three decimals.
+    /// Returns this mark with the log-probabilities of the tokens that follow from the stage's released words, in nats,
+    /// to three decimals.
     ///
     /// # Shapes
     /// - values: `[vocab_size]`
@@ -28,7 +29,8 @@ impl StageMark {
         self
     }
 
-    /// The log-probabilities of the tokens, if the mark has one of at least −100 for each of `vocab_size` tokens.
+    /// Returns the log-probabilities of the tokens, if the mark has one of at least −100 for each of `vocab_size`
+    /// tokens.
     #[must_use]
     pub fn log_probabilities(&self, vocab_size: usize) -> Option<Vec<f32>> {
         let values = self.0["log_probabilities"].as_array()?;
@@ -38,8 +40,9 @@ impl StageMark {
         })
     }
 
-    /// This mark with the stage's released words, pairs of them that follow each other, as places among the words, their noisy counts,
-    /// and how many words a text has. The place after the last word is the beginning of a text, and its end.
+    /// Returns this mark with the stage's released words, with pairs of them that follow each other, as places among
+    /// the words, each with its noisy count, and with the number of words in a text. The place after the last word
+    /// stands for the beginning of a text, and for its end.
     #[must_use]
     pub fn with_words(
         mut self,
@@ -53,8 +56,8 @@ impl StageMark {
         self
     }
 
-    /// This mark with words that the stage counted by label: the label, the word's place among the words, and their noisy count. The
-    /// place after the last word counts the texts with this label.
+    /// Returns this mark with words that the stage counted by label: the label, the word's place among the words, and
+    /// its noisy count. The place after the last word counts the texts with this label.
     #[must_use]
     pub fn with_words_by_label(mut self, counts: &[(String, usize, f64)]) -> Self {
         let row = |(label, word, count): &(String, usize, f64)| json!([label, word, rounded(count)]);
@@ -62,8 +65,8 @@ impl StageMark {
         self
     }
 
-    /// The words that the stage counted by label, with counts above 0, as [`Self::with_words_by_label`] has them; none where the mark
-    /// does not speak of labels.
+    /// Returns the words that the stage counted by label, with counts above 0, as [`Self::with_words_by_label`] has
+    /// them. The list is empty if the mark has no labels.
     #[must_use]
     pub fn words_by_label(&self) -> Option<Vec<(String, usize, f64)>> {
         let words = self.0["words"].as_array()?.len();
@@ -80,7 +83,7 @@ impl StageMark {
         }
     }
 
-    /// The stage's released words with their counts, all above 0, if the mark tells them.
+    /// Returns the stage's released words with their counts, all above 0, if the mark has them.
     #[must_use]
     pub fn words(&self) -> Option<Vec<(String, f64)>> {
         let counted = |item: &Value| match item.as_array()?.as_slice() {
@@ -91,8 +94,8 @@ impl StageMark {
         words.filter(|words| !words.is_empty())
     }
 
-    /// Pairs of the stage's released words that follow each other, as places among the words, with counts above 0. The place after the
-    /// last word is the beginning of a text, and its end.
+    /// Returns pairs of the stage's released words that follow each other, as places among the words, with counts above
+    /// 0. The place after the last word stands for the beginning of a text, and for its end.
     #[must_use]
     pub fn pairs(&self) -> Option<Vec<(usize, usize, f64)>> {
         let words = self.0["words"].as_array()?.len();
@@ -104,14 +107,15 @@ impl StageMark {
         self.0["pairs"].as_array()?.iter().map(counted).collect()
     }
 
-    /// How many words a text has, about, from 1 to 1,000.
+    /// Returns the approximate number of words in a text, from 1 to 1,000.
     #[must_use]
     pub fn words_a_text(&self) -> Option<usize> {
         let words = usize::try_from(self.0["words_a_text"].as_u64()?).ok()?;
         Some(words).filter(|words| (1..=1000).contains(words))
     }
 
-    /// The mark in a model's JSON. Whatever stands there is one: a mark that is not understood still says that there was a stage.
+    /// Reads the mark from a model's JSON. Any value is one: a mark that is not understood still says that there was a
+    /// stage.
     pub(crate) fn read(model: &Value) -> Option<Self> {
         Some(model["privacy"].clone()).filter(|mark| !mark.is_null()).map(Self)
     }
@@ -120,7 +124,7 @@ impl StageMark {
         model["privacy"] = self.0.clone();
     }
 
-    /// The name that no other stage has; `None` in a mark that is not understood.
+    /// Returns the id, which no other stage has; `None` in a mark that is not understood.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.0["id"].as_str()
@@ -131,13 +135,13 @@ fn rounded(count: &f64) -> f64 {
     (count * 1e3).round().max(1.0) / 1e3
 }
 
-/// A noisy count above 0.
+/// Reads a noisy count above 0.
 fn count(value: &Value) -> Option<f64> {
     value.as_f64().filter(|count| *count > 0.0 && *count < 1e15)
 }
 
 impl Tokenizer {
-    /// This tokenizer with the mark of the private stage that made it.
+    /// Returns this tokenizer with the mark of the private stage that made it.
     ///
     /// ```
     /// use tokenizer::{StageMark, Tokenizer};
@@ -153,7 +157,7 @@ impl Tokenizer {
         self
     }
 
-    /// The mark of the private stage that made it; `None` where there is none, which does not say that there was no stage.
+    /// Returns the mark of the private stage that made this tokenizer. `None` does not prove that there was no stage.
     #[must_use]
     pub fn mark(&self) -> Option<&StageMark> {
         self.mark.as_deref()

@@ -21,6 +21,14 @@ pub struct NamedPlan {
     pub text: &'static str,
 }
 
+/// The plan in `NAME.json` beside the file that asks for it.
+#[macro_export]
+macro_rules! named_plan {
+    ($name:literal) => {
+        $crate::common::NamedPlan { name: $name, text: include_str!(concat!($name, ".json")) }
+    };
+}
+
 /// The paths of the texts, and the folder of the runs, which may be left out.
 pub fn arguments<const TEXTS: usize>(folder: &str, usage: &str) -> Outcome<([PathBuf; TEXTS], PathBuf)> {
     let mut paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();

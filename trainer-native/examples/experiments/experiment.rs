@@ -95,7 +95,7 @@ impl Experiment {
     }
 
     /// The same, published as `figure` beside `other` of the row of another setting.
-    pub fn published(self, figure: f64, setting: impl Into<String>, other: f64) -> Self {
+    pub fn published(self, figure: f64, (setting, other): (impl Into<String>, f64)) -> Self {
         let beside = (setting.into(), other);
         Self { comparison: Some(Comparison { figure, beside }), ..self }
     }
@@ -290,7 +290,8 @@ pub fn on_text(path: &str, units: usize, rest: Value) -> Value {
         "version": 1,
         "data": { "source": { "path": path }, "units": units },
         "privacy": { "unit": "record", "relation": "add_or_remove_one", "sampling": "poisson" },
-        "evaluation": { "every": 1000, "accept_equal_phrases": true }
+        "evaluation": { "every": 1000, "accept_equal_phrases": true },
+        "performance": { "group_by_length": true }
     });
     changed(&plan, rest)
 }

@@ -22,16 +22,8 @@ const VOCABULARY: usize = 10_000;
 
 /// Each public model, what is made of it, with privacy and without, and the same from random weights.
 const PLANS: [[NamedPlan; 3]; 2] = [
-    [
-        NamedPlan { name: "ff-public", text: include_str!("ff-public.json") },
-        NamedPlan { name: "ff-private", text: include_str!("ff-private.json") },
-        NamedPlan { name: "ff-scratch", text: include_str!("ff-scratch.json") },
-    ],
-    [
-        NamedPlan { name: "dec-public", text: include_str!("dec-public.json") },
-        NamedPlan { name: "dec-private", text: include_str!("dec-private.json") },
-        NamedPlan { name: "dec-scratch", text: include_str!("dec-scratch.json") },
-    ],
+    [named_plan!("ff-public"), named_plan!("ff-private"), named_plan!("ff-scratch")],
+    [named_plan!("dec-public"), named_plan!("dec-private"), named_plan!("dec-scratch")],
 ];
 
 fn main() -> Outcome {

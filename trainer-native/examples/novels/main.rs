@@ -22,15 +22,15 @@ const MEASURED: usize = 64;
 
 /// Public models first: the others take their vocabularies or start from them.
 const PLANS: [NamedPlan; 9] = [
-    NamedPlan { name: "spans-public", text: include_str!("spans-public.json") },
-    NamedPlan { name: "spans-public-vocabulary", text: include_str!("spans-public-vocabulary.json") },
-    NamedPlan { name: "spans-private-vocabulary", text: include_str!("spans-private-vocabulary.json") },
-    NamedPlan { name: "prefix-public", text: include_str!("prefix-public.json") },
-    NamedPlan { name: "prefix-public-vocabulary", text: include_str!("prefix-public-vocabulary.json") },
-    NamedPlan { name: "prefix-private-vocabulary", text: include_str!("prefix-private-vocabulary.json") },
-    NamedPlan { name: "masked-public", text: include_str!("masked-public.json") },
-    NamedPlan { name: "masked-equal-batches", text: include_str!("masked-equal-batches.json") },
-    NamedPlan { name: "masked-growing-batches", text: include_str!("masked-growing-batches.json") },
+    named_plan!("spans-public"),
+    named_plan!("spans-public-vocabulary"),
+    named_plan!("spans-private-vocabulary"),
+    named_plan!("prefix-public"),
+    named_plan!("prefix-public-vocabulary"),
+    named_plan!("prefix-private-vocabulary"),
+    named_plan!("masked-public"),
+    named_plan!("masked-equal-batches"),
+    named_plan!("masked-growing-batches"),
 ];
 
 fn main() -> Outcome {

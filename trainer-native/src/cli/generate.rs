@@ -13,7 +13,7 @@ use training::infer::{
 };
 use training::store::lineage::prove_text;
 
-/// The temperature where neither a temperature nor beams are given.
+/// The temperature if neither a temperature nor beams are given.
 const TEMPERATURE: f64 = 0.8;
 
 #[derive(Debug, Args)]
@@ -96,7 +96,7 @@ impl From<Stopping> for EarlyStopping {
 }
 
 impl GenerateArgs {
-    /// Generates, and returns what goes to stdout.
+    /// Generates text, and returns what goes to stdout.
     pub fn run(self) -> Result<String, RunError> {
         let usual = sampling_of_run(&self.run)?;
         let options = self.decoding.with_usual(usual).options(self.batch, self.seed)?;
@@ -115,7 +115,7 @@ impl GenerateArgs {
         let lines: Result<Vec<String>, _> = prompts.iter().zip(&texts).map(line).collect();
         let lines = lines.map_err(|error| RunError::Failed(error.to_string()))?.join("\n");
         let Some(out) = self.out else { return Ok(lines) };
-        // Beside a terminal or a pipe nothing can be left.
+        // Nothing can be left beside a terminal or a pipe.
         if fs::metadata(&out).map_or(true, |file| file.is_file()) {
             prove_text(&self.run, &out)?;
         }
@@ -125,7 +125,7 @@ impl GenerateArgs {
 }
 
 impl DecodingArgs {
-    /// Draws as usual where no option says how.
+    /// Draws as the checkpoint's settings say, if no option says how.
     fn with_usual(self, usual: Option<TokenSampling>) -> Self {
         let says_how = self.beams.is_some()
             || self.temperature.is_some()

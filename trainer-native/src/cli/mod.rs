@@ -269,7 +269,7 @@ impl From<DeviceName> for plan::Device {
     }
 }
 
-/// The commands and their options.
+/// Returns the commands and their options.
 fn command() -> clap::Command {
     // `--tokens -1` is a number out of range, not an unknown argument.
     Cli::command()
@@ -304,11 +304,11 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let code = error.exit_code();
             if let RunError::Elsewhere { .. } = error {
-                // The first rank shows why, and then ends this one.
+                // The first rank shows the reason, and then ends this one.
                 std::thread::sleep(LONGEST_WAIT);
             }
             let shown = exit_code(error);
-            // What is left to say is the launcher's.
+            // Any further message is the launcher's.
             let _silence = Silence::begin();
             ranks.abort(code);
             shown
@@ -379,7 +379,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
     }
 }
 
-/// Shows why a command failed.
+/// Shows why a command failed, and returns its exit code.
 fn exit_code(error: RunError) -> ExitCode {
     let said = match &error {
         RunError::Interrupted { .. } if !stop::is_first_to_show() => {

@@ -1,4 +1,4 @@
-//! Results on stdout.
+//! Prints results on stdout.
 
 use std::io::{Write, stdout};
 
@@ -15,7 +15,7 @@ pub(super) fn print_result(figures: &impl Serialize, text: &str, json: bool) -> 
     }
 }
 
-/// Prints a result. If the reader closed stdout, that is not a failure.
+/// Prints a result. A reader that closed stdout is no failure.
 pub(super) fn print(text: &str) -> Result<(), RunError> {
     match writeln!(stdout(), "{text}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

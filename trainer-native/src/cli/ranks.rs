@@ -1,4 +1,4 @@
-//! Commands on several ranks: only a run of a plan uses them.
+//! Refuses commands that cannot run on several ranks: only a run of a plan can.
 
 use super::{Cli, Command, print};
 use network::device;

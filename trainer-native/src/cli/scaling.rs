@@ -100,10 +100,10 @@ impl ScalingArgs {
     }
 }
 
-/// A number of ranks that exceeds any machine's.
+/// Largest number of ranks, which exceeds any machine's.
 const MAX_RANKS: u64 = 1 << 20;
 
-/// The printed figures.
+/// The figures that are printed.
 #[derive(Debug, Serialize)]
 struct Scaling {
     steps: u64,

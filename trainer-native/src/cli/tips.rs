@@ -1,11 +1,11 @@
-//! What to give in place of a file without its option, and of arguments that other trainers have.
+//! Tells what to give in place of a file without its option, and in place of arguments that other trainers have.
 
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use training::run::shell_word;
 
-/// Arguments of other trainers. A plan holds what they set.
+/// Arguments of other trainers. A plan holds the settings that they set.
 pub(super) const TIPS: ::cli::Tips = &[
     (
         &["epochs", "num-epochs", "num-train-epochs", "max-steps"],
@@ -76,7 +76,7 @@ pub(super) const TIPS: ::cli::Tips = &[
     ),
 ];
 
-/// The refusal for a file in place of a command or an option.
+/// Returns the refusal of a file in place of a command or an option.
 pub(super) fn of_file(error: &clap::Error) -> Option<String> {
     if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
         return None;

@@ -44,7 +44,7 @@ pub(super) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Carries out the plan, or says what that would do.
+    /// Carries out the plan, or in a dry run says what that would do.
     pub(super) fn run(self, ranks: &Ranks) -> Result<(), RunError> {
         let (json, dry_run) = (self.json, self.dry_run);
         let request = ranks.agree(self.request())?;

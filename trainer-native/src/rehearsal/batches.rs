@@ -1,4 +1,5 @@
-//! Gradients beside their noise at several batch sizes, on public text, as in figures 3 and 4 of Anil et al. 2021.
+//! Compares gradients with their noise at several batch sizes, on public text, as in figures 3 and 4 of Anil et al.
+//! 2021.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub(super) struct BatchTrial {
     noise_multiplier: f64,
     /// Mean negative log-likelihood of a prediction on the evaluation text, in nats; absent if it is not finite.
     loss: Option<f64>,
-    /// The root of the mean of the estimates below; 0 where that is negative.
+    /// The root of the mean of the estimates below; 0 if that mean is negative.
     mean_gradient_to_noise: f64,
     estimates: Vec<Estimate>,
     run: PathBuf,
@@ -32,7 +33,7 @@ struct Estimate {
     squared_gradient_to_noise: f64,
 }
 
-/// The plans of the batch sizes that the user names, on public text.
+/// Makes the plans, on public text, of the batch sizes that the user names.
 ///
 /// # Errors
 /// [`RunError::Refused`] for a batch size that the plan cannot have, or that is larger than the public text.
@@ -92,7 +93,7 @@ fn root(squared: f64) -> f64 {
     squared.max(0.0).sqrt()
 }
 
-/// Gradients beside their noise, step by step.
+/// Draws the gradients beside their noise, step by step.
 pub(super) fn chart(trials: &[BatchTrial]) -> Chart {
     let series = trials.iter().map(|trial| Series {
         name: format!("batches of {}", trial.expected_batch_size),
@@ -111,7 +112,7 @@ pub(super) fn chart(trials: &[BatchTrial]) -> Chart {
     }
 }
 
-/// The trials in a table.
+/// The trials, to be shown as a table.
 pub(super) struct Shown<'a>(pub &'a [BatchTrial]);
 
 impl fmt::Display for Shown<'_> {

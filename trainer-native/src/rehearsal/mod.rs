@@ -1,9 +1,9 @@
-//! A rehearsal: a plan is carried out on public text with the noise that it will have on the
-//! private text, at several learning rates and then at several clip norms. Both are thus chosen
-//! without a look at private text. With batch sizes, the gradients of each are compared with their noise.
+//! A rehearsal: a plan is carried out on public text with the noise that it will have on the private text, at several
+//! learning rates and then at several clip norms. Both are thus chosen without looking at private text. If batch sizes
+//! are named, the gradients at each of them are compared with their noise.
 //!
-//! Every trial draws the same batches and the same noise, from a known key: trials differ only by
-//! their settings, and no certificate of a trial claims a guarantee.
+//! Every trial draws the same batches and the same noise, from a known key: trials differ only by their settings, and
+//! no certificate of a trial claims a guarantee.
 
 mod batches;
 
@@ -32,10 +32,9 @@ const KEY: u64 = 1;
 pub(crate) struct RehearsalRequest {
     pub plan: PathBuf,
     pub public: Vec<PathBuf>,
-    /// Whether it may have phrases of the private text.
+    /// Whether the public text may have phrases of the private text.
     pub accept_equal_phrases: bool,
-    /// Learning rates to try, in any order; the usual ones if empty. The same holds for the clip
-    /// norms.
+    /// Learning rates to try, in any order; the default ones if empty. The same holds for the clip norms.
     pub learning_rates: Vec<f64>,
     pub clip_norms: Vec<f64>,
     /// Batch sizes at which gradients are compared with their noise; none if empty.
@@ -48,7 +47,7 @@ pub(crate) struct RehearsalRequest {
 /// The result of a rehearsal.
 #[derive(Debug, Serialize)]
 pub(crate) struct Rehearsal {
-    /// Units of the public text.
+    /// Number of units of the public text.
     units: u64,
     noise_multiplier: f64,
     steps: u64,
@@ -93,7 +92,7 @@ pub(crate) fn rehearse(request: &RehearsalRequest) -> Result<Rehearsal, RunError
     let batches = batches::plans(&certified, request)?;
     durable::create_folder(&folder)?;
     let _locks = [FolderLock::of_file(&write)?, FolderLock::take(&folder)?];
-    // Another process may have written it before it released the lock.
+    // Another process may have written the plan before it released the lock.
     check_new(&write)?;
     let (units, noise) = (on_public.data.units, certified.phases()[0].noise_multiplier());
     let mut trials = Vec::new();
@@ -140,7 +139,7 @@ pub(crate) fn rehearse(request: &RehearsalRequest) -> Result<Rehearsal, RunError
     })
 }
 
-/// Draws a chart, if it has a point.
+/// Draws a chart, if it has at least one point.
 fn draw(chart: &Chart, path: PathBuf) -> Result<PathBuf, RunError> {
     if let Some(scene) = Scene::new(chart) {
         durable::write_public(&path, scene.svg(chart).as_bytes())?;
@@ -183,7 +182,7 @@ fn check(certified: &CertifiedPlan, request: &RehearsalRequest) -> Result<(), Ru
     Ok(())
 }
 
-/// The note if the private text is elsewhere.
+/// The note that is shown if the private text is elsewhere.
 const NOT_COMPARED: &str = "The plan's training text is not on this machine, so the public text was not compared with it: that they share \
                             no text is for you to know.";
 
@@ -226,7 +225,7 @@ fn around(named: &[f64], planned: f64) -> Vec<f64> {
     values
 }
 
-/// Three significant digits.
+/// Rounds to three significant digits.
 fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
@@ -236,7 +235,7 @@ fn set(file: &mut PlanFile, learning_rate: f64, l2_clip_norm: f64) {
     file.training.l2_clip_norm = l2_clip_norm;
 }
 
-/// The plan with the public text in place of the private one, and the same noise on the same batches.
+/// Returns the plan with the public text in place of the private one, and the same noise on the same batches.
 fn on_public_text(certified: &CertifiedPlan, request: &RehearsalRequest) -> Result<PlanFile, RunError> {
     let mut file = certified.plan().file().clone();
     if file.privacy.sampling.examples_per_unit().is_some() {
@@ -312,7 +311,7 @@ fn absolute(path: &Path) -> Result<String, RunError> {
     })
 }
 
-/// Runs a trial, or finds the figures of one that has run.
+/// Runs a trial, or reads the figures of one that has run.
 fn trial(file: PlanFile, name: &str, folder: &Path, request: &RehearsalRequest) -> Result<Trial, RunError> {
     let (learning_rate, l2_clip_norm) = (file.training.learning_rate.peak, file.training.l2_clip_norm);
     if stop::requested() {
@@ -337,8 +336,8 @@ fn trial(file: PlanFile, name: &str, folder: &Path, request: &RehearsalRequest) 
     Ok(Trial { learning_rate, l2_clip_norm, loss, run: run_folder })
 }
 
-/// The error of an interrupted trial. A trial names the command that resumes a run, but the
-/// original command continues the rehearsal.
+/// Returns the error of an interrupted trial. A trial names the command that resumes a run, but the original command
+/// continues the rehearsal.
 fn interrupted(request: &RehearsalRequest) -> RunError {
     fn list<T: ToString>(option: &str, values: &[T]) -> String {
         match values {
@@ -365,7 +364,7 @@ fn interrupted(request: &RehearsalRequest) -> RunError {
     }
 }
 
-/// The trial with the smallest loss.
+/// Returns the trial with the smallest loss.
 fn best(trials: &[Trial]) -> Result<&Trial, RunError> {
     let finite = trials.iter().filter_map(|trial| Some((trial.loss?, trial)));
     finite.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, trial)| trial).ok_or_else(|| {

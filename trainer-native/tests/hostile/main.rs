@@ -8,6 +8,8 @@
 mod common;
 
 mod checkpoints;
+#[path = "../../../tests/src/limited.rs"]
+mod limited;
 mod plans;
 mod runs;
 mod texts;
@@ -118,24 +120,16 @@ impl Hostile {
         for (path, other) in &self.others {
             other.make(&folder.join(path));
         }
-        let limits = format!("ulimit -c 0; ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
-        let mut command = Command::new("sh");
-        command.args(["-c", &limits, env!("CARGO_BIN_EXE_trainer-native")]).current_dir(folder);
-        command.args(self.command.split(' ').map(|word| word.replace("{}", folder.to_str().unwrap())));
+        let mut command = limited::command(env!("CARGO_BIN_EXE_trainer-native"), MEMORY);
+        command
+            .current_dir(folder)
+            .args(self.command.split(' ').map(|word| word.replace("{}", folder.to_str().unwrap())));
         let stream = |name: &str| fs::File::create(folder.join(name)).unwrap();
         command.env("XDG_STATE_HOME", folder.join("state")).stdin(Stdio::null());
         let mut child = command.stdout(stream("stdout")).stderr(stream("stderr")).spawn().unwrap();
         let started = Instant::now();
-        let status = loop {
-            match child.try_wait().unwrap() {
-                Some(status) => break status,
-                None if started.elapsed() > TIME => {
-                    child.kill().unwrap();
-                    child.wait().unwrap();
-                    return Some(format!("took more than {TIME:?}"));
-                }
-                None => std::thread::sleep(Duration::from_millis(2)),
-            }
+        let Some(status) = limited::end_within(&mut child, TIME) else {
+            return Some(format!("took more than {TIME:?}"));
         };
         let said = String::from_utf8_lossy(&fs::read(folder.join("stderr")).unwrap()).into_owned();
         let is_clear = status.success()

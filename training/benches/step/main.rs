@@ -105,11 +105,12 @@ pub struct Figures {
     exact_ratio: f64,
     /// Median of the ratios of exact to fast steps.
     exact_to_fast: f64,
-    /// A plain and a private step on no example: noise and optimizer, whatever the lot.
+    /// Times of a plain and a fast step on no example: the cost of noise and optimizer, which does not depend on the
+    /// lot.
     lot: [f64; 2],
     /// Number of targets of an example.
     targets: usize,
-    /// Ratio of the steps' times without these: the limit for large lots, as the papers have.
+    /// Ratio of the steps' times without [`Self::lot`]: the limit for large lots, which papers report.
     example_ratio: f64,
 }
 
@@ -139,7 +140,7 @@ fn measure<B: Kernels>(setting: &Setting, device: &B::Device) -> Outcome<Figures
         B::sync(device)?;
         let start = Instant::now();
         trainer = trainer.take().map(|trainer| step(trainer, lot, setting, kind)).transpose()?;
-        // A device takes work in a queue.
+        // A device computes asynchronously.
         B::sync(device)?;
         Ok::<_, Box<dyn Error>>(start.elapsed().as_secs_f64())
     };
@@ -196,7 +197,7 @@ fn peak(request: &Request, setting: &Setting, kind: &str) -> Outcome<f64> {
 
 fn peak_of<B: Kernels>(setting: &Setting, kind: Kind, device: &B::Device) -> Outcome<f64> {
     let (mut trainer, lot) = setting.trainer::<B>(device)?;
-    // However large the lot is, only some micro-batches and their sum are held.
+    // Only some micro-batches and their sum are in memory, however large the lot is.
     let few = &lot[..lot.len().min(FEW)];
     for at in 0..3 {
         let kind = match kind {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::settings::{Setting, Trainable};
 use super::{Figures, Outcome};
 
-/// Programs that time peers, one JSON object a line.
+/// Programs that time peers and print one JSON object per line.
 const PROGRAMS: [&str; 2] = ["peers.py", "peer_jax.py"];
 
 /// Times the peers and shows them beside our figures.

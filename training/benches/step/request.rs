@@ -17,6 +17,8 @@ pub struct Request {
 }
 
 impl Request {
+    /// Reads the request from the command line.
+    ///
     /// # Errors
     /// For flags and settings that do not exist, with those that do.
     pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
@@ -26,7 +28,7 @@ impl Request {
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
-                // Cargo's own.
+                // Cargo adds this flag.
                 "--bench" => {}
                 "--device" => device = value()?,
                 "--context" => context = Some(value()?.parse()?),

@@ -1,4 +1,4 @@
-//! The parts of a conversation's text that the assistant wrote, where the template does not mark them.
+//! Finds the assistant's answers in the text of a conversation whose template does not mark them.
 
 use std::ops::Range;
 
@@ -6,25 +6,27 @@ use minijinja::value::{Value, ValueKind};
 
 use super::{ChatTemplate, Fault};
 
-/// Characters around a content, of those that no text has a meaning for.
+/// Characters that are put around a content. Both are from a private-use area, so no text needs them.
 const MARKS: [char; 2] = ['\u{f0f00}', '\u{f0f01}'];
 
-/// An answer's content in a conversation's text, and the text behind it, in bytes and without marks.
+/// The place of an answer's content in a conversation's text, and the text after it. Neither counts the marks; places
+/// are in bytes.
 struct Found {
     content: Range<usize>,
     behind: String,
 }
 
 impl ChatTemplate {
-    /// The answer of message `place` in the text of all messages: the content, what stands between it and the prompt before it, and the
-    /// end of its turn. `None` where the text does not tell.
+    /// Returns the place of the answer that message `place` is, in the text of all messages: what the template writes
+    /// between the prompt and the content, the content, and the end of the turn. Returns `None` if the text does not
+    /// show it.
     pub(super) fn answer(
         &self,
         messages: &[Value],
         place: usize,
         text: &str,
     ) -> Result<Option<Range<usize>>, Fault> {
-        // A template may refuse to end a conversation here.
+        // A template may refuse a conversation that ends here.
         let before = |prompts: bool| self.render(&messages[..place], prompts).ok().map(|(text, _)| text);
         let prompt = before(true);
         let (alone, _) = self.render(&messages[..=place], false)?;
@@ -34,7 +36,7 @@ impl ChatTemplate {
         {
             return Ok(Some(prompt.len()..end.len()));
         }
-        // The template writes the message otherwise when others follow it: its content is marked.
+        // The template writes this message differently when others follow it, so its content is found by marks.
         let whole = self.marked(messages, place, text)?;
         let Some((whole, last)) = whole.zip(self.marked(&messages[..=place], place, &alone)?) else {
             return Ok(None);
@@ -42,7 +44,8 @@ impl ChatTemplate {
         let turn = self.ends(&last.behind).find(|turn| whole.behind.starts_with(turn));
         let (prompt, before) = (prompt.unwrap_or_default(), before(false).unwrap_or_default());
         let opening = prompt.strip_prefix(before.as_str()).unwrap_or_default();
-        // What stands between the prompt and the content, as far as it is what the template writes there: never another message.
+        // The text between the prompt and the content belongs to the answer only if the template always writes it
+        // there. It may not hold another message.
         let own = alone[..last.content.start].strip_prefix(prompt.as_str()).map(str::to_owned);
         let leads = [own, self.lead(), Some(String::new())];
         let Range { start, end } = whole.content;
@@ -51,7 +54,7 @@ impl ChatTemplate {
         Ok(turn.map(|turn| start..end + turn.len()))
     }
 
-    /// What the template writes between a prompt and the answer to it.
+    /// Returns the text that the template writes between a prompt and the answer to it.
     fn lead(&self) -> Option<String> {
         const ANSWER: &str = "answer";
         let messages = [("user", "question"), ("assistant", ANSWER)]
@@ -62,7 +65,8 @@ impl ChatTemplate {
         answer.find(ANSWER).map(|at| answer[..at].to_owned())
     }
 
-    /// A text that ends a conversation, and the same without the end-of-text token with which some templates end each.
+    /// Returns a text that ends a conversation, and the same text without the end-of-text token that some templates add
+    /// there.
     fn ends<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
         let eos = self.special.iter().find(|(name, _)| name == "eos_token").map_or("", |(_, token)| token);
         [text, text.strip_suffix(eos).unwrap_or(text)].into_iter()
@@ -95,7 +99,7 @@ impl ChatTemplate {
     }
 }
 
-/// The object with another value for a field.
+/// Returns the object with another value for one field.
 fn with(object: &Value, field: &str, value: Value) -> Value {
     let keys = object.try_iter().into_iter().flatten();
     let pair = |key: Value| {
@@ -109,7 +113,7 @@ fn with(object: &Value, field: &str, value: Value) -> Value {
     Value::from_pairs(keys.map(pair))
 }
 
-/// The content with marks around all of it, or around less of its beginning and end.
+/// Returns variants of the content with marks: around all of it, or around less of its beginning and end.
 fn with_marks(content: &Value) -> Vec<Value> {
     if let Some(text) = content.as_str() {
         return places(text).into_iter().map(|range| Value::from(around(text, range))).collect();
@@ -117,7 +121,7 @@ fn with_marks(content: &Value) -> Vec<Value> {
     if content.kind() != ValueKind::Seq {
         return Vec::new();
     }
-    // Parts: the marks are in the first text and in the last.
+    // In a content of several parts, the marks are in its first and its last text.
     let parts: Vec<Value> = content.try_iter().into_iter().flatten().collect();
     let text = |part: &Value| part.get_attr("text").ok().and_then(|text| text.as_str().map(str::to_owned));
     let texts: Vec<(usize, String)> =
@@ -144,7 +148,8 @@ fn around(text: &str, Range { start, end }: Range<usize>) -> String {
     format!("{}{open}{}{close}{}", &text[..start], &text[start..end], &text[end..])
 }
 
-/// Parts of a text that a template may keep: all, without blanks at either end, and what follows its last tag.
+/// Returns the parts of a text that a template may keep: all of it, the text without blanks at either end, and the text
+/// after its last tag.
 fn places(text: &str) -> Vec<Range<usize>> {
     let blanks = |from: usize| from + text[from..].len() - text[from..].trim_start().len();
     let end = text.trim_end().len();

@@ -29,7 +29,7 @@ const FILTER: &str = "|within_bounds";
 /// them.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
     environment.add_filter(&FILTER[1..], |state: &State<'_, '_>, value: Value| within_bounds(state, value));
-    // Neither is one of Jinja.
+    // Jinja has neither of these filters.
     environment.remove_filter("chain");
     environment.remove_filter("zip");
     environment.add_filter(
@@ -161,7 +161,7 @@ impl Insertions {
         };
         match statement {
             Template(all) => self.statements(&all.children),
-            // What is called here is written, and paid for.
+            // The result of this call is written, so its length costs fuel.
             EmitExpr(emitted) => match &emitted.expr {
                 ast::Expr::Call(call) => self.call(call),
                 other => self.value(other),
@@ -250,7 +250,7 @@ impl Insertions {
             List(list) => list.items.iter().for_each(|item| self.value(item)),
             Tuple(tuple) => tuple.items.iter().for_each(|item| self.value(item)),
             Map(map) => map.keys.iter().chain(&map.values).for_each(|item| self.value(item)),
-            // In parentheses.
+            // These expressions can only stand here in parentheses.
             UnaryOp(_) | BinOp(_) | Compare(_) | IfExpr(_) | Filter(_) | Test(_) => self.value(expression),
         }
     }
@@ -291,7 +291,7 @@ impl Insertions {
     /// Visits an operation that `following` operations of the same kind follow.
     fn operation(&mut self, of: &ast::Spanned<ast::BinOp<'_>>, following: usize) {
         let makes_list = |of: &ast::BinOp<'_>| match of.op {
-            // A constant is a number or a text, and a sum with it is one too.
+            // A constant is a number or a text, so a sum with it is no list.
             ast::BinOpKind::Add => {
                 ![&of.left, &of.right].iter().any(|side| matches!(side, ast::Expr::Const(_)))
             }

@@ -1,4 +1,4 @@
-//! `tojson` of `transformers`: Python's `json.dumps`, which does not escape what HTML would.
+//! The filter `tojson` of `transformers`: Python's `json.dumps`, which does not escape characters for HTML.
 
 use std::fmt::Write;
 
@@ -8,16 +8,16 @@ use minijinja::{Error, ErrorKind};
 /// Largest depth of lists and objects, and largest number of blanks before each level.
 const DEEPEST: usize = 100;
 const WIDEST: usize = 64;
-/// Bytes that are written at most.
+/// Largest number of bytes that are written.
 const LONGEST: usize = 1 << 26;
-/// Bytes of a separator.
+/// Largest number of bytes of a separator.
 const LONGEST_SEPARATOR: usize = 64;
 
-/// How values are written.
+/// The form in which values are written.
 struct Style {
-    /// Blanks for each level, each item on a line of its own; `None` for one line.
+    /// Number of blanks per level, with each item on its own line; `None` for one line.
     indent: Option<usize>,
-    /// What stands between items, and between a key and its value.
+    /// The text between items, and the text between a key and its value.
     separators: [String; 2],
     ensure_ascii: bool,
     sort_keys: bool,
@@ -27,7 +27,7 @@ fn refused(what: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, what)
 }
 
-/// The filter, with the arguments that `transformers` gives it, by place or by name.
+/// Applies the filter, with the arguments that `transformers` gives it, by position or by name.
 pub(super) fn tojson(
     value: &Value,
     ascii: Option<Value>,
@@ -157,7 +157,7 @@ impl Style {
     }
 }
 
-/// A key as `json.dumps` names it.
+/// Returns a key as `json.dumps` writes it.
 fn key(key: &Value) -> Result<String, Error> {
     Ok(match (key.kind(), float(key)) {
         (ValueKind::Bool | ValueKind::None, _) => serde_json::to_string(key)
@@ -167,7 +167,7 @@ fn key(key: &Value) -> Result<String, Error> {
     })
 }
 
-/// A number with a fraction as Python writes it; `None` for anything else.
+/// Returns a number with a fraction as Python writes it; `None` for any other value.
 pub(super) fn float(value: &Value) -> Option<String> {
     if value.kind() != ValueKind::Number || value.is_integer() {
         return None;
@@ -188,7 +188,7 @@ pub(super) fn float(value: &Value) -> Option<String> {
     let written = format!("{number:e}");
     let (digits, exponent) = written.split_once('e')?;
     let exponent: i32 = exponent.parse().ok()?;
-    // Python writes an exponent of two digits or more, where it is below -4 or above 15.
+    // Python writes the exponent with at least two digits, and only below -4 or above 15.
     if number != 0.0 && !(-4..16).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return Some(format!("{digits}e{sign}{:02}", exponent.unsigned_abs()));

@@ -1,10 +1,11 @@
-//! Methods of Python's strings, lists and dictionaries that chat templates call, where the library lacks them or their arguments.
+//! Methods of Python's strings, lists and dictionaries that chat templates call, as far as the library lacks them or
+//! their arguments.
 
 use minijinja::value::{Kwargs, Tuple, Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-/// Characters to which a template may fill a text.
+/// Largest width to which a template may fill a text, in characters.
 const WIDEST_TEXT: usize = 1 << 12;
 
 /// Calls a method of a value.
@@ -37,7 +38,7 @@ fn refused(what: &'static str) -> Error {
     Error::new(ErrorKind::InvalidOperation, what)
 }
 
-/// The method of a text; `None` if the library has it.
+/// Calls a method of a text; returns `None` if the library has this method.
 fn of_text(text: &str, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
     Ok(Some(match method {
         "swapcase" => {
@@ -86,7 +87,7 @@ fn swapped(letter: char) -> String {
     if letter.is_uppercase() { letter.to_lowercase().collect() } else { letter.to_uppercase().collect() }
 }
 
-/// The text before a separator, the separator and the text behind it.
+/// Returns the text before a separator, the separator, and the text after it.
 fn partition(text: &str, from_the_end: bool, args: &[Value]) -> Result<Value, Error> {
     let (separator,): (&str,) = from_args(args)?;
     let found = if from_the_end { text.rsplit_once(separator) } else { text.split_once(separator) };
@@ -98,7 +99,8 @@ fn partition(text: &str, from_the_end: bool, args: &[Value]) -> Result<Value, Er
     Ok(Value::from(Tuple::from(parts.map(Value::from))))
 }
 
-/// Whether a part of a text begins or ends with a text, or with one of several. Without a part, the library does it.
+/// Returns whether a part of a text begins or ends with a text, or with one of several. Returns `None` if the arguments
+/// name no part: the library can do that.
 fn meets(text: &str, at_the_end: bool, args: &[Value]) -> Result<Option<Value>, Error> {
     let (wanted, start, end): (&Value, Option<i64>, Option<i64>) = from_args(args)?;
     if start.is_none() && end.is_none() {
@@ -119,20 +121,20 @@ fn meets(text: &str, at_the_end: bool, args: &[Value]) -> Result<Option<Value>, 
     Ok(Some(Value::from(found)))
 }
 
-/// A text that is filled to a width before it, behind it, or at both ends.
+/// Returns a text filled to a width before it, after it, or at both ends.
 fn justified(text: &str, method: &str, args: &[Value]) -> Result<Value, Error> {
     let (width, fill): (usize, Option<char>) = from_args(args)?;
     let (all, fill) = (filling(text, width)?, fill.unwrap_or(' ').to_string());
     let before = match method {
         "ljust" => 0,
         "rjust" => all,
-        // As CPython does: of an odd number, the larger half comes first where the width is odd.
+        // If an odd number of characters is missing, CPython puts the larger half first where the width is odd.
         _ => all / 2 + (all & width & 1),
     };
     Ok(Value::from(format!("{}{text}{}", fill.repeat(before), fill.repeat(all - before))))
 }
 
-/// An argument that is given by its place or by its name.
+/// Returns an argument that is given by position or by name.
 fn either<'a, T>(given: Option<T>, named: &'a Kwargs, name: &'a str) -> Result<Option<T>, Error>
 where
     Option<T>: minijinja::value::ArgType<'a, Output = Option<T>>,
@@ -143,7 +145,7 @@ where
     }
 }
 
-/// Number of characters that a text lacks of a width.
+/// Returns the number of characters that a text lacks to a width.
 fn filling(text: &str, width: usize) -> Result<usize, Error> {
     if width > WIDEST_TEXT {
         return Err(Error::new(
@@ -154,7 +156,7 @@ fn filling(text: &str, width: usize) -> Result<usize, Error> {
     Ok(width.saturating_sub(text.chars().count()))
 }
 
-/// The parts of a text between separators, or without one between runs of blanks.
+/// Splits a text at separators or, without a separator, at runs of blanks.
 fn split(text: &str, from_the_end: bool, args: &[Value]) -> Result<Value, Error> {
     let (separator, most, named): (Option<Value>, Option<i64>, Kwargs) = from_args(args)?;
     let separator = either(separator, &named, "sep")?.filter(|value| !value.is_none());
@@ -183,7 +185,8 @@ fn split(text: &str, from_the_end: bool, args: &[Value]) -> Result<Value, Error>
     Ok(Value::from(parts.into_iter().map(Value::from).collect::<Vec<Value>>()))
 }
 
-/// Words between blanks, at most so many pieces; the last one, or from the end the first one, keeps its inner blanks.
+/// Splits a text at runs of blanks into at most `pieces` pieces. The last piece (from the end: the first) keeps its
+/// inner blanks.
 fn words(text: &str, pieces: usize, from_the_end: bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = if from_the_end { text.trim_end() } else { text.trim_start() };
@@ -212,7 +215,7 @@ fn words(text: &str, pieces: usize, from_the_end: bool) -> Vec<&str> {
     parts
 }
 
-/// The lines of a text, which end at the characters at which Python ends lines.
+/// Splits a text into lines at the characters that end lines in Python.
 fn lines(text: &str, keep: bool) -> Value {
     const ENDS: &[char] =
         &['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
@@ -229,7 +232,8 @@ fn lines(text: &str, keep: bool) -> Value {
     Value::from(lines)
 }
 
-/// The number of characters before a part of a text, and the part. `None` where it begins behind the text's end or its own end.
+/// Returns a part of a text, and the number of characters before it. The part is `None` if it begins after the text's
+/// end or after its own end.
 fn between(text: &str, start: Option<i64>, end: Option<i64>) -> (usize, Option<&str>) {
     let length = text.chars().count();
     let at = |place: i64| {
@@ -241,7 +245,7 @@ fn between(text: &str, start: Option<i64>, end: Option<i64>) -> (usize, Option<&
     (start, (start <= end).then(|| &text[bytes(start)..bytes(end)]))
 }
 
-/// The place of a text in another, in characters.
+/// Returns the position of a text in another, in characters.
 fn place(text: &str, method: &str, args: &[Value]) -> Result<Value, Error> {
     let (wanted, start, end): (&str, Option<i64>, Option<i64>) = from_args(args)?;
     let (before, part) = between(text, start, end);

@@ -23,7 +23,7 @@ use crate::RunError;
 use crate::data::{LabelledRecord, PublicText, Units};
 use crate::store::files;
 
-/// Name that the template has in messages.
+/// Name of the template in the library, which its messages show.
 const TEMPLATE: &str = "chat_template";
 
 /// A chat template with the special tokens that it names.
@@ -33,7 +33,7 @@ pub struct ChatTemplate {
     source: String,
     /// The parts of the compiled template between `{% generation %}` and `{% endgeneration %}`, in bytes.
     generation: Vec<Range<usize>>,
-    /// `bos_token` and others, with their text.
+    /// Names of special tokens, such as `bos_token`, with their text.
     special: Vec<(String, String)>,
 }
 
@@ -43,11 +43,12 @@ impl std::fmt::Debug for ChatTemplate {
     }
 }
 
-/// Why messages do not become text.
+/// The reason why messages do not become text.
 #[derive(Debug)]
 pub(crate) struct Fault {
     what: String,
-    /// Whether the template calls what there is not, whatever the messages are. `what` has no words of messages then.
+    /// Whether the template calls something that does not exist, whatever the messages are. `what` then quotes no
+    /// message.
     of_template: bool,
 }
 
@@ -143,12 +144,12 @@ impl ChatTemplate {
         Ok(Self { environment, source: source.to_owned(), generation, special })
     }
 
-    /// The template as it is written.
+    /// Returns the template as it is written.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The text of messages with the parts that are learnt.
+    /// Returns the text of messages, with the parts that are learnt.
     pub(crate) fn conversation_for(&self, messages: &str, learn: plan::Learn) -> Result<Conversation, Fault> {
         match learn {
             plan::Learn::Answers => self.conversation(messages),
@@ -159,7 +160,7 @@ impl ChatTemplate {
         }
     }
 
-    /// The text of messages: a list of objects with `role` and `content`, in JSON.
+    /// Returns the text of messages: a list of objects with `role` and `content`, in JSON.
     pub(crate) fn conversation(&self, messages: &str) -> Result<Conversation, Fault> {
         let messages = messages_of(messages)?;
         let (text, spans) = self.render(&messages, false)?;
@@ -186,7 +187,7 @@ impl ChatTemplate {
         Ok(Conversation { text, answers })
     }
 
-    /// The text of messages, after which the assistant is to speak.
+    /// Returns the text of messages after which the assistant speaks.
     pub fn prompt(&self, messages: &str) -> Result<String, String> {
         let (text, _) = self.render(&messages_of(messages)?, true).map_err(|fault| fault.what)?;
         Ok(text)
@@ -209,7 +210,7 @@ impl ChatTemplate {
             .try_for_each(|(number, record)| self.check_record(number, record, learn, field, is_public))
     }
 
-    /// Checks as [`Self::check`] does a record with a number from 1.
+    /// Checks one record as [`Self::check`] does. Numbers start at 1.
     fn check_record(
         &self,
         number: u64,
@@ -227,7 +228,7 @@ impl ChatTemplate {
                 files::CHAT_TEMPLATE
             )));
         }
-        // The template's words may be those of a message.
+        // The template's message may quote the conversation.
         let what = if is_public { what } else { "its messages do not fit the chat template".to_owned() };
         Err(RunError::Refused(format!(
             "{field}: record {number}: {what}; fix: give a list of messages with \"role\" and \"content\" in the order that the \
@@ -235,12 +236,12 @@ impl ChatTemplate {
         )))
     }
 
-    /// `bos_token` and others, with their text.
+    /// Returns the names of special tokens, such as `bos_token`, with their text.
     pub fn special_tokens(&self) -> &[(String, String)] {
         &self.special
     }
 
-    /// The special token that the template writes after an answer; `None` if it writes none.
+    /// Returns the special token that the template writes after an answer; `None` if it writes none.
     pub(crate) fn end_of_turn(&self, tokenizer: &Tokenizer) -> Option<u32> {
         const ANSWER: &str = "answer";
         let messages = r#"[{"role":"user","content":"question"},{"role":"assistant","content":"answer"}]"#;
@@ -261,7 +262,7 @@ impl ChatTemplate {
         Ok(python::on_large_stack(|| template.render_with_spans(values))??)
     }
 
-    /// The parts of the output that come from within `{% generation %}`.
+    /// Returns the parts of the output that come from within `{% generation %}`.
     fn generated(&self, spans: &[OutputSpan]) -> Vec<Range<usize>> {
         let mut answers: Vec<Range<usize>> = Vec::new();
         for span in spans {
@@ -279,8 +280,8 @@ impl ChatTemplate {
     }
 }
 
-/// The template of a plan's conversations, beside its tokenizer, if it learns conversations. Each conversation must fit it, before
-/// anything is written.
+/// Returns the template of a plan's conversations, beside its tokenizer, if the plan learns conversations. Each
+/// conversation must fit it, before anything is written.
 ///
 /// # Errors
 /// [`RunError::Refused`] for a template that is missing or is not Jinja, and for a conversation that it refuses: with its number and, of
@@ -309,7 +310,7 @@ pub(crate) fn check(
     }
 }
 
-/// The template of a plan's conversations, beside the plan's tokenizer, if it learns conversations.
+/// Returns the template of a plan's conversations, beside the plan's tokenizer, if the plan learns conversations.
 ///
 /// # Errors
 /// As [`ChatTemplate::beside`].
@@ -324,7 +325,7 @@ pub(crate) fn of_plan(plan: &plan::Plan, base: &Path) -> Result<Option<Arc<ChatT
     }
 }
 
-/// The template in the folder of a run that learnt conversations.
+/// Returns the template in the folder of a run that learnt conversations.
 ///
 /// # Errors
 /// As [`ChatTemplate::beside`].
@@ -337,7 +338,8 @@ pub(crate) fn of_run(plan: &plan::Plan, folder: &Path) -> Result<Option<Arc<Chat
         .map(|template| Some(Arc::new(template)))
 }
 
-/// `bos_token` and others of a `tokenizer_config.json`: each a string, or an object with its `content`.
+/// Reads the special tokens of a `tokenizer_config.json`, such as `bos_token`: each is a string, or an object with its
+/// `content`.
 fn special_tokens(config: &Json) -> Vec<(String, String)> {
     let token = |(name, value): (&String, &Json)| {
         let text = value.as_str().or(value["content"].as_str())?;
@@ -346,7 +348,7 @@ fn special_tokens(config: &Json) -> Vec<(String, String)> {
     config.as_object().into_iter().flatten().filter_map(token).collect()
 }
 
-/// Messages of JSON. The order of their fields stays.
+/// Reads messages from JSON. Their fields keep their order.
 fn messages_of(json: &str) -> Result<Vec<Value>, String> {
     const ALLOWED: &str = "allowed: a list of objects with \"role\" and \"content\", as [{\"role\": \"user\", \"content\": \"Hi\"}]";
     let messages: Vec<Value> =

@@ -51,12 +51,12 @@ pub(super) fn environment(date: Option<&str>) -> Result<Environment<'static>, St
         Err(Error::new(ErrorKind::InvalidOperation, message))
     });
     environment.add_filter("tojson", json::tojson);
-    // They do otherwise than in Python.
+    // These filters behave differently in Python.
     environment.remove_filter("pprint");
     environment.remove_filter("attr");
     environment.add_function("joiner", globals::joiner);
     environment.add_function("cycler", |items: Rest<Value>| globals::cycler(items.to_vec()));
-    // Texts and dictionaries have a length and places too, and what is missing is empty.
+    // In Jinja, texts and dictionaries count as sequences too, and a missing value counts as an empty one.
     let is_sequence = |value: &Value| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map | ValueKind::Undefined)
     };

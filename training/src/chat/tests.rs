@@ -16,7 +16,7 @@ fn template(name: &str, expected: &Value) -> ChatTemplate {
     ChatTemplate::new(&source, special, expected["date"].as_str()).unwrap()
 }
 
-/// The bytes of characters `span` of `text`.
+/// Returns the bytes of characters `span` of `text`.
 fn bytes(text: &str, span: &Value) -> Range<usize> {
     let at = |place: &Value| text.chars().take(place.as_u64().unwrap() as usize).map(char::len_utf8).sum();
     at(&span[0])..at(&span[1])
@@ -25,7 +25,7 @@ fn bytes(text: &str, span: &Value) -> Range<usize> {
 #[test]
 fn templates_are_rendered_as_transformers_renders_them() {
     let expected = expected();
-    // As written: the order of fields counts.
+    // The struct keeps the order of fields, which counts.
     #[derive(serde::Deserialize)]
     struct Written {
         conversations: Vec<Box<serde_json::value::RawValue>>,
@@ -80,8 +80,8 @@ fn answers_without_marks_are_what_a_message_adds_to_the_prompt_before_it() {
     }
 }
 
-/// Templates that write an answer otherwise when others follow it: Qwen 3 leaves out earlier thoughts, Mistral moves the system prompt to
-/// the last turn. By hand: what the model is to write after the prompt.
+/// Some templates write an answer differently when messages follow it: Qwen 3 leaves out earlier thoughts, and Mistral
+/// moves the system prompt to the last turn. Oracle, by hand: the text that the model is to write after the prompt.
 #[test]
 fn answers_are_told_apart_where_later_messages_change_the_text() {
     let expected = expected();
@@ -121,7 +121,7 @@ fn answers_are_told_apart_where_later_messages_change_the_text() {
     let Conversation { text, answers } = template.conversation(&format!("[{talk}]")).unwrap();
     let answers: Vec<&str> = answers.into_iter().map(|answer| &text[answer]).collect();
     assert_eq!((text.as_str(), answers), ("U:x;y!U:<a>z;v!U:w;", vec!["y!", "v!"]));
-    // Contents in parts.
+    // These contents are lists of parts.
     let source = "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content|trim }}{% else %}{% for p in m.content %}\
                   {{ p.text|trim }}{% endfor %}{% endif %}{{ '!' if loop.last else ';' }}{% endfor %}";
     let template = ChatTemplate::new(source, Vec::new(), None).unwrap();
@@ -140,7 +140,7 @@ fn each_part_of_jinja_is_as_in_python_or_refused() {
         messages: Box<serde_json::value::RawValue>,
         cases: Vec<(String, Option<String>)>,
     }
-    // What Python writes of its own objects, and numbers in lists, which no template needs.
+    // Templates do not need what Python writes of its own objects, or numbers in lists.
     let other = [
         "{{ {'a': 1}.items() }}",
         "{{ [1e16, 1.5] }}",
@@ -169,7 +169,7 @@ fn each_part_of_jinja_is_as_in_python_or_refused() {
     assert!(equal >= 408 && refused.len() <= 40, "{equal} {refused:#?}");
 }
 
-/// What a template calls and does not exist is said by its line, also of a private text, and other faults are not.
+/// A line of the template that calls something unknown is named, even for private text. Other faults are not.
 #[test]
 fn a_fault_of_the_template_is_told_from_one_of_the_messages() {
     let private = |source: &str| {
@@ -327,7 +327,7 @@ fn the_deepest_template_that_is_read_has_room_on_the_stack() {
         format!("{{{{ messages{} }}}}", ".a".repeat(30_000)),
         format!("{{{{ messages{} }}}}", "|e".repeat(30_000)),
     ] {
-        // Whether it has a value or not, it ends.
+        // Rendering ends, with a text or with a refusal.
         let _ = ChatTemplate::new(&source, Vec::new(), None).map(|template| template.text(messages));
     }
 }

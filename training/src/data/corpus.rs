@@ -81,7 +81,7 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
-/// The plan's training text.
+/// Returns the source of the plan's training text.
 pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
     source(plan, &plan.data().source, plan.data(), base)
 }
@@ -136,7 +136,7 @@ pub(crate) fn read_evaluation(
     ranks.agree(read.map(|text| Some(text.first(most))))
 }
 
-/// The plan's evaluation text.
+/// Returns the source of the plan's evaluation text, if it has one.
 pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source> {
     let evaluation = plan.evaluation()?;
     let data = plan::Data {
@@ -148,7 +148,8 @@ pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source
     Some(source(plan, &evaluation.source, &data, base))
 }
 
-/// Reads a public file like evaluation text. If the plan's objective reads fields, they have the names of the plan.
+/// Reads a public file as evaluation text is read. Its fields, if the objective reads any, have the names that the plan
+/// gives them.
 ///
 /// # Errors
 /// [`RunError::Refused`] if it cannot be read.
@@ -158,13 +159,14 @@ pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicT
     read_public(plan, source, "--text")
 }
 
-/// A file with the fields of the plan's training text. Its format follows from its name.
+/// Returns the source of a file with the fields of the plan's training text. Its format follows from its name.
 pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
     let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
     source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
 }
 
-/// Refuses files that share text with a plan's private training text. They have the fields of the plan's text.
+/// Refuses files that share text with a plan's private training text. Their fields have the names that the plan gives
+/// them.
 ///
 /// # Errors
 /// [`RunError::Refused`] if they do, or a text cannot be read.
@@ -192,7 +194,7 @@ fn read_public(plan: &plan::Plan, source: Source, field: &str) -> Result<PublicT
     Ok(PublicText::Texts(read_texts(&source, PrivacyUnit::Record, field)?.0))
 }
 
-/// The records of a text file, which `option` of the command line names.
+/// Reads the records of a text file, which `option` of the command line names.
 ///
 /// # Errors
 /// [`RunError::Refused`] if it cannot be read.
@@ -201,7 +203,8 @@ pub fn read_records(path: &Path, option: &str) -> Result<Vec<String>, RunError> 
     Ok(texts.into_iter().map(|text| text.piece.text).collect())
 }
 
-/// The text of a record holds all that the model reads or writes, as the vocabulary and the comparison of texts need it.
+/// Returns a source as the plan reads it. The text of a record holds everything that the model reads or writes, because
+/// the vocabulary and the comparison of texts need all of it.
 fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     let paths: Vec<PathBuf> = match source {
         plan::Source::Embedded { records, seed } => {
@@ -231,7 +234,7 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
     })
 }
 
-/// The texts of a source, which `field` names, and the number of their units.
+/// Reads the texts of a source, which `field` names. Also returns the number of their units.
 pub(crate) fn read_texts(
     source: &Source,
     unit: PrivacyUnit,

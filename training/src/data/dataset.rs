@@ -10,9 +10,9 @@ use crate::disclosure::Private;
 /// The windows of a unit that make one example of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledUnit {
-    /// Its index among what was sampled: units, or their examples.
+    /// Index among what was sampled: the units, or their examples.
     pub index: u64,
-    /// The tokens of each: at most [`WindowSpec::length`], and one more if windows overlap.
+    /// Tokens of each window: at most [`WindowSpec::length`], and one more if windows overlap.
     pub windows: Vec<Vec<u32>>,
 }
 
@@ -20,17 +20,17 @@ pub struct SampledUnit {
 pub struct Dataset {
     /// The token file, if the plan names one, or text in its files.
     file: Option<TokenFile>,
-    /// Number of its units that are used, from the first on.
+    /// Number of units in `file` that are used, from the first on.
     on_disk: usize,
-    /// The tokens of all others.
+    /// The tokens of all other units.
     tokens: Vec<u32>,
-    /// Beginning of each of these units in `tokens`, and the end of the last one.
+    /// The place in `tokens` at which each of the other units begins, and the end of the last one.
     starts: Vec<usize>,
     spec: WindowSpec,
 }
 
 impl Dataset {
-    /// The units of a run's text, or of its token file.
+    /// Creates the data set of a run's text, or of its token file.
     ///
     /// # Errors
     /// [`RunError::Refused`] for a token file of another vocabulary than the run's.
@@ -62,10 +62,10 @@ impl Dataset {
         Self { file: None, on_disk: 0, tokens: Vec::new(), starts: vec![0], spec }
     }
 
-    /// Encodes the text of units, given in any order of units.
+    /// Encodes the text of units. Texts may come in any order of units.
     pub fn encode(texts: &[UnitText], tokenizer: &Tokenizer, spec: WindowSpec) -> Self {
         let mut order: Vec<&UnitText> = texts.iter().collect();
-        // Stable: a user's records stay in the corpus's order.
+        // The sort is stable: a user's records stay in the corpus's order.
         order.sort_by_key(|text| text.piece.unit);
         let mut dataset = Self::empty(spec);
         let mut unit = None;
@@ -125,7 +125,7 @@ impl Dataset {
         self.on_disk + self.starts.len() - 1
     }
 
-    /// Number of tokens of a unit.
+    /// Returns the number of tokens of a unit.
     fn length(&self, unit: usize) -> usize {
         match (&self.file, unit.checked_sub(self.on_disk)) {
             (_, Some(place)) => self.starts[place + 1] - self.starts[place],
@@ -133,12 +133,12 @@ impl Dataset {
         }
     }
 
-    /// Number of windows of a unit.
+    /// Returns the number of windows of a unit.
     pub fn windows_of(&self, unit: usize) -> usize {
         self.spec.windows(self.length(unit))
     }
 
-    /// The tokens of one window of a unit. No token is a target in two windows.
+    /// Reads the tokens of one window of a unit. No token is a target in two windows.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read.
@@ -146,7 +146,7 @@ impl Dataset {
         self.stretch(unit, window * self.spec.length)
     }
 
-    /// The tokens of one window of a unit, as training reads it: see [`WindowSpec::training_begin`].
+    /// Reads the tokens of one window of a unit as training needs it: see [`WindowSpec::training_begin`].
     ///
     /// # Errors
     /// As [`Self::window`].
@@ -154,7 +154,7 @@ impl Dataset {
         self.stretch(unit, self.spec.training_begin(self.length(unit), window))
     }
 
-    /// The tokens of a window that begins at this token of a unit.
+    /// Reads the tokens of the window that begins at this token of a unit.
     fn stretch(&self, unit: usize, begin: usize) -> Result<Vec<u32>, RunError> {
         let end = begin + self.spec.length + usize::from(self.spec.overlaps);
         let places = begin..end.min(self.length(unit));
@@ -174,7 +174,7 @@ impl Dataset {
             .collect()
     }
 
-    /// Reads the windows of what was drawn.
+    /// Reads the windows of the drawn units.
     ///
     /// # Errors
     /// As [`Self::window`].

@@ -1,10 +1,10 @@
-//! The parts of a digest of text.
+//! Adds text to a digest, part by part.
 
 use sha2::{Digest, Sha256};
 
 use super::{Answer, LabelledRecord};
 
-/// Adds bytes after their number, so that no two lists of parts look alike.
+/// Adds the number of bytes and then the bytes, so that no two lists of parts look alike.
 pub(super) fn add(digest: &mut Sha256, part: &[u8]) {
     digest.update((part.len() as u64).to_le_bytes());
     digest.update(part);

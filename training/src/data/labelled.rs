@@ -17,16 +17,16 @@ use crate::RunError;
 use crate::disclosure::Private;
 use network::Example;
 
-/// The fields of a record that are read, and how.
+/// The fields of a record that are read, and how they are read.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledFields {
     pub objective: Objective,
     pub data: plan::Data,
     /// The index of each label.
     pub labels: HashMap<String, u32>,
-    /// What the texts to be written are, if each is a label or a number.
+    /// The kind of the texts to be written, if each is a label or a number.
     pub written: Option<plan::Answers>,
-    /// Whether the records have labels or targets. Otherwise these are to be predicted.
+    /// Whether the records have labels or targets. Otherwise the model predicts these.
     pub answers: bool,
     /// Whether the text is declared public, so that a message may quote a label.
     pub public: bool,
@@ -126,7 +126,7 @@ impl LabelledFields {
         let given = if reads_answer { next()? } else { Vec::new() };
         let name = self.data.label_field();
         let answer = match self.objective {
-            // It is within the text: messages.
+            // There is no answer field: the answers are to be predicted, or are among the messages of the text.
             _ if !reads_answer => Answer::Labels(Vec::new()),
             Objective::TextToText => Answer::Text(self.written(given.join(" "))?),
             Objective::MultiLabelClassification => {
@@ -152,7 +152,7 @@ impl LabelledFields {
         Ok(LabelledRecord { unit, text, words, second: second.map(|text| text.join(" ")), answer })
     }
 
-    /// The text to be written: a label as it is listed, or a number rounded as the plan says.
+    /// Returns the text to be written: a label as it is listed, or a number rounded as the plan says.
     fn written(&self, given: String) -> Result<String, String> {
         match &self.written {
             None => Ok(given),
@@ -185,13 +185,13 @@ impl LabelledFields {
         )
     }
 
-    /// A value of a record in a message, if the text is public.
+    /// Returns a value of a record for a message, if the text is public.
     fn quoted(&self, value: &str) -> String {
         if self.public { format!(" {value:?}") } else { String::new() }
     }
 }
 
-/// The multiple of `step` that is closest to a number, with as many decimals as the step.
+/// Returns the multiple of `step` that is closest to a number, with as many decimals as the step.
 fn rounded(number: f64, step: f64) -> String {
     let decimals = step.to_string().split_once('.').map_or(0, |(_, decimals)| decimals.len());
     format!("{:.decimals$}", (number / step).round() * step)
@@ -256,7 +256,7 @@ impl LabelledRecords {
         Ok(())
     }
 
-    /// The passages of the records, of which a thread reads its own. Others stay unread in their files.
+    /// Reads the passages of the records. Each thread reads its own records; others stay unread in their files.
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file can no longer be read.
@@ -294,7 +294,7 @@ impl LabelledFiles {
         self.fields.each(records, self.unit, FIELD, take)
     }
 
-    /// A record of a unit.
+    /// Reads a record of a unit.
     fn read(&self, place: &Place, unit: u64) -> Result<LabelledRecord, RunError> {
         let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("{FIELD}: {error}"));
         let Record { text, further, .. } = self.files.read(place.record).map_err(|error| failed(&error))?;
@@ -358,7 +358,7 @@ impl LabelledSet {
         }
     }
 
-    /// The example at a place, of a unit.
+    /// Returns the example at a place, which belongs to a unit.
     fn example(&self, place: usize, unit: u64) -> Result<Example, RunError> {
         match &self.examples {
             Examples::Kept(examples) => Ok(examples[place].clone()),
@@ -368,8 +368,8 @@ impl LabelledSet {
         }
     }
 
-    /// Gives each example in memory its features, which `compute` returns in the order of the examples. They stay in memory with the
-    /// examples and are as private. Examples that stay in their files get none.
+    /// Gives each example in memory its features, as `compute` returns them in the order of the examples. They stay in
+    /// memory with the examples and are as private. Examples that stay in their files get none.
     ///
     /// # Errors
     /// Those of `compute`.
@@ -390,12 +390,12 @@ impl LabelledSet {
         self.starts.len() - 1
     }
 
-    /// Number of examples of a unit.
+    /// Returns the number of examples of a unit.
     pub fn examples_of(&self, unit: usize) -> usize {
         self.starts[unit + 1] - self.starts[unit]
     }
 
-    /// Returns the examples of what was drawn.
+    /// Returns the examples of the drawn units.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a file can no longer be read or was changed.

@@ -3,7 +3,7 @@
 /// A record of a plan whose objective reads more than its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledRecord {
-    /// Index of the unit that it belongs to.
+    /// Index of the unit to which the record belongs.
     pub unit: u64,
     /// The text; if words have tags, the words joined by blanks.
     pub text: String,

@@ -30,22 +30,23 @@ const ALLOWED: &str = "allowed: public text other than that of training, since i
 /// A public text that is compared with the training text.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared<'a> {
-    /// The field of the plan, or the option, that names it.
+    /// The field of the plan, or the option, that names the text.
     pub field: &'a str,
-    /// Whether it may have phrases of the training text.
+    /// Whether the text may have phrases of the training text.
     pub phrases: EqualPhrases,
-    /// The field or the option that accepts these.
+    /// The field or the option that accepts such phrases.
     pub accepts: &'a str,
 }
 
 impl<'a> Compared<'a> {
-    /// Named by an option of the command line. `accepts` says whether `--accept-equal-phrases` is given.
+    /// Describes a text that an option of the command line names. `accepts` says whether `--accept-equal-phrases` is
+    /// given.
     #[must_use]
     pub fn option(field: &'a str, accepts: bool) -> Self {
         Self { field, phrases: phrases(accepts), accepts: "--accept-equal-phrases" }
     }
 
-    /// The plan's evaluation text.
+    /// Describes the plan's evaluation text.
     pub(crate) fn evaluation(plan: &plan::Plan) -> Self {
         let accepts = plan.evaluation().is_some_and(|evaluation| evaluation.accept_equal_phrases);
         Self {
@@ -143,14 +144,14 @@ fn check_pair(
     ranks.agree(overlap.check(of_public.phrases).map_err(|sharing| of_public.refused(sharing)))
 }
 
-/// The numbers of every rank, by rank.
+/// Exchanges numbers among ranks. Returns those of every rank, by rank.
 fn exchange(ranks: &Ranks, own: &[u64]) -> Vec<Vec<u64>> {
     let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
     let number = |eight: &[u8]| eight.try_into().map_or(0, u64::from_le_bytes);
     ranks.exchange(&bytes).iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect()
 }
 
-/// A random key, the same on all ranks.
+/// Draws a random key, the same on all ranks.
 fn shared_key(ranks: &Ranks) -> Result<Key, RunError> {
     let mut own = [0; 2];
     let drawn = Key::shared(|words| own = *words).map_err(|error| RunError::Failed(error.to_string()));
@@ -158,13 +159,13 @@ fn shared_key(ranks: &Ranks) -> Result<Key, RunError> {
     Ok(Key::new(ranks.of_first(own)?))
 }
 
-/// The records that a rank reads, on as many threads as it has.
+/// Returns the share of the records that a rank reads, on as many threads as it has.
 fn share(ranks: &Ranks) -> Share {
     let threads = (Share::whole().threads / ranks.on_this_host() as u64).max(1);
     Share { process: ranks.rank() as u64, processes: ranks.count() as u64, threads }
 }
 
-/// A sketch of a text that the plan declares public. Such a plan has one rank.
+/// Returns a sketch of the training text if the plan declares it public. Such a plan has one rank.
 pub(crate) fn public_sketch(
     plan: &plan::Plan,
     base: &Path,
@@ -203,7 +204,7 @@ pub(crate) fn check_earlier(
     ranks.agree(found)
 }
 
-/// The sketch of the training text, which the ranks read together.
+/// Returns the sketch of the training text, which the ranks read together.
 fn sketch(plan: &plan::Plan, base: &Path, units: &Units, ranks: &Ranks) -> Result<Sketch, RunError> {
     let tokenizer = ranks.agree(tokenizer_of_tokens(plan, base, units))?;
     let is_chat = plan.training().objective == plan::Objective::Chat;
@@ -218,7 +219,7 @@ fn sketch(plan: &plan::Plan, base: &Path, units: &Units, ranks: &Ranks) -> Resul
     Ok(whole)
 }
 
-/// The tokenizer of a token file, where the training text is one.
+/// Reads the tokenizer of a token file, if the training text is one.
 fn tokenizer_of_tokens(plan: &plan::Plan, base: &Path, units: &Units) -> Result<Option<Tokenizer>, RunError> {
     match (&units.tokens, plan.tokenizer()) {
         (Some(_), plan::Tokenizer::Public(public)) => read_tokenizer(&base.join(&public.path)).map(Some),

@@ -70,7 +70,7 @@ impl Texts {
         Self { folder, plan }
     }
 
-    /// The messages of this many ranks, of which only the first has one.
+    /// Returns the messages of this many ranks, of which only the first has one.
     fn compared(&self, ranks: usize, in_files: bool) -> Vec<Result<(), String>> {
         let (base, plan) = (self.folder.path(), &self.plan);
         on_ranks(ranks, |ranks| {
@@ -121,7 +121,7 @@ fn one_to_four_ranks_reach_the_same_verdict_in_the_same_words() {
     let half = [other.clone(), vec![long[..long.len() / 2 + 12].to_owned()]].concat();
     let words: Vec<&str> = long.split(' ').collect();
     let lines = [other.clone(), words.chunks(4).map(|part| part.join(" ")).collect()].concat();
-    // In another order, so that they share no runs.
+    // The records are in another order, so that they share no runs.
     let short = |from: usize, step: usize| -> Vec<String> {
         (0..RECORDS).map(|n| format!("no, {}", from + n * step % RECORDS)).collect()
     };
@@ -182,7 +182,7 @@ fn a_file_that_can_no_longer_be_read_on_one_rank_is_refused_on_all() {
     assert!(found[1..].iter().all(|error| matches!(error, RunError::Elsewhere { code: 2 })));
 }
 
-/// Each rank has text at its own places alone, so that it fails if it reads another one's.
+/// Each rank has text only at its own places, so it fails if it reads another rank's text.
 #[test]
 fn each_rank_reads_its_share_of_the_paths_and_a_text_named_twice_is_refused_on_all() {
     let bases: Vec<_> = (0..2).map(|_| tempfile::tempdir().unwrap()).collect();
@@ -243,7 +243,7 @@ fn the_ranks_sketch_a_text_together_and_have_the_sketch_of_one_process() {
     }
 }
 
-/// Too few records are common for the comparison of records, and one file is.
+/// The texts have too few records in common for the comparison of records, but one file in common.
 #[test]
 fn a_training_file_among_public_ones_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -296,7 +296,7 @@ fn a_record_of_a_token_file_is_compared_as_a_whole() {
     assert!(refused.contains("shares text"), "{refused}");
 }
 
-/// Each of several earlier stages is compared, not the first alone.
+/// Each of several earlier stages is compared, not only the first.
 #[test]
 fn text_of_any_earlier_stage_is_refused() {
     let private: Vec<String> = (0..RECORDS).map(note).collect();

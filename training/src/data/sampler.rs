@@ -6,7 +6,7 @@ use plan::CertifiedPlan;
 use crate::RunError;
 use crate::disclosure::Private;
 
-/// The sampler of a run. It keeps the current pass with its number.
+/// The sampler of a run. It keeps the current pass over the units, with its number.
 #[derive(Default)]
 pub(crate) struct BatchSampler {
     pass: Option<(u64, Box<dyn Pass>)>,

@@ -14,7 +14,7 @@ use crate::ranks::Share;
 use crate::ranks::threads::on_ranks;
 use network::Example;
 
-/// A small public vocabulary with byte fallback.
+/// Trains a small public vocabulary with byte fallback.
 fn tokenizer() -> (Tokenizer, u32) {
     let words = [("\u{2581}alpha".to_owned(), 5.0), ("\u{2581}gamma".to_owned(), 3.0)];
     let config = dp_tokenizer::train::UnigramConfig { vocab_size: 380, ..Default::default() };
@@ -61,7 +61,7 @@ fn every_token_of_a_unit_is_a_target_exactly_once_and_in_its_own_unit() {
     }
 }
 
-/// What training reads of a unit: full windows that cover it, all of them different.
+/// The windows that training reads of a unit are full, cover it, and differ.
 #[test]
 fn windows_of_a_unit_that_has_several_are_full_and_leave_out_no_token() {
     let (tokenizer, eos) = tokenizer();
@@ -96,7 +96,6 @@ fn records_of_one_user_are_one_unit_wherever_they_stand() {
     assert_eq!(dataset.window(0, 0).unwrap(), [vec![eos], of("a"), vec![eos], of("c"), vec![eos]].concat());
 }
 
-/// The random choices of a step.
 fn choices(step: u64) -> mechanisms::Stream {
     TestRng::from_seed(3).stream(Purpose::Window, step, 0)
 }
@@ -122,7 +121,8 @@ fn a_sampled_unit_contributes_exactly_one_of_its_windows_and_any_of_them() {
     assert_eq!(seen.len(), all.collect::<HashSet<_>>().len());
 }
 
-/// With views, a unit contributes as many different windows as it has, up to the plan's number, and its place in the lot is one.
+/// With views, a unit contributes as many different windows as it has, up to the plan's number. It still has a single
+/// place in the lot.
 #[test]
 fn a_sampled_unit_contributes_no_window_twice_and_no_more_than_the_plan_says() {
     let (tokenizer, eos) = tokenizer();
@@ -152,7 +152,8 @@ fn a_sampled_unit_contributes_no_window_twice_and_no_more_than_the_plan_says() {
     }
 }
 
-/// The lots of a plan for 400 units in batches of 40. Text declared public is drawn in the same way, uncertified.
+/// Returns the lots of a plan for 400 units in batches of 40. Text declared public is drawn in the same way,
+/// uncertified.
 fn lots(sampling: &str, relation: &str, steps: u64, private: bool) -> Vec<Vec<u64>> {
     let (visibility, noise) =
         if private { ("private", r#", "noise_multipliers": { "training": 1.0 }"#) } else { ("public", "") };
@@ -335,7 +336,7 @@ proptest! {
         }
         prop_assert_eq!(of_text.units(), of_file.units());
         prop_assert_eq!(of_text.all_windows().unwrap(), of_file.all_windows().unwrap());
-        // The two that were added and one more give way.
+        // These replace the two units that were added and one unit before them.
         let before = of_text.units();
         for dataset in [&mut of_text, &mut of_file] {
             dataset.replace_units(&[vec![], vec![4; 3], vec![5, 6]]);

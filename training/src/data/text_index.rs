@@ -87,7 +87,7 @@ impl TextIndex {
         Ok((Self { files, unit, tokenizer, places, starts: Vec::new() }, users))
     }
 
-    /// Adds the other ranks' numbers of tokens.
+    /// Adds the numbers of tokens that the other ranks counted.
     fn add_lengths(&mut self, ranks: &Ranks) {
         if !ranks.are_several() {
             return;
@@ -105,7 +105,7 @@ impl TextIndex {
         if self.starts.is_empty() { self.places.len() } else { self.starts.len() - 1 }
     }
 
-    /// The stretches of a unit's text, in the corpus's order.
+    /// Returns the stretches of a unit's text, in the corpus's order.
     pub(super) fn stretches_of(&self, unit: usize) -> impl Iterator<Item = Stretch> {
         let numbers = match self.starts.get(unit..unit + 2) {
             Some(bounds) => bounds[0]..bounds[1],
@@ -119,12 +119,12 @@ impl TextIndex {
         })
     }
 
-    /// The files, and what their units are.
+    /// Returns the files, and the kind of their units.
     pub(super) fn files(&self) -> (&LineFiles, PrivacyUnit) {
         (&self.files, self.unit)
     }
 
-    /// The tokens of a stretch of text, counted by unit.
+    /// Reads and encodes a stretch of text. Stretches are numbered unit by unit.
     ///
     /// # Errors
     /// [`RunError::Failed`] if its file can no longer be read or was changed.
@@ -132,7 +132,7 @@ impl TextIndex {
         let Place { record, piece, checksum, .. } = self.places[place];
         let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("data.source: {error}"));
         let record = self.files.read(record).map_err(|error| failed(&error))?;
-        // The number of the stretch among the units is known, and its contents do not depend on it.
+        // Users are not told apart here: the unit of this stretch is known, and its contents do not depend on it.
         let alone = if self.unit == PrivacyUnit::User { PrivacyUnit::Record } else { self.unit };
         let mut assigner = UnitAssigner::new(alone).map_err(|error| failed(&error))?;
         let pieces = assigner.assign(record).map_err(|error| failed(&error))?;

@@ -1,4 +1,4 @@
-//! Tokens on disk, as if the units' text had been encoded in memory.
+//! Units whose tokens stay on disk, in the form that they would have in memory.
 
 use std::ops::Range;
 
@@ -37,7 +37,8 @@ impl TokenFile {
         }
     }
 
-    /// The parts of a unit, with the places of their tokens among the unit's, end-of-text tokens included.
+    /// Returns the stretches of a unit, each with the places of its tokens among the unit's, end-of-text tokens
+    /// included.
     fn stretches(&self, unit: usize) -> impl Iterator<Item = (Range<usize>, Stretch)> {
         let of_file = |data: &TokenDataset, number| {
             let part = data.part(number)?;
@@ -69,12 +70,12 @@ impl TokenFile {
         })
     }
 
-    /// Tokens of a unit.
+    /// Returns the number of tokens of a unit.
     pub(super) fn length(&self, unit: usize) -> usize {
         self.stretches(unit).last().map_or(0, |(places, _)| places.end)
     }
 
-    /// The tokens at these places of a unit.
+    /// Reads the tokens at these places of a unit.
     pub fn read(&self, unit: usize, wanted: Range<usize>) -> Result<Vec<u32>, RunError> {
         let (mut window, mut some) = (Vec::with_capacity(wanted.len()), Vec::new());
         let mut at = wanted.start;
@@ -82,7 +83,7 @@ impl TokenFile {
             if at >= wanted.end {
                 break;
             }
-            // Places count from the token before the text, if there is one.
+            // The place of the first token of the text itself, after the token before the text if there is one.
             let own = places.start
                 + usize::from(self.spec.starts_with_bos(stretch.begins_record, places.start == 0));
             if at < own {

@@ -23,7 +23,8 @@ pub struct Units {
 }
 
 impl Units {
-    /// SHA-256 of `key`, then of every unit with its text, in order. It is as private as the text to whoever has the key.
+    /// Returns the SHA-256 of `key`, then of every unit with its text, in order. It is as private as the text to
+    /// whoever has the key.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the text is in a file that can no longer be read.
@@ -46,7 +47,7 @@ impl Units {
         Ok(hex(&digest.finalize()))
     }
 
-    /// Finds the places of text that was left in its files; as [`TextIndex::new`].
+    /// Finds the places of text that was left in its files, as [`TextIndex::new`] does.
     ///
     /// # Errors
     /// [`RunError::Refused`] on all ranks if a file can no longer be read on one.
@@ -71,7 +72,7 @@ pub(crate) enum PublicText {
 }
 
 impl PublicText {
-    /// The first records, at most `most`; all without it.
+    /// Returns the first records, at most `most` of them; all without a limit.
     pub(crate) fn first(mut self, most: Option<u64>) -> Self {
         let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         match &mut self {
@@ -81,7 +82,7 @@ impl PublicText {
         self
     }
 
-    /// SHA-256 of every record, in order.
+    /// Returns the SHA-256 of every record, in order.
     pub(crate) fn digest(&self) -> String {
         let mut digest = Sha256::new();
         match self {

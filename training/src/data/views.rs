@@ -1,4 +1,5 @@
-//! What a step reads of a sampled unit: some of its windows or records, as the views of one example, or one of its examples alone.
+//! Chooses what a step reads of a sampled unit: some of its windows or records, as views of one example, or a single
+//! example.
 
 use mechanisms::Stream;
 
@@ -10,14 +11,14 @@ use crate::ranks::Share;
 pub(crate) struct DrawnUnit {
     /// The unit.
     pub unit: u64,
-    /// Its index among what was sampled: among the units, or among their examples. It addresses the example's masks.
+    /// Index among what was sampled: the units, or their examples. It addresses the random masks of the example.
     pub index: u64,
-    /// Which of the unit's windows or records.
+    /// Places of the chosen windows or records among those of the unit.
     pub places: Vec<usize>,
 }
 
-/// Chooses up to `views` of the windows or records of each unit, of which there are `number_of`. A unit that has none is left out.
-/// Units with equally many views are side by side, so that their micro-batches need no padding.
+/// Chooses up to `views` of the windows or records of each unit, which has `number_of` of them. A unit without any is
+/// left out. Units with equally many views are side by side, so that their micro-batches need no padding.
 pub(crate) fn choose(
     units: &Private<Vec<u64>>,
     number_of: impl Fn(u64) -> usize,
@@ -27,26 +28,26 @@ pub(crate) fn choose(
     let some = units.for_mechanism().iter().map(|&unit| (unit, number_of(unit))).filter(|(_, n)| *n > 0);
     let draw = |(unit, n)| DrawnUnit { unit, index: unit, places: subset(views, n, choices) };
     let mut drawn: Vec<DrawnUnit> = some.map(draw).collect();
-    // Stable: with one view of each unit, the order stays that of the sample.
+    // The sort is stable: with one view of each unit, the order stays that of the sample.
     drawn.sort_by_key(|drawn| drawn.places.len());
     Private::new(drawn)
 }
 
-/// The part of a lot that is in a rank's share.
+/// Returns the part of a lot that belongs to a rank's share.
 pub(crate) fn own(lot: Private<Vec<DrawnUnit>>, share: Share) -> Private<Vec<DrawnUnit>> {
     let lot = lot.into_mechanism().into_iter().enumerate();
     Private::new(lot.filter(|(place, _)| share.has(*place)).map(|(_, drawn)| drawn).collect())
 }
 
-/// The examples of all units, of which each is sampled by itself: the windows or records of a unit, or as many of them, evenly spaced, as a
-/// unit may have. Which ones a unit has depends on that unit alone.
+/// The examples of all units, each of which is sampled by itself. An example is a window or a record. A unit with more
+/// than the allowed number gives so many of them, evenly spaced. They depend on that unit alone.
 pub(crate) struct BoundedExamples {
     /// Index of each unit's first example, and the number of all examples at the end.
     starts: Vec<u64>,
 }
 
 impl BoundedExamples {
-    /// The examples of units of which each has `number_of` windows or records.
+    /// Lists the examples of units, of which each has `number_of` windows or records and gives at most `most`.
     pub fn new(units: u64, number_of: impl Fn(u64) -> usize, most: u32) -> Self {
         let mut count = 0;
         let of_units = (0..units).map(|unit| {
@@ -56,7 +57,7 @@ impl BoundedExamples {
         Self { starts: std::iter::once(0).chain(of_units).collect() }
     }
 
-    /// Number of examples, which is private.
+    /// Returns the number of examples, which is private.
     pub fn count(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
@@ -78,8 +79,9 @@ impl BoundedExamples {
     }
 }
 
-/// A uniformly random set of `count` of the numbers below `n`, or all of them, by one draw for each of it (Floyd 1987, in Bentley,
-/// "Programming Pearls: a sample of brilliance", Communications of the ACM 30(9), algorithm F2).
+/// Returns a uniformly random set of `count` of the numbers below `n`, or all of them. Each member takes one draw
+/// (Floyd 1987, in Bentley, "Programming Pearls: a sample of brilliance", Communications of the ACM 30(9), algorithm
+/// F2).
 fn subset(count: usize, n: usize, choices: &mut Stream) -> Vec<usize> {
     let mut chosen = Vec::with_capacity(count.min(n));
     for last in n - count.min(n)..n {
@@ -117,7 +119,7 @@ mod tests {
         TestRng::from_seed(5).stream(Purpose::Window, 0, 0)
     }
 
-    /// What is drawn of units with these numbers of windows.
+    /// Draws from units with these numbers of windows.
     fn drawn(numbers: &[(u64, usize)], views: usize) -> Vec<DrawnUnit> {
         let units = Private::new(numbers.iter().map(|(unit, _)| *unit).collect());
         let number_of = |unit| numbers.iter().find(|(known, _)| *known == unit).unwrap().1;
@@ -131,7 +133,6 @@ mod tests {
         assert_eq!(places, [(3, 1), (7, 2), (1, 2), (4, 2)]);
     }
 
-    /// Plans without views draw as they always did.
     #[test]
     fn one_view_is_drawn_by_one_uniform_number_below_the_number_of_windows() {
         let units = [(0, 3), (5, 1), (2, 8)];

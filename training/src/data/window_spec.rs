@@ -1,4 +1,4 @@
-//! How a unit's tokens are cut into windows.
+//! The way in which a unit's tokens are cut into windows.
 
 /// The way in which a unit's tokens are cut into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,26 +17,28 @@ pub struct WindowSpec {
 }
 
 impl WindowSpec {
-    /// Whether [`Self::bos`] precedes a stretch of text. If it is the end-of-text token, the second record of a user
-    /// follows that of the first record.
+    /// Returns whether [`Self::bos`] precedes a stretch of text. If it is the end-of-text token, the second record of a
+    /// user follows that of the first record.
     pub(super) fn starts_with_bos(self, begins_record: bool, begins_unit: bool) -> bool {
         (begins_record || self.marks_pieces) && (begins_unit || self.bos != self.eos) && self.overlaps
     }
 
-    /// Number of windows of a unit with so many tokens. If windows overlap, the first token of a unit is not a target.
+    /// Returns the number of windows of a unit with so many tokens. If windows overlap, the first token of a unit is
+    /// not a target.
     pub fn windows(self, tokens: usize) -> usize {
         tokens.saturating_sub(usize::from(self.overlaps)).div_ceil(self.length)
     }
 
-    /// Returns where a window that training reads begins: at even distances, so that all windows of a unit that has more than one are full. If
-    /// the last one held what the others leave, it would be drawn as often as they for a few tokens.
+    /// Returns where a window that training reads begins. Windows begin at even distances, so that all windows of a
+    /// unit that has more than one are full. A last window that held only the rest of the unit would be drawn as often
+    /// as the others, for a few tokens.
     pub fn training_begin(self, tokens: usize, window: usize) -> usize {
         let room = tokens.saturating_sub(usize::from(self.overlaps) + self.length) as u128;
         let last = self.windows(tokens).saturating_sub(1).max(1) as u128;
         (window as u128 * room / last) as usize
     }
 
-    /// Whether the end-of-text token follows a stretch of text.
+    /// Returns whether the end-of-text token follows a stretch of text.
     pub(super) fn ends_with_eos(self, ends_record: bool) -> bool {
         ends_record || self.marks_pieces
     }
@@ -49,7 +51,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever the objective: windows are full, differ, and leave out no target.
+        /// For every objective, windows are full, differ, and leave out no target.
         #[test]
         fn windows_of_training_are_full_and_cover_a_unit(
             tokens in 0_usize..200, length in 1_usize..20, overlaps in any::<bool>()

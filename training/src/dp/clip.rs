@@ -9,8 +9,8 @@ use super::norms::{PerExampleNorms, SquaredNorms, norms, norms_by_group};
 use crate::ranks::Piece;
 use network::nn::{Kernels, ParamSpec};
 
-/// A sum of gradients, each of norm at most the clip norm, in multiples of `unit`. It cannot be read; only a mechanism opens
-/// it.
+/// A sum of gradients, each of norm at most the clip norm, in multiples of `grid_step`. It cannot be read; only a
+/// mechanism opens it.
 pub(crate) struct ClippedSum {
     /// The integers of each parameter, or of each of `pieces`.
     pub(super) parts: Vec<Vec<i64>>,

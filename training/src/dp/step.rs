@@ -118,7 +118,7 @@ pub(crate) struct Summation {
     pub arithmetic: Arithmetic,
 }
 
-/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`, in multiples of `unit`.
+/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`, in multiples of `grid_step`.
 ///
 /// # Errors
 /// [`StepError::Overflow`] if a sum does not fit 64 bits.

@@ -53,7 +53,7 @@ impl<'a, B: Kernels> SumBuilder<'a, B> {
     /// Sums the rows of each record, scaled by `factors` if there are any.
     ///
     /// # Panics
-    /// If a parameter has two records: its norm would be wrong, which is an error in a model of this crate.
+    /// If a parameter has two records: its norm would be wrong, which is an error in a model of the crate `network`.
     pub fn add(&mut self, records: Vec<GradRecord<B>>, factors: Option<&ClipFactors>) {
         let records = match factors {
             Some(factors) => without_rows(records, &factors.not_finite),
@@ -70,7 +70,7 @@ impl<'a, B: Kernels> SumBuilder<'a, B> {
     /// Returns the sums of all parameters.
     ///
     /// # Panics
-    /// If a parameter has no record, which is an error in a model of this crate.
+    /// If a parameter has no record, which is an error in a model of the crate `network`.
     pub fn finish(self) -> GradSum<B> {
         let parts = self.parts.into_iter().zip(self.specs);
         GradSum(

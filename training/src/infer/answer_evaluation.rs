@@ -11,18 +11,18 @@ use crate::disclosure::Released;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerEvaluation {
-    /// Each text has a label.
+    /// Figures of texts that have a label each.
     Labels {
         /// Number of texts.
         texts: u64,
-        /// The accuracy of always writing the most frequent label of this very text.
+        /// Accuracy of always writing the label that is most frequent in this very text.
         majority_accuracy: f64,
-        /// Of the texts that the model writes, greedily decoded. One that is no label is wrong.
+        /// Scores of the written texts, greedily decoded. A text that is no label is wrong.
         written: ClassScores,
-        /// Of the label with the largest likelihood.
+        /// Scores of the labels with the largest likelihood.
         likeliest: ClassScores,
     },
-    /// Each text has a number.
+    /// Figures of texts that have a number each.
     Numbers {
         /// Number of texts.
         texts: u64,
@@ -49,7 +49,8 @@ pub struct ClassScores {
 }
 
 impl ClassScores {
-    /// Scores of pairs of a true and a predicted label; a predicted one beyond the `labels` is none of them.
+    /// Computes scores from pairs of a true and a predicted label. A predicted one beyond the first `labels` is none of
+    /// them.
     fn of(labels: usize, pairs: &[(Vec<u32>, Vec<u32>)]) -> Self {
         let counts = count(labels + 1, pairs);
         let total = Counts::total(&counts);
@@ -64,7 +65,8 @@ impl ClassScores {
 }
 
 impl AnswerEvaluation {
-    /// Figures of labels. `written` and `likeliest` are indices of labels, where `labels` stands for another text.
+    /// Computes the figures of labels. `written` and `likeliest` are indices of labels; the index `labels` stands for
+    /// any other text.
     pub(super) fn of_labels(labels: usize, actual: &[u32], written: &[u32], likeliest: &[u32]) -> Self {
         let pairs = |found: &[u32]| -> Vec<(Vec<u32>, Vec<u32>)> {
             actual.iter().zip(found).map(|(&actual, &found)| (vec![actual], vec![found])).collect()
@@ -78,7 +80,7 @@ impl AnswerEvaluation {
         }
     }
 
-    /// Figures of numbers, given as the texts that state them.
+    /// Computes the figures of numbers, given as the texts that state them.
     pub(super) fn of_numbers(actual: &[String], written: &[String]) -> Self {
         let number = |text: &String| text.trim().parse().ok().filter(|x: &f64| x.is_finite()).unwrap_or(-1.0);
         let [actual, written] = [actual, written].map(|texts| texts.iter().map(number).collect::<Vec<f64>>());
@@ -89,7 +91,7 @@ impl AnswerEvaluation {
         }
     }
 
-    /// What to tell whoever relies on the model, where a constant answer is as good as the model's.
+    /// Returns a warning if a constant answer is as good as the model's.
     pub(super) fn warning(&self) -> Option<&'static str> {
         match self {
             Self::Labels { written, majority_accuracy, .. }

@@ -21,14 +21,12 @@ const BATCH: usize = 16;
 pub(super) struct Answers {
     prompts: Vec<Prompt>,
     references: Vec<String>,
-    /// The inputs.
     sources: Vec<String>,
     kind: Kind,
     /// Number of beams of the search for an answer; without it, answers are decoded greedily.
     beams: Option<u32>,
 }
 
-/// What answers are.
 enum Kind {
     Text,
     /// Labels, and for each record its example with each label in place of the answer.
@@ -77,7 +75,8 @@ impl Answers {
         }
     }
 
-    /// Adds to the figures of tokens those of decoded answers: of labels, of numbers, or BLEU and chrF.
+    /// Adds the figures of decoded answers to those of tokens: scores of labels, correlations of numbers, or BLEU and
+    /// chrF.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a prompt does not fit the model.
@@ -115,7 +114,7 @@ impl Answers {
         Ok(TokenEvaluation { answers: Some(answers), ..figures })
     }
 
-    /// The decoded answers.
+    /// Decodes the answer to each prompt.
     fn written<B: Kernels>(
         &self,
         model: &InferenceModel<B>,

@@ -18,10 +18,10 @@ use network::tensor::{Flex, FlexDevice};
 /// Version of the authors' program whose scores these equal.
 const VERSION: &str = "0.3.12";
 
-/// Texts that are computed at a time on each worker.
+/// Number of texts that each worker computes at a time.
 const TEXTS_AT_ONCE: usize = 16;
 
-/// Pairs of texts whose hidden states are held at a time.
+/// Number of pairs of texts whose hidden states are in memory at a time.
 const PAIRS_AT_ONCE: usize = 128;
 
 /// The BERT of a BERTScore.
@@ -34,7 +34,7 @@ pub struct BertScore<'a> {
 }
 
 impl BertScore<'_> {
-    /// The F1 of tokens and their best matches, as a mean over all pairs of texts.
+    /// Returns the F1 of tokens and their best matches, as the mean over all pairs of texts.
     ///
     /// # Errors
     /// [`RunError::Refused`] for a folder that holds no BERT, or one of fewer layers.
@@ -59,7 +59,7 @@ impl BertScore<'_> {
         })
     }
 
-    /// The network up to the layer, and what it reads.
+    /// Builds the network up to the layer, and encodes the texts.
     fn encoder(self, texts: &[String]) -> Result<Encoder, RunError> {
         let checkpoint = PretrainedCheckpoint::named_by("--bert", self.folder)?;
         let config = checkpoint.config();
@@ -93,7 +93,7 @@ impl BertScore<'_> {
         Ok(Encoder { model, texts, layer })
     }
 
-    /// The mean of each text's hidden states, without those of the tokens around it.
+    /// Returns the mean of each text's hidden states, without those of the tokens around the text.
     ///
     /// # Errors
     /// As [`Self::score`].
@@ -178,7 +178,7 @@ fn means(all: &[Matches]) -> [f64; 3] {
     all.iter().fold([0.0; 3], add).map(|sum| sum / all.len() as f64)
 }
 
-/// The vectors over their lengths.
+/// Scales each vector to length 1.
 fn unit(vectors: &[Vec<f32>]) -> Vec<Vec<f64>> {
     let unit = |vector: &Vec<f32>| {
         let vector: Vec<f64> = vector.iter().map(|&value| f64::from(value)).collect();
@@ -203,7 +203,7 @@ mod tests {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"))
     }
 
-    /// A folder with a BERT of two layers and a tokenizer for it.
+    /// Returns a folder with a BERT of two layers and a tokenizer for it.
     fn bert() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let model = path("bert_tiny");
@@ -236,7 +236,7 @@ mod tests {
                 assert!((one.score - 100.0 * want).abs() < 1e-4, "{hypothesis:?}: {one} for {want}");
             }
             let mean = 100.0 * want.iter().sum::<f64>() / want.len() as f64;
-            // More than are held at a time.
+            // These are more pairs than are held at a time.
             let many = |side| vec![texts(side); PAIRS_AT_ONCE / 4].concat();
             let all = bert.score(&many(0), &many(1)).unwrap();
             assert!((all.score - mean).abs() < 1e-4, "{all} for {mean}");

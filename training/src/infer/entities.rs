@@ -100,7 +100,7 @@ mod tests {
             let all = Counts::total(by_type.values());
             for (got, field) in [(all.precision(), "precision"), (all.recall(), "recall"), (all.f1(), "f1")] {
                 let want = case[field].as_f64().unwrap();
-                // Both divide whole numbers; seqeval's F1 is made of two quotients.
+                // Both programs divide whole numbers, but seqeval's F1 is made of two quotients.
                 assert!((got - want).abs() < 1e-15, "{field}: {got} {want}");
             }
         }

@@ -191,7 +191,7 @@ impl HeldOutTokens {
     }
 }
 
-/// Sums over predictions.
+/// Sums over predicted tokens.
 #[derive(Default)]
 struct Total {
     nats: f64,
@@ -229,7 +229,7 @@ fn words_of(text: &str) -> u64 {
     text.chars().map(begins).filter(|&begins| begins).count() as u64
 }
 
-/// Mean negative log-likelihood of the best unigram model of these examples: the entropy of their targets.
+/// Returns the mean negative log-likelihood of the best unigram model of these examples: the entropy of their targets.
 ///
 /// The model is fitted on the public evaluation text, so it uses no private data. No unigram model does better on that text,
 /// whatever its training data.

@@ -22,7 +22,7 @@ pub enum Evaluation {
 }
 
 impl Evaluation {
-    /// Mean negative log-likelihood of a prediction, in nats.
+    /// Returns the mean negative log-likelihood of a prediction, in nats.
     #[must_use]
     pub fn nll(&self) -> f64 {
         match self {
@@ -32,7 +32,7 @@ impl Evaluation {
         }
     }
 
-    /// What to tell whoever relies on the model, where a trivial guess predicts this text as well as the model does.
+    /// Returns a warning if a trivial guess predicts this text as well as the model does.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
         match self {
@@ -69,7 +69,8 @@ pub struct TokenEvaluation {
     pub perplexity: Released<f64>,
     /// Perplexity of the best unigram model fitted on this very text. No unigram model has a lower one.
     pub best_unigram_perplexity: f64,
-    /// Share of tokens that the model ranks first, each after the true tokens before it. It is no accuracy of whole answers.
+    /// Share of tokens that the model ranks first, each after the true tokens before it. It does not say whether whole
+    /// answers are right.
     #[serde(default, alias = "accuracy", skip_serializing_if = "Option::is_none")]
     pub token_accuracy: Option<Released<f64>>,
     /// Figures per word, if the model predicts every token. They compare models with different vocabularies.
@@ -81,11 +82,12 @@ pub struct TokenEvaluation {
     /// Figures about sentence pairs, if the model predicts their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Sentences>,
-    /// Figures of the labels or numbers that a finished model writes, if the plan says that its answers are such.
+    /// Figures of the labels or numbers that a finished model writes, if the plan declares its answers to be labels or
+    /// numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<AnswerEvaluation>,
-    /// Scores of the texts that a finished model writes for each record, if it was trained to write
-    /// targets of another kind. Decoding is greedy.
+    /// Scores of the texts that a finished model writes for each record, if it was trained to write targets that are
+    /// neither labels nor numbers. Decoding is greedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Released<Vec<Score>>>,
     /// BLEU of copying the input of each record.
@@ -94,7 +96,7 @@ pub struct TokenEvaluation {
 }
 
 impl TokenEvaluation {
-    /// As [`Evaluation::warning`]: of the task's own figures where there are some.
+    /// Returns the warning of [`Evaluation::warning`], by the task's own figures if there are any.
     fn warning(&self) -> Option<&'static str> {
         if let Some(answers) = &self.answers {
             return answers.warning();
@@ -139,12 +141,12 @@ pub struct Unknown {
     pub perplexity_of_known: Released<f64>,
 }
 
-/// Figures about the order of sentences.
+/// Figures about the order of sentence pairs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sentences {
     /// Number of sentence pairs.
     pub pairs: u64,
-    /// Mean negative log-likelihood of a pair's order, in nats. A guess has ln 2.
+    /// Mean negative log-likelihood of a pair's order, in nats. That of a coin is ln 2.
     pub nll: Released<f64>,
     /// Share of pairs whose order is predicted correctly.
     pub accuracy: Released<f64>,

@@ -1,4 +1,4 @@
-//! What a head for labels reads of a text.
+//! Computes the features of a text: what a head for labels reads of it.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use network::nn::{Kernels, Weights};
 use network::tensor::to_host;
 
 impl<B: Kernels> InferenceModel<B> {
-    /// The features of each example: what the head for labels reads of it, a vector of the model's width. Empty if the network has
-    /// no head for labels of texts.
+    /// Returns the features of each example: the vector, of the model's width, that the head for labels reads. Returns
+    /// an empty list if the network has no head for labels of texts.
     ///
     /// Each is computed from its example alone and without padding, so that not even its rounding depends on another example. The
     /// features of private examples are as private as the examples: they may be used for gradients, which get noise, and must not

@@ -22,7 +22,7 @@ pub(crate) struct HeldOutLabels {
     examples: Vec<Example>,
     /// The true labels of each text, or the tags of its words.
     actual: Vec<Vec<u32>>,
-    /// For each word, the index of its prediction. Empty if texts have labels.
+    /// The index of each word's prediction. Empty if texts have labels.
     words: Vec<Vec<Option<usize>>>,
 }
 
@@ -124,7 +124,7 @@ fn sorted(mut labels: Vec<u32>) -> Vec<u32> {
     labels
 }
 
-/// The labels that logits stand for, in ascending order: the likeliest, or all above a probability of ½.
+/// Returns the labels that logits stand for, in ascending order: the likeliest, or all above a probability of ½.
 pub(super) fn decide(objective: Objective, logits: &[f32]) -> Vec<u32> {
     if objective == Objective::MultiLabelClassification {
         return (0..).zip(logits).filter(|(_, logit)| **logit > 0.0).map(|(label, _)| label).collect();
@@ -143,7 +143,7 @@ pub(super) fn likeliest(logits: &[f32]) -> u32 {
     best as u32
 }
 
-/// The predicted tag of each word. Words without a prediction are outside of all mentions.
+/// Returns the predicted tag of each word. Words without a prediction are outside of all mentions.
 pub(super) fn tags_of<'a>(
     logits: &[Vec<f32>],
     places: &[Option<usize>],
@@ -156,14 +156,15 @@ pub(super) fn tags_of<'a>(
     places.iter().map(tag).collect()
 }
 
-/// Negative log-likelihood of a class under a softmax, in nats.
+/// Returns the negative log-likelihood of a class under a softmax, in nats.
 fn nll(logits: &[f32], class: u32) -> f64 {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let total: f64 = logits.iter().map(|&logit| (f64::from(logit) - largest).exp()).sum();
     total.ln() + largest - f64::from(logits[class as usize])
 }
 
-/// Summed negative log-likelihood of independent labels, in nats: ln(1 + e⁻ˣ) for a label that the text has.
+/// Returns the summed negative log-likelihood of independent labels, in nats: ln(1 + e⁻ˣ) for a label that the text
+/// has.
 fn binary_nll(logits: &[f32], targets: &[u32]) -> f64 {
     let one = |(&logit, &target): (&f32, &u32)| {
         let x = if target == 1 { -f64::from(logit) } else { f64::from(logit) };

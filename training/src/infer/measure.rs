@@ -11,13 +11,15 @@ use network::tensor::{Int, Tensor, to_host, to_host_f64};
 /// The prediction of one target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Negative log-likelihood in nats.
+    /// Negative log-likelihood of the target, in nats.
     pub nll: f64,
-    /// Whether no other token is likelier.
+    /// Whether no token is likelier than the target.
     pub is_likeliest: bool,
 }
 
 impl Prediction {
+    /// Compares logits with the targets.
+    ///
     /// # Shapes
     /// - logits: `[rows, classes]`, targets: `[rows]`
     fn of<B: Kernels>(logits: Tensor<B, 2>, targets: Tensor<B, 1, Int>) -> Vec<Self> {
@@ -32,7 +34,7 @@ impl Prediction {
 
 /// These methods are for public text only.
 impl<B: Kernels> InferenceModel<B> {
-    /// Summed negative log-likelihood in nats, and the number of target tokens.
+    /// Returns the summed negative log-likelihood in nats, and the number of target tokens.
     ///
     /// # Errors
     /// [`InferenceError::Example`] for an example that does not fit the network, here and below.
@@ -41,7 +43,7 @@ impl<B: Kernels> InferenceModel<B> {
         Ok((self.nll_each(examples)?.into_iter().sum(), targets))
     }
 
-    /// Negative log-likelihood of each example's targets, in nats.
+    /// Returns the negative log-likelihood of each example's targets, in nats.
     ///
     /// # Errors
     /// As [`InferenceModel::nll`].
@@ -65,7 +67,7 @@ impl<B: Kernels> InferenceModel<B> {
         })
     }
 
-    /// Logits of the labels of each example: of the whole text, or of each of its words.
+    /// Returns the logits of the labels of each example: one list for the whole text, or one for each of its words.
     ///
     /// # Errors
     /// As [`InferenceModel::nll`].
@@ -86,7 +88,7 @@ impl<B: Kernels> InferenceModel<B> {
         })
     }
 
-    /// The hidden states of each example's tokens.
+    /// Returns the hidden states of each example's tokens.
     ///
     /// # Errors
     /// As [`InferenceModel::nll`].
@@ -147,7 +149,7 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(shared(own, &self.ranks).into_iter().flatten().collect())
     }
 
-    /// The values of each example's own targets among those of a padded batch.
+    /// Returns the values of each example's own targets among those of a padded batch.
     fn rows<'a, T>(&self, all: &'a [T], piece: &'a [Example]) -> impl Iterator<Item = &'a [T]> {
         let width = self.network.shape().targets();
         piece.iter().enumerate().map(move |(row, example)| &all[row * width..][..example.targets.len()])
@@ -173,7 +175,7 @@ fn shared<T: Flat>(own: Vec<Vec<T>>, ranks: &Ranks) -> Vec<Vec<T>> {
     (0..batches).filter_map(|batch: usize| of_ranks[batch % ranks].next()).collect()
 }
 
-/// A result as numbers, so that ranks can send it to one another.
+/// A result that can be written as numbers, so that ranks can send it to one another.
 trait Flat: Sized {
     fn write(&self, numbers: &mut Vec<f64>);
 

@@ -1,4 +1,5 @@
-//! Predictions of a trained model: held-out figures and generated text. Nothing here builds an optimizer or draws weights.
+//! Uses a trained model: figures on held-out text, and generated text. Nothing here builds an optimizer or draws
+//! weights.
 
 mod answer_evaluation;
 mod answers;
@@ -54,13 +55,13 @@ use network::model::Network;
 use network::nn::Kernels;
 use network::tensor_file::read_tensors;
 
-/// The model of a finished run, and the objects that turn text into its examples and back.
+/// The model of a finished run, with what turns text into its examples and back.
 pub struct RunModel<B: Kernels> {
     /// The weights on the device.
     pub model: InferenceModel<B>,
     /// The tokenizer of the run.
     pub tokenizer: Tokenizer,
-    /// What turns records into examples.
+    /// The objective, which turns records into examples.
     pub objective: Objective,
     /// The plan of the run.
     pub plan: plan::Plan,
@@ -78,7 +79,7 @@ impl<B: Kernels> RunModel<B> {
         let plan = read_uncertified(&folder.join(files::PLAN))?;
         let tokenizer = vocabulary::read(folder)?;
         let objective = Objective::new(&plan, &tokenizer, chat::of_run(&plan, folder)?.as_ref())?;
-        // The run wrote all weights, whichever of them it trained.
+        // The run wrote all weights, including those that it did not train.
         let model = plan::Model { trainable: Trainable::All, ..plan.model().clone() };
         let vocabulary = saved_vocab_size(folder)?;
         let network = Network::new(&model, plan.training(), vocabulary as usize)
@@ -106,15 +107,15 @@ fn saved_vocab_size(folder: &Path) -> Result<u32, RunError> {
     })
 }
 
-/// Work with the model of a finished run, on any backend.
+/// A task for the model of a finished run, on any backend.
 pub trait ModelTask {
-    /// What the work gives.
+    /// The result of the task.
     type Output;
 
-    /// Does the work.
+    /// Carries out the task.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Those of the task.
     fn run<B: Kernels>(self, run: &RunModel<B>) -> Result<Self::Output, RunError>;
 }
 

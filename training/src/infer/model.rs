@@ -31,7 +31,7 @@ pub struct InferenceModel<B: Kernels> {
     pub(super) weights: Weights<B>,
     pub(super) physical_batch: usize,
     pub(super) device: B::Device,
-    /// The ranks that measure it together.
+    /// The ranks that measure the model together.
     pub(super) ranks: Ranks,
 }
 
@@ -54,7 +54,7 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(Self::of_weights(network, weights, physical_batch, device))
     }
 
-    /// A view of weights that are on the device, such as those of a model in training.
+    /// Creates a model from weights that are on the device, such as those of a model in training.
     pub(crate) fn of_weights(
         network: Network,
         weights: Weights<B>,
@@ -71,8 +71,8 @@ impl<B: Kernels> InferenceModel<B> {
         Self { ranks: ranks.clone(), ..self }
     }
 
-    /// Logits at each position where the network predicts: each position of the input or of the decoder's input, or the
-    /// example's own positions.
+    /// Returns the logits at each position where the network predicts: each position of the input or of the decoder's
+    /// input, or the example's own positions.
     ///
     /// # Errors
     /// [`InferenceError::Example`] for an example that is empty or does not fit the network.
@@ -81,8 +81,8 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(flat.chunks_exact(self.network.outputs()).map(<[f32]>::to_vec).collect())
     }
 
-    /// Logits of the token after the decoder's input or, without a decoder, after the input. Only the last `context` tokens of
-    /// the input are read.
+    /// Returns the logits of the token after the decoder's input or, without a decoder, after the input. Only the last
+    /// `context` tokens of the input are read.
     ///
     /// # Errors
     /// As [`InferenceModel::logits`].
@@ -103,7 +103,7 @@ impl<B: Kernels> InferenceModel<B> {
         &tokens[tokens.len().saturating_sub(self.network.shape().input)..]
     }
 
-    /// `[positions, vocabulary]`
+    /// Returns the logits as a tensor, `[positions, vocabulary]`.
     fn logits_of(&self, example: &Example) -> Result<Tensor<B, 2>, InferenceError> {
         Ok(self.network.logits(&self.weights, self.batch(example)?))
     }
@@ -117,7 +117,7 @@ impl<B: Kernels> InferenceModel<B> {
             input: example.input.len(),
             decoder: shape.decoder.map(|_| example.decoder_input.len()),
             predictions: match shape.predictions {
-                // The token after a text is predicted at its last position.
+                // The token after a text is predicted at the text's last position.
                 Predictions::AtPlaces(_) if example.positions.is_empty() => Predictions::EachPosition,
                 Predictions::AtPlaces(_) => Predictions::AtPlaces(example.positions.len()),
                 other => other,

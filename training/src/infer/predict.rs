@@ -1,4 +1,4 @@
-//! Labels that a trained model predicts for the records of a file.
+//! Predicts labels for the records of a file with a trained model.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub fn predict(folder: &Path, device: Device, input: &Path) -> Result<String, Ru
 
 struct Predict<'a>(&'a Path);
 
-/// The prediction of a record, as it is written.
+/// The prediction for a record, in the form in which it is written.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Predicted<'a> {
@@ -77,7 +77,7 @@ impl ModelTask for Predict<'_> {
     }
 }
 
-/// The largest probability of a softmax.
+/// Returns the largest probability of a softmax.
 fn largest_probability(logits: &[f32]) -> f64 {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     1.0 / logits.iter().map(|&logit| (f64::from(logit) - largest).exp()).sum::<f64>()

@@ -1,4 +1,4 @@
-//! Records of a file as a run's model was trained on them, and what it is asked to write of them.
+//! Asks a run's model for parts of records as the model was trained on them.
 
 use std::path::Path;
 
@@ -17,20 +17,20 @@ use network::nn::Kernels;
 /// A record of a file, as training reads it.
 #[derive(Clone, Debug)]
 pub struct TrainedRecord {
-    /// Its text. Of a task, the texts that are read and written.
+    /// Text of the record. If the objective is a task, the texts that are read and written.
     pub text: String,
-    /// The tokens of its first window; none of a task.
+    /// The tokens of the first window; empty if the objective is a task.
     window: Vec<u32>,
-    /// The example of a task.
+    /// The example, if the objective is a task.
     example: Option<Example>,
 }
 
-/// What a model is asked about a record.
+/// A question about a record, with its answer.
 #[derive(Clone, Debug)]
 pub struct Recall {
     /// The question.
     pub asked: Asked,
-    /// The tokens that answer it: at least one.
+    /// The tokens that answer the question: at least one.
     pub target: Vec<u32>,
 }
 
@@ -44,8 +44,8 @@ pub enum Asked {
 }
 
 impl<B: Kernels> RunModel<B> {
-    /// Reads a file with the fields of the run's plan, which `option` of the command line names. Where the unit is a piece of a record, the
-    /// first window is that of its first piece.
+    /// Reads a file with the fields of the run's plan, which `option` of the command line names. If the unit is a piece
+    /// of a record, the first window is that of the first piece.
     ///
     /// # Errors
     /// [`RunError::Refused`] if it cannot be read.
@@ -79,7 +79,7 @@ impl<B: Kernels> RunModel<B> {
         Ok(TrainedRecord { text: text.join(" "), window, example: None })
     }
 
-    /// The examples of records, with the same masks in every run. Records without a target have none.
+    /// Returns the examples of records, with the same masks in every run. Records without a target have none.
     pub fn public_examples(&self, records: &[&TrainedRecord]) -> Vec<Example> {
         let mut examples = match self.objective.task() {
             Some(_) => records.iter().filter_map(|record| record.example.clone()).collect(),
@@ -93,7 +93,8 @@ impl<B: Kernels> RunModel<B> {
         examples
     }
 
-    /// Asks for what training predicts of the record, divided or masked as in training. [`None`] if that is nothing.
+    /// Asks for what training predicts of the record, divided or masked as in training. Returns [`None`] if training
+    /// predicts nothing of it.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the tokenizer has no end-of-text token.
@@ -108,7 +109,7 @@ impl<B: Kernels> RunModel<B> {
                 (targets, Asked::Filled(Example { positions, targets: Vec::new(), ..example }))
             }
             _ => {
-                // Of a conversation, the first answer.
+                // In a conversation, the first answer.
                 let run =
                     example.positions.chunk_by(|place, next| place + 1 == *next).next().map(<[u32]>::len);
                 let length = run.unwrap_or(example.targets.len());
@@ -123,7 +124,8 @@ impl<B: Kernels> RunModel<B> {
         Ok((!target.is_empty()).then_some(Recall { asked, target }))
     }
 
-    /// Asks for the `continuation` tokens after the first `prefix` tokens of the record's first window. [`None`] if it has fewer.
+    /// Asks for the `continuation` tokens after the first `prefix` tokens of the record's first window. Returns
+    /// [`None`] if the window has fewer.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the model generates no text.
@@ -143,7 +145,7 @@ impl<B: Kernels> RunModel<B> {
 }
 
 impl<B: Kernels> InferenceModel<B> {
-    /// The likeliest token at each of the example's positions.
+    /// Returns the likeliest token at each of the example's positions.
     ///
     /// # Errors
     /// [`RunError::Failed`] for an example that does not fit the network.

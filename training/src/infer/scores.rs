@@ -12,22 +12,22 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Share of predicted items that are true; 0 if none is predicted.
+    /// Returns the share of predicted items that are true; 0 if none is predicted.
     pub fn precision(self) -> f64 {
         ratio(self.hits, self.predicted)
     }
 
-    /// Share of true items that are predicted; 0 if none is true.
+    /// Returns the share of true items that are predicted; 0 if none is true.
     pub fn recall(self) -> f64 {
         ratio(self.hits, self.actual)
     }
 
-    /// Harmonic mean of precision and recall; 0 if nothing is predicted or true.
+    /// Returns the harmonic mean of precision and recall; 0 if nothing is predicted or true.
     pub fn f1(self) -> f64 {
         ratio(2 * self.hits, self.predicted + self.actual)
     }
 
-    /// The sum over several labels.
+    /// Returns the sum of counts over several labels.
     pub fn total<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         all.into_iter().fold(Self::default(), |sum, one| Self {
             hits: sum.hits + one.hits,
@@ -41,7 +41,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Counts of each of `labels` labels in pairs of sets: the true and the predicted labels of a text.
+/// Counts hits and misses of each of `labels` labels in pairs of sets: the true and the predicted labels of a text.
 pub(super) fn count(labels: usize, pairs: &[(Vec<u32>, Vec<u32>)]) -> Vec<Counts> {
     let mut all = vec![Counts::default(); labels];
     for (actual, predicted) in pairs {
@@ -53,15 +53,16 @@ pub(super) fn count(labels: usize, pairs: &[(Vec<u32>, Vec<u32>)]) -> Vec<Counts
     all
 }
 
-/// Mean F1 over labels. If a text has one label, those that are neither predicted nor true are left out.
+/// Returns the mean F1 over labels. If each text has one label, labels that are neither predicted nor true are left
+/// out.
 pub(super) fn macro_f1(all: &[Counts], any_number: bool) -> f64 {
     let present = all.iter().filter(|one| any_number || one.predicted + one.actual > 0);
     let (count, sum) = present.fold((0_u64, 0.0), |(count, sum), one| (count + 1, sum + one.f1()));
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// Matthews' correlation coefficient of texts with one label each (Gorodkin 2004 for more than two labels); 0 if all texts
-/// have the same true or the same predicted label.
+/// Returns Matthews' correlation coefficient of texts with one label each (Gorodkin 2004 for more than two labels); 0
+/// if all texts have the same true or the same predicted label.
 pub(super) fn matthews(all: &[Counts]) -> f64 {
     let Counts { hits, predicted: texts, .. } = Counts::total(all);
     let sum = |of: &dyn Fn(&Counts) -> f64| all.iter().map(of).sum::<f64>();
@@ -73,19 +74,20 @@ pub(super) fn matthews(all: &[Counts]) -> f64 {
     if spread > 0.0 { (correct * texts - both) / spread } else { 0.0 }
 }
 
-/// F1 of the second of two labels, which GLUE's tasks take for the positive one. Further counts are of no label.
+/// Returns the F1 of the second of two labels, which GLUE's tasks take for the positive one. `all` may have further
+/// counts, which belong to no label.
 pub(super) fn binary_f1(labels: usize, all: &[Counts]) -> Option<f64> {
     (labels == 2).then(|| all[1].f1())
 }
 
-/// The accuracy of always predicting the most frequent label, or set of labels.
+/// Returns the accuracy of always predicting the most frequent label, or set of labels.
 pub(super) fn majority(pairs: &[(Vec<u32>, Vec<u32>)]) -> f64 {
     let mut sets: BTreeMap<&[u32], u64> = BTreeMap::new();
     pairs.iter().for_each(|(actual, _)| *sets.entry(actual).or_default() += 1);
     ratio(sets.into_values().max().unwrap_or(0), pairs.len() as u64)
 }
 
-/// Pearson's correlation coefficient; [`None`] if all values of one kind are equal.
+/// Returns Pearson's correlation coefficient; [`None`] if all values of one kind are equal.
 pub(super) fn pearson(one: &[f64], other: &[f64]) -> Option<f64> {
     let centered = |values: &[f64]| -> Vec<f64> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -98,12 +100,12 @@ pub(super) fn pearson(one: &[f64], other: &[f64]) -> Option<f64> {
     (scale > 0.0).then(|| (product / scale).clamp(-1.0, 1.0))
 }
 
-/// Spearman's rank correlation coefficient, with mean ranks of equal values.
+/// Returns Spearman's rank correlation coefficient, with mean ranks of equal values.
 pub(super) fn spearman(one: &[f64], other: &[f64]) -> Option<f64> {
     pearson(&ranks(one), &ranks(other))
 }
 
-/// The rank of each value, from 1; equal values share the mean of theirs.
+/// Returns the rank of each value, from 1; equal values share the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));

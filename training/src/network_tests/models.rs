@@ -132,7 +132,7 @@ fn products_of_16_bits_leave_the_clip_norm_what_it_is() {
     }
 }
 
-/// The families that continue text, one of them with adapters alone to train.
+/// Returns the families that continue text, one of them with adapters alone to train.
 fn decoders() -> Vec<Case> {
     let lora = plan::Lora { rank: 2, alpha: 4.0, targets: vec!["c_attn".to_owned()] };
     let case = |(name, family, lora): (_, _, Option<plan::Lora>)| {
@@ -316,7 +316,7 @@ fn gradients_of_every_family_equal_central_differences_of_the_loss() {
     }
 }
 
-/// tests/vectors/make_encoders.py wrote them with `transformers` and torch.
+/// Oracle: `transformers` and torch (tests/vectors/make_encoders.py).
 #[test]
 fn norms_equal_those_of_autodiff_in_torch() {
     for name in ["t5_tiny", "t5_v1_1_tiny", "bert_tiny", "bert_masked_tiny"] {
@@ -378,7 +378,7 @@ fn logits_over_a_cache_are_those_of_the_whole_text() {
             let got = to_host_f64(network.next_logits(weights, &mut cache, &batch(from..to)));
             let all = to_host_f64(network.logits(weights, batch(0..to)));
             let distance = relative_distance(&got, &all[(to - 1) * VOCABULARY..]);
-            // The same products of single precision, summed in another order.
+            // Both compute the same products in single precision, summed in different orders.
             assert!(distance < 1e-5, "{} at {to}: {distance}", case.name);
         }
         assert_eq!(cache.positions(), [12]);

@@ -57,7 +57,7 @@ where
         to_host_f64((self.value(weights, input.clone()) * probe.clone()).sum())[0]
     }
 
-    /// Input gradient and clipped sum.
+    /// Returns the gradient of the input, and the clipped sum.
     fn summed(
         &self,
         weights: &Weights<Flex>,
@@ -187,7 +187,7 @@ fn root_mean_square_norm_of_a_row_worked_by_hand() {
 
 #[test]
 fn linear() {
-    // Widths that make either form of the norm the cheaper one.
+    // With the first widths one form of the norm is cheaper, with the second the other.
     for (seq, d_in, d_out) in [(4, 3, 2), (2, 7, 5)] {
         for (stored, shape) in [(Stored::OutIn, vec![d_out, d_in]), (Stored::InOut, vec![d_in, d_out])] {
             for bias in [None, Some(ParamId(1))] {
@@ -212,7 +212,7 @@ fn attention(heads: DotProductAttention) -> MultiHeadAttention {
 
 #[test]
 fn grouped_attention() {
-    // As many key heads as query heads, fewer, and one for all; heads wider than d/heads.
+    // The cases have as many key heads as query heads, fewer, and one for all, and heads wider than d/heads.
     for (heads, kv_heads, d_head) in [(2, 2, 2), (4, 2, 2), (3, 1, 4)] {
         let d = 5;
         let rotary = Some(Rotary { base: 100.0, d_head, scaling: RotaryScaling::Linear(2.0) });

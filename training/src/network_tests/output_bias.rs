@@ -27,7 +27,8 @@ fn example(network: &Network, objective: &str, stream: &mut Stream) -> Example {
     Example { input: tokens(14, stream), decoder_input, positions, targets, ..Example::default() }
 }
 
-/// The slope of the mean logits over log-probabilities: 1 where the model predicts by them, whatever else its logits do.
+/// Returns the slope of the mean logits over log-probabilities: 1 if the model predicts by them, whatever else its
+/// logits do.
 fn slope(network: &Network, weights: &Weights<Flex>, objective: &str, log_probabilities: &[f32]) -> f64 {
     let mut stream = TestRng::from_seed(3).stream(Purpose::Data, 0, 0);
     let examples: Vec<Example> = (0..EXAMPLES).map(|_| example(network, objective, &mut stream)).collect();

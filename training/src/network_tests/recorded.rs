@@ -102,7 +102,7 @@ impl Recorded {
         Self { folder, network, weights: weights.cast(FloatDType::F64), expected, examples }
     }
 
-    /// Values of clipped.safetensors under these names, one after another.
+    /// Returns the values of clipped.safetensors under these names, one after another.
     fn clipped(&self, names: impl Iterator<Item = String>) -> Vec<f64> {
         let bytes = std::fs::read(self.folder.join("clipped.safetensors")).unwrap();
         let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();

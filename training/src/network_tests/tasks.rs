@@ -17,7 +17,7 @@ use network::tensor::{Flex, FlexDevice, FloatDType, Tensor, TensorData, to_host,
 const DEVICE: FlexDevice = FlexDevice;
 const VOCABULARY: usize = 23;
 
-/// The loss of an example by its definition, from its logits.
+/// Returns the loss of an example by its definition, from its logits.
 pub(super) fn loss(objective: Objective, logits: &[Vec<f64>], targets: &[u32]) -> f64 {
     let of_target = |(index, &target): (usize, &u32)| match objective {
         Objective::MultiLabelClassification => {
@@ -35,7 +35,7 @@ pub(super) fn logits(network: &Network, weights: &Weights<Flex>, example: &Examp
     all.chunks_exact(network.outputs()).map(<[f64]>::to_vec).collect()
 }
 
-/// Examples of every task for a model of 12 tokens, with repeated tokens and of all lengths.
+/// Returns examples of every task for a model of 12 tokens, with repeated tokens and of all lengths.
 fn examples(task: &str, encoder_decoder: bool) -> Vec<Example> {
     let inputs: [&[u32]; 5] =
         [&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], &[4, 4, 4], &[9], &[7, 3, 7, 0], &[22, 1, 22, 1, 5]];
@@ -159,7 +159,7 @@ fn a_head_trained_alone_has_the_same_records_from_features() {
             let width = features.len() / (examples.len() + 1);
             for (example, features) in examples.iter_mut().zip(features.chunks_exact(width)) {
                 example.features = Some(features.into());
-                // What is below the head does not run any more.
+                // The layers below the head do not run any more.
                 example.input = vec![0];
             }
             network.check(&examples).unwrap();
@@ -228,7 +228,7 @@ fn label_smoothing_gives_the_gradient_of_its_loss() {
     }
 }
 
-/// A network with dropout, and examples of different seeds.
+/// Returns a network with dropout, and examples of different seeds.
 fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     let (objective, task) = match family {
         "t5" | "t5_v1_1" | "bart" | "mbart" | "marian" => (Objective::TextToText, "text_to_text"),

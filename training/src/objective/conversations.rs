@@ -1,4 +1,4 @@
-//! Examples of conversations.
+//! Makes examples of conversations.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Conversations {
         }
     }
 
-    /// Creates the conversations of a plan.
+    /// Creates the settings of a plan's conversations.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the template writes no token after an answer and the tokenizer has
@@ -64,12 +64,12 @@ impl Conversations {
         Ok(Self { template: Arc::clone(template), settings: plan.training().chat(), end })
     }
 
-    /// The template.
+    /// Returns the template.
     pub fn template(&self) -> &ChatTemplate {
         &self.template
     }
 
-    /// The token after an answer.
+    /// Returns the token after an answer.
     pub fn end(&self) -> u32 {
         self.end
     }

@@ -1,4 +1,4 @@
-//! BERT's objectives: masked tokens, and the order of two sentences.
+//! Makes examples for BERT's objectives: masked tokens, and the order of two sentences.
 //!
 //! # References
 //! Devlin et al. 2019, <https://arxiv.org/abs/1810.04805>, sections 3.1 and A.1. There the second sentence of a
@@ -25,12 +25,12 @@ pub(super) struct MaskedLm {
     pub vocab_size: u64,
     /// Whether the window is a pair of sentences.
     pub next_sentence: bool,
-    /// The tokens after which a text is divided into sentences; anywhere if there are none.
+    /// The tokens after which a text may be divided into two sentences. If none is given, it may be divided anywhere.
     pub sentence_ends: Vec<u32>,
 }
 
 impl MaskedLm {
-    /// Number of special tokens in the input.
+    /// Returns the number of special tokens in the input.
     pub fn special_tokens(&self) -> usize {
         if self.next_sentence { 3 } else { 2 }
     }
@@ -58,7 +58,7 @@ impl MaskedLm {
         example
     }
 
-    /// Makes a text of one sentence with one masked token.
+    /// Makes an example of one sentence with one masked token, between `before` and `after`.
     pub fn question(&self, before: &[u32], after: &[u32]) -> Example {
         Example {
             input: [&[self.classify], before, &[self.mask], after, &[self.separate]].concat(),
@@ -67,7 +67,7 @@ impl MaskedLm {
         }
     }
 
-    /// Where the second sentence of a text of at least two tokens begins.
+    /// Returns the place at which the second sentence begins, in a text of at least two tokens.
     fn place_between(&self, text: &[u32], stream: &mut Stream) -> usize {
         let own = text.iter().rposition(|&token| token != self.separate).unwrap_or(0);
         let ends: Vec<usize> =
@@ -84,7 +84,7 @@ impl MaskedLm {
         example.segments.resize(example.input.len(), segment);
     }
 
-    /// Masks, replaces or keeps the tokens to predict.
+    /// Masks, replaces or keeps each token that is predicted.
     fn mask(&self, example: &mut Example, stream: &mut Stream) {
         let special = |token: u32| token == self.classify || token == self.separate;
         let own: Vec<usize> =

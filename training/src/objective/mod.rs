@@ -1,4 +1,4 @@
-//! The objectives: each makes an example of a window of a unit's tokens.
+//! The objectives. Each makes an example of a window of a unit's tokens.
 //!
 //! | objective | input | predicts | source |
 //! |---|---|---|---|
@@ -61,11 +61,11 @@ enum Variant {
     Task(Task),
 }
 
-/// Key of the masks of public evaluation text. It is the same for every run, so that figures compare.
+/// Key of the masks of public evaluation text. It is the same for every run, so that their figures can be compared.
 const EVALUATION_SEED: u64 = 0;
 
 impl Objective {
-    /// The objective of a plan, with the tokens of its tokenizer.
+    /// Creates the objective of a plan, with the tokens of its tokenizer.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the tokenizer lacks a special token that the objective needs.
@@ -115,7 +115,7 @@ impl Objective {
         Ok(Self { variant, bos, eos, context, unit_is_piece })
     }
 
-    /// The task, if examples are made of records instead of windows.
+    /// Returns the task, if examples are made of records instead of windows.
     pub fn task(&self) -> Option<&Task> {
         match &self.variant {
             Variant::Task(task) => Some(task),
@@ -141,7 +141,7 @@ impl Objective {
         }
     }
 
-    /// The example of a window. Random choices come from `stream` alone.
+    /// Makes the example of a window. Random choices come from `stream` alone.
     pub fn example(&self, window: &[u32], stream: &mut Stream) -> Example {
         // The end-of-text token after a record is not predicted, because the objectives below add
         // their own.
@@ -151,14 +151,14 @@ impl Objective {
             Variant::SpanCorruption(spans) => spans.example(text, self.eos, stream),
             Variant::PrefixLm { start, split } => spans::prefix(text, self.eos, *start, *split, stream),
             Variant::MaskedLm(masked) => masked.example(text, stream),
-            // The examples of a task are made of whole records.
+            // The examples of a task are made of whole records, not of windows.
             Variant::Task(_) => Example::default(),
         }
     }
 
-    /// The examples of a step. Each is masked with the stream of (step, index), so that
-    /// the masks of a unit do not depend on other units. With random masks, a unit has `views` views, and windows
-    /// are repeated with other masks until there are so many; otherwise, each window is one view.
+    /// Makes the examples of a step. Each is masked with the random stream of (step, index), so that the masks of a
+    /// unit do not depend on other units. With random masks, a unit has `views` views, and its windows are repeated
+    /// with other masks until there are so many. Otherwise each window is one view.
     ///
     /// Units 2³² apart share a stream. This is harmless, because an example moves the clipped sum
     /// by at most the clip norm for any masks.
@@ -209,12 +209,13 @@ impl Objective {
             }
             Variant::SpanCorruption(spans) => spans.question(text, self.eos, place),
             Variant::MaskedLm(masked) => Some(masked.question(before, after)),
-            // The examples of a task are made of whole records.
+            // The examples of a task are made of whole records, not of windows.
             Variant::Task(_) => None,
         }
     }
 
-    /// Whether training predicts the token at `place` of a unit of `length` tokens, in the objective of a plan that makes windows of text.
+    /// Returns whether training predicts the token at `place` of a unit of `length` tokens, for a plan whose examples
+    /// are windows.
     pub fn predicts(plan: &plan::Plan, length: usize, place: usize) -> bool {
         match plan.training().objective {
             plan::Objective::PrefixLm => {
@@ -230,7 +231,8 @@ impl Objective {
         }
     }
 
-    /// The number of tokens that the model reads and then writes, if it divides each whole window at the same place.
+    /// Returns the numbers of tokens that the model reads and then writes, if it divides each whole window at the same
+    /// place.
     pub fn fixed_split(&self) -> Option<[usize; 2]> {
         match self.variant {
             Variant::PrefixLm { split: spans::Split::Fixed { read, written }, .. } => Some([read, written]),
@@ -238,7 +240,8 @@ impl Objective {
         }
     }
 
-    /// Whether the model continues text that is divided where a window says, instead of filling or answering it.
+    /// Returns whether the model continues text that is divided where a window says, instead of filling gaps or
+    /// answering.
     pub fn continues(&self) -> bool {
         matches!(self.variant, Variant::CausalLm | Variant::PrefixLm { .. })
     }
@@ -258,7 +261,7 @@ impl Objective {
 /// The way in which a model generates text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// The model continues its input.
+    /// The model continues a text.
     Continuation,
     /// The model answers a text after the end-of-text token.
     Answer {

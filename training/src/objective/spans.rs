@@ -1,4 +1,4 @@
-//! T5's objectives: span corruption and prefix language modelling.
+//! Makes examples for T5's objectives: span corruption and prefix language modelling.
 //!
 //! # References
 //! Raffel et al. 2020, <https://arxiv.org/abs/1910.10683>, sections 3.1.4 and 3.3; lengths as the authors' code.
@@ -41,10 +41,10 @@ impl SpanCorruption {
         answer(input, targets, self.start)
     }
 
-    /// Returns an example up to the token at `place` of the window, which it predicts last. [`None`] if that place is in no run of
-    /// many draws: in a window with a single run, this is the window's end.
+    /// Returns an example up to the token at `place` of the window, which it predicts last. Returns [`None`] if none of
+    /// many draws cuts that place out. A window with a single run is cut at its end only.
     pub fn question(&self, text: &[u32], eos: u32, place: usize) -> Option<Example> {
-        /// A place that can be cut out is in a run of one draw in ten or more.
+        /// A place that can be cut out is cut out in at least one of ten draws.
         const DRAWS: u32 = 256;
         let rng = TestRng::from_seed(0);
         let stream = |draw| rng.stream(Purpose::Masking, place as u64, draw);
@@ -90,12 +90,12 @@ impl Run {
 pub(super) enum Split {
     /// A random place.
     Random,
-    /// After this many tokens of a whole window, and in the same proportion in a shorter one.
+    /// A place after `read` tokens of a whole window, and in the same proportion in a shorter one.
     Fixed { read: usize, written: usize },
 }
 
 impl Split {
-    /// Returns the split of a plan. Where the contexts state it, the end-of-text token takes a place in each.
+    /// Returns the split of a plan. If it follows from the two contexts, the end-of-text token takes a place in each.
     pub fn of(model: &plan::Model, training: &plan::Training) -> Self {
         match (training.prefix_split, model.decoder_context) {
             (Some(plan::PrefixSplit { read, written }), _) => {
@@ -108,7 +108,7 @@ impl Split {
         }
     }
 
-    /// Tokens of a window.
+    /// Returns the number of tokens of a window.
     pub fn window(self, context: usize) -> usize {
         match self {
             Self::Random => context,
@@ -116,12 +116,12 @@ impl Split {
         }
     }
 
-    /// Returns the number of tokens that are read out of `length`, at least 2.
+    /// Returns how many of `length` tokens, at least 2, are read.
     fn at(self, length: usize, stream: &mut Stream) -> usize {
         self.fixed(length).unwrap_or_else(|| 1 + stream.below(length as u64 - 1) as usize)
     }
 
-    /// Returns the number of tokens that are read out of `length`, at least 2, if it is always the same.
+    /// Returns how many of `length` tokens, at least 2, are read, if it is always the same number.
     pub fn fixed(self, length: usize) -> Option<usize> {
         match self {
             Self::Random => None,
@@ -133,7 +133,7 @@ impl Split {
     }
 }
 
-/// The window up to a cut, and the rest as targets.
+/// Makes an example that reads the window up to a cut and predicts the rest.
 pub(super) fn prefix(text: &[u32], eos: u32, start: u32, split: Split, stream: &mut Stream) -> Example {
     if text.len() < 2 {
         return Example::default();
@@ -142,14 +142,14 @@ pub(super) fn prefix(text: &[u32], eos: u32, start: u32, split: Split, stream: &
     answer([read, &[eos]].concat(), [written, &[eos]].concat(), start)
 }
 
-/// An example whose decoder input is its targets, shifted by the start token.
+/// Makes an example whose decoder input is its targets, shifted by the start token.
 pub(super) fn answer(input: Vec<u32>, targets: Vec<u32>, start: u32) -> Example {
     let read = &targets[..targets.len() - 1];
     let decoder_input = std::iter::once(&start).chain(read).copied().collect();
     Example { input, decoder_input, targets, ..Example::default() }
 }
 
-/// Lengths ≥ 1 of `count` segments of `n` tokens, uniformly among all such divisions.
+/// Returns the lengths of `count` segments of `n` tokens: at least 1 each, and uniform among all such divisions.
 fn segments(n: usize, count: usize, stream: &mut Stream) -> Vec<usize> {
     let mut edges = choose(count - 1, n - 1, stream);
     edges.push(n - 1);

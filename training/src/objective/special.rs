@@ -1,4 +1,4 @@
-//! The special tokens that an objective needs.
+//! Finds the special tokens that an objective needs.
 
 use tokenizer::Tokenizer;
 
@@ -7,16 +7,17 @@ use crate::data::CanaryTokens;
 use network::lengths::corruption_lengths;
 use network::model::ROBERTA_PADDING;
 
-/// Names of a special token, BERT's first.
+/// Names of a special token: BERT's first, then RoBERTa's.
 pub(super) type Names = [&'static str; 2];
-/// The first token.
+/// Names of the first token of an input.
 pub(super) const CLASSIFY: Names = ["[CLS]", "<s>"];
-/// The token after each sentence.
+/// Names of the token after each sentence.
 pub(super) const SEPARATE: Names = ["[SEP]", "</s>"];
 /// Names of the token that replaces a hidden one.
 pub(super) const MASK: Names = ["[MASK]", "<mask>"];
 
-/// Names of the special tokens of this objective, beside padding, end of text and unknown.
+/// Returns the names of the special tokens of this objective, besides those for padding, end of text and unknown
+/// tokens.
 pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<String> {
     match objective {
         plan::Objective::CausalLm
@@ -27,7 +28,7 @@ pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<
         plan::Objective::MaskedLm | plan::Objective::MaskedLmNextSentence => {
             [CLASSIFY, SEPARATE, MASK].map(|names| names[0].to_owned()).to_vec()
         }
-        // Decoders do not need it, but the plan may name any family.
+        // Decoders do not need these tokens, but the plan may name any family.
         plan::Objective::SequenceClassification
         | plan::Objective::MultiLabelClassification
         | plan::Objective::TokenClassification => {
@@ -36,8 +37,7 @@ pub(crate) fn special_tokens(objective: plan::Objective, context: usize) -> Vec<
     }
 }
 
-/// Returns the tokens of which canaries are made. Those of text are all tokens but the special
-/// ones.
+/// Returns the tokens of which canaries are made: all tokens of text, without special ones.
 pub fn canary_tokens(plan: &plan::Plan, tokenizer: &Tokenizer) -> CanaryTokens {
     let names = special_tokens(plan.training().objective, plan.model().context as usize);
     let others = [CLASSIFY, SEPARATE, MASK].map(|names| names[1]);
@@ -51,7 +51,7 @@ pub fn canary_tokens(plan: &plan::Plan, tokenizer: &Tokenizer) -> CanaryTokens {
     CanaryTokens { vocab_size, of_text }
 }
 
-/// The name of a sentinel in T5's vocabularies.
+/// Returns the name of a sentinel in T5's vocabularies.
 fn sentinel(at: usize) -> String {
     format!("<extra_id_{at}>")
 }
@@ -68,18 +68,18 @@ impl Special<'_> {
         (0..corruption_lengths(context).spans).map(|at| self.token(&sentinel(at))).collect()
     }
 
-    /// The padding token, from which T5's decoder starts.
+    /// Returns the padding token, from which T5's decoder starts.
     pub fn padding(&self) -> Result<u32, RunError> {
         self.tokenizer.pad_id().ok_or_else(|| self.lacks("a padding token"))
     }
 
-    /// The token that has one of these names.
+    /// Returns the token that has one of these names.
     pub fn any(&self, names: Names) -> Result<u32, RunError> {
         let found = names.iter().find_map(|name| self.tokenizer.id(name));
         found.ok_or_else(|| self.lacks(names[0]))
     }
 
-    /// Accepts a tokenizer whose padding token has the id that the family needs.
+    /// Refuses a tokenizer whose padding token does not have the id that the family needs.
     pub fn check_padding(&self, family: plan::Family) -> Result<(), RunError> {
         let given = self.tokenizer.pad_id();
         if family != plan::Family::Roberta || given == Some(ROBERTA_PADDING) {
@@ -93,7 +93,7 @@ impl Special<'_> {
         )))
     }
 
-    /// The token of this name.
+    /// Returns the token of this name.
     pub fn token(&self, name: &str) -> Result<u32, RunError> {
         self.tokenizer.id(name).ok_or_else(|| self.lacks(name))
     }
@@ -110,12 +110,13 @@ impl Special<'_> {
     }
 }
 
-/// The token before a text: the one that the tokenizer's file puts there, else the end-of-text token.
+/// Returns the token before a text: the one that the tokenizer's file puts there, else the end-of-text token.
 pub(crate) fn begin_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
     first_of_file(tokenizer).map_or_else(|| end_of_text(tokenizer), Ok)
 }
 
-/// The only token that the tokenizer's file puts before a text, except BERT's, which no decoder reads.
+/// Returns the only token that the tokenizer's file puts before a text. Returns none for BERT's, which no decoder
+/// reads.
 pub(super) fn first_of_file(tokenizer: &Tokenizer) -> Option<u32> {
     match tokenizer.first_ids().as_slice() {
         [first] if tokenizer.id(CLASSIFY[0]) != Some(*first) => Some(*first),
@@ -123,7 +124,7 @@ pub(super) fn first_of_file(tokenizer: &Tokenizer) -> Option<u32> {
     }
 }
 
-/// The token after a text.
+/// Returns the token after a text.
 pub(crate) fn end_of_text(tokenizer: &Tokenizer) -> Result<u32, RunError> {
     tokenizer.eos_id().ok_or_else(|| {
         RunError::Refused(format!(

@@ -1,7 +1,7 @@
-//! Tasks: examples of records with labels, tags or a text to be written.
+//! Makes the examples of tasks, from records with labels, tags or a text to be written.
 //!
-//! A text longer than the model's context is cut. If there are two texts, the longer one is cut,
-//! token by token, until both fit.
+//! A text longer than the model's context is cut. If there are two texts, the longer one is cut, token by token, until
+//! both fit.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ pub struct Task {
     context: usize,
     /// Number of labels.
     labels: usize,
-    /// Put before the first text and before the second.
+    /// Prefixes of the first and of the second text.
     prefixes: [String; 2],
-    /// Settings by which conversations become text, and the parts that are learnt.
+    /// The template by which conversations become text, and the parts that are learnt.
     chat: Option<Conversations>,
 }
 
@@ -35,7 +35,8 @@ pub struct Task {
 enum InputLayout {
     /// `[CLS]`, a text, `[SEP]`, and another text with its `[SEP]`. RoBERTa has two such tokens between the texts.
     Bert { classify: u32, separate: u32, between: usize },
-    /// Two texts with the end-of-text token between them, after the token that the tokenizer's file puts before a text.
+    /// Two texts with the end-of-text token between them. The token that the tokenizer's file puts before a text comes
+    /// first.
     Decoder { first: Option<u32>, eos: u32 },
     /// A text with the end-of-text token after it; the decoder begins with `start`. In BART each text has a first token. For classes,
     /// the decoder reads what the encoder reads, shifted by one (`T5ForSequenceClassification`).
@@ -43,7 +44,7 @@ enum InputLayout {
 }
 
 impl InputLayout {
-    /// The tokens before a text that a decoder reads.
+    /// Returns the tokens before a text that a decoder reads.
     fn first_of_decoder(self) -> Vec<u32> {
         match self {
             Self::Decoder { first, .. } => first.into_iter().collect(),
@@ -53,7 +54,7 @@ impl InputLayout {
 }
 
 impl Task {
-    /// The task of a plan, if its objective is one.
+    /// Creates the task of a plan, if its objective is one.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the tokenizer lacks a special token that the family needs, or conversations have no template.
@@ -129,7 +130,7 @@ impl Task {
         }
     }
 
-    /// The first text of a record and its second, if there is one, after their prefixes.
+    /// Returns the first text of a record and its second, if there is one, after their prefixes.
     fn texts(&self, record: &LabelledRecord) -> [Option<String>; 2] {
         let [first, second] = &self.prefixes;
         [
@@ -160,7 +161,7 @@ impl Task {
         })
     }
 
-    /// Returns the same task of a model that reads and writes texts of any length.
+    /// Returns the same task for a model that reads and writes texts of any length.
     fn without_limits(&self) -> Self {
         // Half of the largest number leaves room for the special tokens of a text.
         const ANY: usize = usize::MAX / 2;
@@ -173,7 +174,7 @@ impl Task {
         Self { layout, context: ANY, ..self.clone() }
     }
 
-    /// The input of one or two texts.
+    /// Lays out one or two texts in the input.
     fn read(&self, mut first: Vec<u32>, mut second: Option<Vec<u32>>) -> Example {
         let marks = match (self.layout, &second) {
             (InputLayout::Bert { between, .. }, Some(_)) => 2 + between,
@@ -217,7 +218,8 @@ impl Task {
         example
     }
 
-    /// Words with a tag each, or without tags. The first piece of a word carries its tag; words beyond the context have no target.
+    /// Makes the example of words with a tag each, or without tags. The first piece of a word carries its tag; words
+    /// beyond the context have no target.
     fn tagged(&self, words: &[String], tags: &[u32], tokenizer: &Tokenizer) -> Example {
         let (mut pieces, mut firsts) = (Vec::new(), Vec::new());
         for (place, word) in words.iter().enumerate() {
@@ -241,7 +243,7 @@ impl Task {
         example
     }
 
-    /// A text to be read and one to be written.
+    /// Makes the example of a text to be read and one to be written.
     fn written(&self, mut source: Vec<u32>, mut target: Vec<u32>) -> Example {
         match self.layout {
             InputLayout::EncoderDecoder { eos, start, first, decoder_context } => {
@@ -291,8 +293,8 @@ impl Task {
         }
     }
 
-    /// Returns the text of a conversation in which the assistant speaks next. Plain text becomes
-    /// one message of the user. Of other tasks, returns the text after its prefix.
+    /// Returns the text of a conversation in which the assistant speaks next, where plain text becomes one message of
+    /// the user. For other tasks, returns the text after its prefix.
     ///
     /// # Errors
     /// [`RunError::Refused`] if the template refuses it.
@@ -301,7 +303,7 @@ impl Task {
         self.chat.as_ref().map_or_else(|| Ok(format!("{prefix}{prompt}")), |chat| chat.turn(prompt))
     }
 
-    /// The template of conversations, if there is one.
+    /// Returns the template of conversations, if there is one.
     pub fn chat_template(&self) -> Option<&ChatTemplate> {
         self.chat.as_ref().map(Conversations::template)
     }

@@ -145,7 +145,7 @@ impl<B: Kernels> Adafactor<B> {
     }
 }
 
-/// Columns of a matrix.
+/// Returns the number of columns of a matrix.
 fn columns(spec: &ParamSpec) -> Option<usize> {
     match spec.shape[..] {
         [_, columns] => Some(columns),

@@ -1,9 +1,9 @@
-//! Averages of the weights after each step. They follow from released weights, so they are post-processing.
+//! Averages the weights after each step. Averages follow from released weights, so they are post-processing.
 
 use network::nn::{Kernels, Weights};
 use network::tensor::Tensor;
 
-/// The average of a plan, as far as the run has come.
+/// The average that a plan asks for, up to the current step.
 #[derive(Clone, Debug)]
 pub(crate) struct Average<B: Kernels> {
     plan: plan::Averaging,
@@ -13,7 +13,7 @@ pub(crate) struct Average<B: Kernels> {
 }
 
 impl<B: Kernels> Average<B> {
-    /// The average of a plan of `total_steps` steps, before its first step.
+    /// Creates the average of a plan of `total_steps` steps, before its first step.
     pub fn new(plan: plan::Averaging, total_steps: u64) -> Self {
         Self { plan, total_steps, values: Vec::new() }
     }
@@ -33,12 +33,12 @@ impl<B: Kernels> Average<B> {
         self.values = std::mem::take(&mut self.values).into_iter().zip(values).map(moved).collect();
     }
 
-    /// Whether a state after this number of steps has the tensors of [`Self::values`].
+    /// Returns whether a state after this number of steps has the tensors of [`Self::values`].
     pub fn has_begun(&self, steps_done: u64) -> bool {
         factor(self.plan, steps_done, self.total_steps).is_some()
     }
 
-    /// The averages, flat, in the order of the trained parameters; empty before the average begins.
+    /// Returns the averages, flat, in the order of the trained parameters; empty before the average begins.
     pub fn values(&self) -> &[Tensor<B, 1>] {
         &self.values
     }
@@ -49,17 +49,17 @@ impl<B: Kernels> Average<B> {
     }
 }
 
-/// The factor by which the average moves towards the weights after step `steps_done`, which counts from 1; `None` before the
-/// average begins.
+/// Returns the factor by which the average moves towards the weights after step `steps_done`, which counts from 1;
+/// `None` before the average begins.
 fn factor(plan: plan::Averaging, steps_done: u64, total_steps: u64) -> Option<f64> {
     match plan {
         plan::Averaging::Tail(share) => {
-            // At least the last step.
+            // The average covers at least the last step.
             let averaged = (share * total_steps as f64).ceil().max(1.0) as u64;
             let before = total_steps.saturating_sub(averaged);
             (steps_done > before).then(|| 1.0 / (steps_done - before) as f64)
         }
-        // With factors scaled to a sum of 1, as Adam corrects moments that start at 0.
+        // The factors are scaled to a sum of 1, as Adam corrects moments that start at 0.
         plan::Averaging::Exponential(decay) => {
             let left = decay.powf(steps_done as f64);
             (steps_done > 0).then(|| ((1.0 - decay) / (1.0 - left)).min(1.0))

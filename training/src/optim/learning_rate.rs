@@ -2,7 +2,8 @@
 
 use plan::{Decay, LearningRate};
 
-/// The learning rate of step `step` (from 0) of `steps`: linear growth to the peak over the warm-up, then decay.
+/// Returns the learning rate of step `step` (from 0) of `steps`: linear growth to the peak over the warm-up, then
+/// decay.
 ///
 /// Linear, cosine and quadratic decay reach 0 at `steps`, one past the last step, so that no step has a rate of 0.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Optimizers on released gradients, and learning-rate schedules.
+//! Optimizers, which move weights by released gradients, and learning-rate schedules.
 
 mod adafactor;
 mod adamw;
@@ -24,10 +24,10 @@ use crate::ranks::{Grain, Piece, Shards, share_of};
 use network::nn::{Kernels, ParamSpec, Weights};
 use network::tensor::{FloatDType, Tensor, from_host};
 
-/// The gradient that an optimizer takes: one with noise, or that of a run marked as not private.
+/// The gradient that an optimizer takes: a noisy one, or that of a run marked as not private.
 pub struct OptimizerGradient<B: Kernels> {
     parts: Vec<Tensor<B, 1>>,
-    /// Variance of the noise in each element; 0 in a baseline.
+    /// Variance of the noise in each element; 0 for a run without noise.
     noise_variance: f64,
 }
 
@@ -109,7 +109,7 @@ pub enum Optimizer<B: Kernels> {
 }
 
 impl<B: Kernels> Optimizer<B> {
-    /// An optimizer before its first step.
+    /// Creates an optimizer before its first step.
     pub fn new(plan: &plan::Optimizer, specs: &[ParamSpec], device: &B::Device) -> Self {
         match plan {
             plan::Optimizer::Adamw(settings) => Self::AdamW(AdamW::new(settings.clone(), specs, device)),
@@ -141,7 +141,7 @@ impl<B: Kernels> Optimizer<B> {
     pub(crate) fn grain(&self) -> Grain {
         match self {
             Self::AdamW(_) | Self::Sgd(_) => Grain::Elements,
-            // Their steps depend on sums over whole parameters.
+            // The steps of these two depend on sums over whole parameters.
             Self::Adafactor(_) | Self::Lamb(_) => Grain::Blocks,
         }
     }
@@ -156,7 +156,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// Number of steps taken.
+    /// Returns the number of steps taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
         match self {
@@ -178,7 +178,7 @@ impl<B: Kernels> Optimizer<B> {
         }
     }
 
-    /// The state's tensors, flat, in the order of [`Optimizer::layout`].
+    /// Returns the state's tensors, flat, in the order of [`Optimizer::layout`].
     pub(crate) fn state(&self) -> Vec<Tensor<B, 1>> {
         match self {
             Self::AdamW(adamw) => adamw.state(),
@@ -202,7 +202,7 @@ impl<B: Kernels> Optimizer<B> {
     }
 }
 
-/// Whether weight decay applies. Vectors (biases and gains) do not decay.
+/// Returns whether weight decay applies to a parameter. Vectors (biases and gains) do not decay.
 fn is_matrix(spec: &ParamSpec) -> bool {
     spec.shape.len() > 1
 }

@@ -61,7 +61,7 @@ impl<B: Kernels> Moments<B> {
     }
 }
 
-/// The factor by which a moving average that began at 0 is too small after `steps` steps: 1 − βᵗ.
+/// Returns the factor by which a moving average that began at 0 is too small after `steps` steps: 1 − βᵗ.
 pub(super) fn bias(beta: f64, steps: u64) -> f64 {
     1.0 - beta.powi(i32::try_from(steps).unwrap_or(i32::MAX))
 }

@@ -4,7 +4,7 @@ use super::zeros;
 use network::nn::{Kernels, ParamSpec, Weights};
 use network::tensor::Tensor;
 
-/// `v ← momentum·v + g; w ← w − rate·v`
+/// Gradient descent with momentum: `v ← momentum·v + g; w ← w − rate·v`.
 #[derive(Clone, Debug)]
 pub struct Sgd<B: Kernels> {
     settings: plan::Sgd,

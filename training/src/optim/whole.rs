@@ -19,7 +19,7 @@ pub(super) struct Whole {
     shards: Option<Shards>,
 }
 
-/// The values that are added up.
+/// The values over which a sum runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Over {
     /// The elements of each parameter.
@@ -60,23 +60,23 @@ impl Whole {
         self.shards.as_ref().map_or(&self.params, Shards::params)
     }
 
-    /// The number of a piece's parameter.
+    /// Returns the index of a piece's parameter.
     pub fn number(&self, piece: usize) -> usize {
         self.shards.as_ref().map_or(piece, |shards| shards.pieces()[piece].param)
     }
 
-    /// The parameter of a piece.
+    /// Returns the parameter of a piece.
     pub fn param(&self, piece: usize) -> &ParamSpec {
         &self.params[piece]
     }
 
-    /// Returns this rank's part of a tensor of `length` elements of which each rank keeps one part.
+    /// Returns this rank's part of a tensor of `length` elements that is divided among the ranks.
     pub fn share(&self, length: usize) -> Range<usize> {
         let ranks = self.shards.as_ref().map(Shards::ranks);
         ranks.map_or(0..length, |ranks| share_of(length, ranks.rank(), ranks.count()))
     }
 
-    /// Joins tensors of these lengths, of which each rank has its [`Self::share`].
+    /// Joins tensors of these lengths, of which each rank has one part ([`Self::share`]).
     pub fn join<B: Kernels>(&self, own: &[Tensor<B, 1>], lengths: &[usize]) -> Vec<Tensor<B, 1>> {
         let (Some(shards), Some(first)) = (&self.shards, own.first()) else { return own.to_vec() };
         let sent: Vec<f32> = own.iter().cloned().flat_map(to_host).collect();

@@ -38,10 +38,10 @@ use crate::RunError;
 
 /// Messages among ranks. Each call waits for the same call on all ranks.
 pub(crate) trait Messages: Send + Sync {
-    /// Number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     fn count(&self) -> usize;
 
     /// Replaces `bytes` by those of the first rank. They have the same length everywhere.
@@ -71,7 +71,7 @@ pub(crate) trait Messages: Send + Sync {
 pub struct Placement {
     /// Number of ranks.
     pub ranks: u64,
-    /// Number of machines they ran on.
+    /// Number of machines on which the ranks ran.
     pub hosts: u64,
 }
 
@@ -128,7 +128,7 @@ impl Ranks {
         Self { messages: Arc::new(alone::Alone), hosts: Arc::new([String::new()]) }
     }
 
-    /// The ranks that this process was started with.
+    /// Joins the ranks that this process was started with.
     ///
     /// # Errors
     /// [`RunError::Refused`] if it was started as one of several and cannot reach the others.
@@ -158,19 +158,19 @@ impl Ranks {
         ))
     }
 
-    /// Ranks that exchange messages in another way.
+    /// Creates ranks that exchange messages in another way.
     #[cfg(test)]
     pub(crate) fn of(messages: impl Messages + 'static) -> Self {
         let hosts = vec![String::new(); messages.count()].into();
         Self { messages: Arc::new(messages), hosts }
     }
 
-    /// Number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     pub fn rank(&self) -> usize {
         self.messages.rank()
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn count(&self) -> usize {
         self.messages.count()
     }
@@ -198,17 +198,17 @@ impl Ranks {
         Share { rank: self.rank(), count: self.count(), physical_batch }
     }
 
-    /// Whether there is more than one rank.
+    /// Returns whether there is more than one rank.
     pub fn are_several(&self) -> bool {
         self.count() > 1
     }
 
-    /// Whether this rank owns the run folder.
+    /// Returns whether this rank owns the run folder.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
     }
 
-    /// Number of ranks on this rank's machine.
+    /// Returns the number of ranks on this rank's machine.
     pub(crate) fn on_this_host(&self) -> usize {
         self.hosts.iter().filter(|host| **host == self.hosts[self.rank()]).count()
     }
@@ -242,7 +242,7 @@ impl Ranks {
         }
     }
 
-    /// The error of a rank, for the first one to show.
+    /// Returns the error of a rank, for the first one to show.
     fn failure_of(&self, rank: usize, failure: &[u8]) -> RunError {
         let text = String::from_utf8_lossy(&failure[1..]).into_owned();
         let place = format!("rank {rank} of {} on {}", self.count(), self.hosts[rank]);
@@ -270,7 +270,7 @@ impl Ranks {
         }
     }
 
-    /// The first rank's bytes.
+    /// Returns the first rank's bytes.
     pub fn broadcast(&self, own: Vec<u8>) -> Vec<u8> {
         let mut length = (own.len() as u64).to_le_bytes();
         self.messages.broadcast(&mut length);
@@ -300,14 +300,14 @@ impl Ranks {
         serde_json::from_slice(&self.broadcast(bytes)).map_err(unreadable)
     }
 
-    /// The bytes of every rank, by rank.
+    /// Returns the bytes of every rank, by rank.
     pub fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
         let mut lengths = vec![0; 8 * self.count()];
         self.messages.all_gather(&(own.len() as u64).to_le_bytes(), &mut lengths);
         let lengths: Vec<usize> = lengths.chunks_exact(8).map(|eight| u64_of(eight) as usize).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let mut all: Vec<Vec<u8>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
-        // Every rank sends as many bytes as the rank that has the most.
+        // Every rank sends as many bytes as the rank with the longest message.
         for begin in (0..longest).step_by(MAX_MESSAGE_LENGTH) {
             let length = MAX_MESSAGE_LENGTH.min(longest - begin);
             let mut piece: Vec<u8> = own.iter().skip(begin).take(length).copied().collect();
@@ -333,7 +333,7 @@ impl Ranks {
         all.contains(&1)
     }
 
-    /// The sum of the ranks' figures.
+    /// Returns the sum of the ranks' figures.
     pub fn total(&self, own: i128) -> i128 {
         let mut all = vec![0; 16 * self.count()];
         self.messages.all_gather(&own.to_le_bytes(), &mut all);
@@ -366,7 +366,7 @@ fn u64_of(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// An error as a message: its exit code and its text.
+/// Encodes an error as a message: its exit code and its text.
 fn encoded(error: &RunError) -> Vec<u8> {
     let text = match error {
         RunError::Interrupted { resume } => resume.clone(),

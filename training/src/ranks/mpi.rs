@@ -1,4 +1,4 @@
-//! Ranks that MPI started.
+//! Exchanges messages among ranks that MPI started.
 
 use std::env;
 use std::panic;
@@ -53,7 +53,7 @@ impl World {
             world.leave();
             return Ok(None);
         }
-        // Otherwise the other ranks would wait for a rank that panicked.
+        // Without this, the other ranks would wait for a rank that panicked.
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             print(panic);
@@ -67,7 +67,7 @@ fn all() -> SimpleCommunicator {
     SimpleCommunicator::world()
 }
 
-/// The name and version of the MPI library.
+/// Returns the name and version of the MPI library.
 pub(super) fn library() -> String {
     let version = mpi::environment::library_version().unwrap_or_default();
     version.split([',', '\n', '\0']).next().unwrap_or_default().trim().to_owned()

@@ -46,7 +46,6 @@ pub(crate) struct Shards {
     /// Beginning of each parameter, and the end of the last one.
     starts: Arc<[usize]>,
     grain: Grain,
-    /// The pieces of each rank.
     pieces_by_rank: Arc<[Vec<Piece>]>,
     pieces: Arc<[Piece]>,
     specs: Arc<[ParamSpec]>,
@@ -84,17 +83,17 @@ impl Shards {
         &self.ranks
     }
 
-    /// The parameters, in their order.
+    /// Returns the parameters, in their order.
     pub fn params(&self) -> &[ParamSpec] {
         &self.params
     }
 
-    /// This rank's pieces, in the parameters' order.
+    /// Returns this rank's pieces, in the parameters' order.
     pub fn pieces(&self) -> &Arc<[Piece]> {
         &self.pieces
     }
 
-    /// The pieces of each rank, in the parameters' order.
+    /// Returns the pieces of each rank, in the parameters' order.
     pub(crate) fn pieces_by_rank(&self) -> &[Vec<Piece>] {
         &self.pieces_by_rank
     }
@@ -105,12 +104,12 @@ impl Shards {
         &self.specs
     }
 
-    /// Elements of all parameters.
+    /// Returns the number of elements of all parameters.
     pub fn elements(&self) -> usize {
         self.starts[self.starts.len() - 1]
     }
 
-    /// The pieces of values of all parameters.
+    /// Returns this rank's pieces of the values of all parameters.
     pub fn own<B: Kernels>(&self, values: &[Tensor<B, 1>]) -> Vec<Tensor<B, 1>> {
         let piece = |piece: &Piece| values[piece.param].clone().slice([piece.range.clone()]);
         self.pieces.iter().map(piece).collect()
@@ -135,7 +134,7 @@ impl Shards {
         self.cut(&own)
     }
 
-    /// Values of all parameters, from every rank's pieces.
+    /// Collects every rank's pieces, and returns the values of all parameters.
     pub fn gather(&self, own: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
         let mut own: Vec<f32> = own.into_iter().flatten().collect();
         own.resize(self.longest(), 0.0);
@@ -158,7 +157,7 @@ impl Shards {
         whole
     }
 
-    /// The values that each rank sends, by rank.
+    /// Exchanges values, and returns those of each rank, by rank.
     pub fn exchange(&self, own: &[f32]) -> Vec<FromRank> {
         let sent = self.ranks.exchange(bytemuck::cast_slice(own)).into_iter().enumerate();
         let from = |(rank, bytes): (usize, Vec<u8>)| {
@@ -178,7 +177,7 @@ impl Shards {
         let Range { start, end } = *chunk;
         let mut next = 0;
         self.pieces_by_rank[rank].iter().filter_map(move |piece| {
-            // Its place in the stretch.
+            // The place of the piece in the stretch.
             let begin = next;
             next += piece.range.len();
             let first = piece.range.start;
@@ -187,13 +186,13 @@ impl Shards {
         })
     }
 
-    /// Elements of the longest stretch.
+    /// Returns the number of elements of the longest stretch.
     fn longest(&self) -> usize {
         let length = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.range.len()).sum();
         self.pieces_by_rank.iter().map(length).max().unwrap_or(0)
     }
 
-    /// Parts of a stretch that are sent at a time.
+    /// Returns the parts of a stretch that are sent one at a time.
     fn chunks(&self) -> impl Iterator<Item = Range<usize>> {
         let (length, end) = ((MESSAGE / self.ranks.count()).max(1), self.longest());
         (0..end).step_by(length).map(move |begin| begin..(begin + length).min(end))
@@ -210,7 +209,7 @@ impl Shards {
     }
 }
 
-/// The pieces of parameters at these places.
+/// Returns the pieces of parameters at these places.
 fn pieces(starts: &[usize], places: Range<usize>) -> impl Iterator<Item = Piece> {
     let first = starts.partition_point(|&start| start <= places.start).saturating_sub(1);
     let Range { start, end } = places;
@@ -263,7 +262,7 @@ fn blocks(params: &[ParamSpec], rank: usize, count: usize) -> Vec<Piece> {
     pieces
 }
 
-/// Blocks of a matrix, at most.
+/// Largest number of blocks of a matrix.
 const BLOCKS: usize = 64;
 
 /// Returns the number of rows of each block of a parameter; the last block may have fewer. It
@@ -275,7 +274,7 @@ pub(crate) fn block_rows(spec: &ParamSpec) -> usize {
     rows.max(1)
 }
 
-/// Elements of each row of a parameter.
+/// Returns the number of elements in each row of a parameter.
 pub(crate) fn row_length(spec: &ParamSpec) -> usize {
     spec.shape.iter().skip(1).product::<usize>().max(1)
 }

@@ -8,10 +8,10 @@ use crate::store::RunStore;
 pub(super) struct BestSoFar {
     /// Number of consecutive evaluations without improvement after which training stops.
     patience: Option<u64>,
-    /// How much lower a loss must be to be an improvement.
+    /// The amount by which a loss must be lower to be an improvement.
     smallest_change: f64,
     nll: f64,
-    /// Evaluations since the best one.
+    /// Number of evaluations since the best one.
     since: u64,
 }
 
@@ -43,7 +43,7 @@ impl BestSoFar {
         improves
     }
 
-    /// Whether training stops here.
+    /// Returns whether training stops after this evaluation.
     pub fn stops(&self) -> bool {
         self.patience.is_some_and(|patience| self.since >= patience)
     }

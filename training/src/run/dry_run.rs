@@ -17,9 +17,7 @@ use network::nn::Kernels;
 /// The result of a dry run: what carrying out the plan would do.
 #[derive(Debug, Serialize)]
 pub struct DryRun {
-    /// The run folder.
     folder: PathBuf,
-    /// Whether it holds a run.
     folder_holds_run: bool,
     /// Upper bound on ε; absent without noise.
     epsilon: Option<f64>,
@@ -27,7 +25,7 @@ pub struct DryRun {
     /// Noise multiplier of the vocabulary's release, if there is one.
     vocabulary_noise: Option<f64>,
     phases: Vec<Steps>,
-    /// What a step samples: units or examples.
+    /// Name of what a step samples: units or examples.
     sampled: &'static str,
     device: plan::Device,
     parameters: u64,
@@ -36,7 +34,7 @@ pub struct DryRun {
     seconds: f64,
     /// Lower bound on memory: weights, gradients, moments and one micro-batch, in bytes.
     memory: u64,
-    /// A step on several such processors: on the ranks of the program, or on 8 if it has a single
+    /// The cost of a step on several processors of 8 cores: as many as the program has ranks, or 8 if it has a single
     /// rank.
     on_ranks: RankCost,
 }

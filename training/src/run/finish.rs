@@ -1,4 +1,4 @@
-//! The end of a run: model files, completion line, certificate.
+//! Ends a run: writes model files, the completion line and the certificate.
 
 use std::path::Path;
 
@@ -23,8 +23,8 @@ use network::nn::Kernels;
 use network::tensor_file::{NumberFormat, PrivacyMark};
 use tokenizer::Role;
 
-/// Writes the finished model and the certificate. `evaluation` is the last step's. The model is that of the last step, or the
-/// best one if the plan keeps it.
+/// Writes the finished model and the certificate. The model is that of the last step, or the best one if the plan keeps
+/// it. `evaluation` is that of the last step.
 pub(super) fn finish<B: Kernels>(
     job: &Job,
     run: &mut Prepared<B>,

@@ -9,7 +9,7 @@ use crate::data::Units;
 use crate::ranks::Ranks;
 use crate::store::{OpenRun, RunStore};
 
-/// The run folder. Only the first rank has it, and its failures are those of all ranks.
+/// The run folder. Only the first rank holds it, and all ranks share its failures.
 pub(super) struct Folder<'a> {
     store: Option<RunStore<'a>>,
     ranks: Ranks,
@@ -25,7 +25,7 @@ impl<'a> Folder<'a> {
         Ok(Self { store: job.ranks.outcome_of_first(own.transpose())?, ranks: job.ranks.clone() })
     }
 
-    /// Work on the folder; `None` on other ranks.
+    /// Does work on the folder; returns `None` on other ranks.
     pub(crate) fn on_first<T>(
         &mut self,
         work: impl FnOnce(&mut RunStore<'a>) -> Result<T, RunError>,
@@ -35,7 +35,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// The run folder of a single process. `public_text` is a sketch of the training text, if it is public.
+/// Opens the run folder of a single process. `public_text` is a sketch of the training text, if it is public.
 ///
 /// # Errors
 /// As [`RunStore::open`].

@@ -18,7 +18,7 @@ pub(super) struct Inputs {
     pub public_text: Option<Sketch>,
     pub evaluation: Option<PublicText>,
     pub initial: Option<Start>,
-    /// The most tokens that the vocabulary will have.
+    /// Largest number of tokens that the vocabulary can have.
     pub vocabulary: u32,
 }
 
@@ -87,7 +87,7 @@ fn check_same(ranks: &Ranks, digest: &[u8]) -> Result<(), RunError> {
     )))
 }
 
-/// Refuses a plan that this machine cannot carry out whatever its text.
+/// Refuses a plan that this machine cannot carry out, whatever the text is.
 fn check_machine<B: Kernels>(job: &Job, device: &B::Device) -> Result<(), RunError> {
     let plan = job.plan.plan();
     check_memory(job, plan.tokenizer().least_vocabulary())?;
@@ -99,7 +99,7 @@ fn check_memory(job: &Job, vocabulary: u32) -> Result<(), RunError> {
     memory::check(&job.plan, vocabulary, job.physical_batch, job.device, job.ranks.on_this_host())
 }
 
-/// The checkpoint to start from, if any, and the most tokens that the vocabulary will have.
+/// Reads the checkpoint to start from, if any, and returns the largest number of tokens that the vocabulary can have.
 fn check_model(job: &Job) -> Result<(Option<Start>, u32), RunError> {
     let plan = job.plan.plan();
     job.check_interrupt()?;

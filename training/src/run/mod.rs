@@ -78,7 +78,7 @@ struct Run<'a, R> {
 impl<R: PrivacyRng> OnDevice for Run<'_, R> {
     type Output = Result<Option<Summary>, RunError>;
 
-    /// The whole run: prepare, train, finish.
+    /// Carries out the whole run: prepare, train, finish.
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
         let Self { job, rng } = self;
         let inputs = Inputs::read::<B>(job, &device)?;
@@ -99,7 +99,7 @@ fn os_rng(ranks: &Ranks) -> Result<OsRng, RunError> {
     OsRng::shared(|key| ranks.broadcast_in_place(key)).map_err(|error| RunError::Failed(error.to_string()))
 }
 
-/// What a single process got, which is its own first rank.
+/// Returns the result of a single process, which is its own first rank.
 fn of_first(summary: Option<Summary>) -> Result<Summary, RunError> {
     summary.ok_or_else(|| RunError::Failed("a single process is its own first rank".to_owned()))
 }

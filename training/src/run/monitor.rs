@@ -21,7 +21,7 @@ pub(super) struct Monitor<'a> {
     best: BestSoFar,
 }
 
-/// Whether the plan evaluates the weights after this number of steps.
+/// Returns whether the plan evaluates the weights after this number of steps.
 pub(super) fn evaluates(plan: &plan::Plan, steps_done: u64, end: u64) -> bool {
     let every = plan.evaluation().map(|evaluation| evaluation.every);
     steps_done == end || every.is_some_and(|every| steps_done.is_multiple_of(every))
@@ -33,7 +33,7 @@ impl<'a> Monitor<'a> {
         Ok(Self { plan, progress: Progress::start(store.steps_done(), end), end, best })
     }
 
-    /// Whether the plan's patience with the evaluations is exhausted.
+    /// Returns whether the plan's patience with the evaluations is exhausted.
     pub fn stops(&self) -> bool {
         self.best.stops()
     }

@@ -29,7 +29,7 @@ pub(super) struct Prepared<B: Kernels> {
     /// The plan's public evaluation text, if it has any.
     held_out: Option<HeldOut>,
     pub progressed: Progressed,
-    /// The checkpoint's settings of generation.
+    /// The settings of generation in the checkpoint that the run starts from.
     pub generation: serde_json::Value,
 }
 
@@ -54,7 +54,8 @@ impl<B: Kernels> Prepared<B> {
         Ok(prepared)
     }
 
-    /// Starts from texts of released words. The first rank does all of it, so that the ranks have the same weights.
+    /// Trains on texts of released words before the first step. The first rank does all of it, so that all ranks have
+    /// the same weights.
     fn warm_start(&mut self, job: &Job) -> Result<(), RunError> {
         let Self { tokenizer, data, trainer, .. } = self;
         let own = job.ranks.is_first().then(|| {
@@ -126,7 +127,7 @@ impl<B: Kernels> Prepared<B> {
 pub(super) struct Progressed {
     /// Steps in the checkpoint.
     pub steps_done: u64,
-    /// The step to end before.
+    /// The step before which this process ends.
     pub end: u64,
     /// Whether steps clip and add noise.
     pub protected: bool,
@@ -200,7 +201,7 @@ impl Begun {
     }
 }
 
-/// The first rank's tensors.
+/// Sends the first rank's tensors to all ranks.
 fn share_tensors(own: Option<Vec<NamedTensor>>, ranks: &Ranks) -> Result<Option<Vec<NamedTensor>>, RunError> {
     let own_names = own
         .as_ref()
@@ -216,7 +217,7 @@ fn share_tensors(own: Option<Vec<NamedTensor>>, ranks: &Ranks) -> Result<Option<
     Ok(Some(names.into_iter().map(tensor).collect()))
 }
 
-/// The units' windows or records, with the canaries of an audit.
+/// Builds the set of the units' windows or records, with the canaries of an audit.
 fn training_set(
     job: &Job,
     mut units: Units,
@@ -240,7 +241,7 @@ fn training_set(
     Ok(TrainingSet::Windows(Box::new(dataset)))
 }
 
-/// Computes what the head reads of each record once, if the head alone is trained: then it is the same in each step.
+/// Computes the features of each record once, if only the head is trained: they are then the same in each step.
 ///
 /// Features are private. They exist in the memory of this process only, beside the records themselves: no checkpoint, metric or
 /// other file has them, and a resumed run computes them again.
@@ -253,7 +254,7 @@ fn add_features<B: Kernels>(
         plan.training().objective,
         plan::Objective::SequenceClassification | plan::Objective::MultiLabelClassification
     );
-    // Dropout below the head draws anew in each step.
+    // Dropout below the head changes them in each step.
     let are_fixed = plan.model().trainable == Trainable::Head && plan.training().dropout == 0.0;
     let TrainingSet::Records(records) = set else { return Ok(()) };
     if !of_texts || !are_fixed {
@@ -261,7 +262,7 @@ fn add_features<B: Kernels>(
     }
     let bytes = size_of::<f32>() as u64 * u64::from(plan.model().d_model);
     records.add_features(|examples| {
-        // Without them, each step computes its own.
+        // Without stored features, each step computes its own.
         if limits::free().is_some_and(|free| examples.len() as u64 * bytes > free / 2) {
             return Ok(Vec::new());
         }
@@ -287,7 +288,7 @@ fn note_cut(plan: &plan::Plan, task: &Task, records: &LabelledRecords, tokenizer
     }
 }
 
-/// The model with its initial weights.
+/// Builds the model with its initial weights.
 fn build_trainer<B: Kernels>(
     job: &Job,
     tokenizer: &Tokenizer,
@@ -316,7 +317,8 @@ fn build_trainer<B: Kernels>(
     Ok(trainer.on_ranks(&job.ranks))
 }
 
-/// The log-probabilities of tokens from which a model without a checkpoint starts, if its vocabulary's release tells them.
+/// Returns the log-probabilities by which a model without a checkpoint first predicts tokens, if the vocabulary's
+/// release tells them.
 fn output_bias(plan: &plan::Plan, tokenizer: &Tokenizer) -> Option<Vec<f32>> {
     let mark = tokenizer.mark().filter(|_| plan.model().initial == plan::Initial::Random)?;
     mark.log_probabilities(tokenizer.vocab_size())

@@ -33,7 +33,7 @@ pub struct Request {
     pub physical_batch: Option<u32>,
     /// A known key for tests. The run is then not private.
     pub test_key: Option<u64>,
-    /// A baseline without clipping and noise.
+    /// Whether to train a baseline without clipping and noise.
     pub non_private: bool,
     /// Canaries to be planted in the training text, if this run is an audit.
     pub canaries: Option<Planting>,
@@ -185,7 +185,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// The trial's run, resumed if its folder holds it already.
+    /// Returns the job of the trial's run, which is resumed if its folder holds it already.
     pub(super) fn into_job(self) -> Result<Job, RunError> {
         let CertifiedText { plan, lineage, bytes: plan_file } = self.text;
         let randomness = Randomness::of(self.test_key);
@@ -214,17 +214,17 @@ impl Trial {
 }
 
 impl Job {
-    /// The stages before this run that called their text public.
+    /// Returns the stages before this run that called their text public.
     pub(crate) fn public_stages(&self) -> Vec<(&str, &Sketch)> {
         self.lineage.public_stages().iter().map(|stage| (stage.name.as_str(), &stage.text)).collect()
     }
 
-    /// Whether the plan requests a checkpoint after this number of steps.
+    /// Returns whether the plan requests a checkpoint after this number of steps.
     pub(crate) fn checkpoints_at(&self, steps_done: u64) -> bool {
         steps_done.is_multiple_of(self.plan.plan().performance().checkpoint_every)
     }
 
-    /// Whether the plan requests a snapshot after this number of steps.
+    /// Returns whether the plan requests a snapshot after this number of steps.
     pub(crate) fn snapshots_at(&self, steps_done: u64) -> bool {
         let every = self.plan.plan().performance().snapshot_every;
         every.is_some_and(|every| steps_done.is_multiple_of(every))
@@ -279,7 +279,6 @@ impl Job {
         Ok(())
     }
 
-    /// The command that resumes this run.
     fn resume_command(&self) -> String {
         let audit = self.canaries.as_ref().map(Planting::to_string).unwrap_or_default();
         // An exposure curve needs a run with privacy and one without, in the same folder.
@@ -315,7 +314,7 @@ impl Job {
     }
 }
 
-/// A path, quoted for a shell if necessary.
+/// Returns a path, quoted for a shell if necessary.
 pub fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);

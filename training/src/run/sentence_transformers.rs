@@ -57,7 +57,7 @@ pub(super) fn files<B: Kernels>(
     ])
 }
 
-/// The head under the names of a dense layer of `sentence-transformers`.
+/// Returns the head under the names of a dense layer of `sentence-transformers`.
 fn head_tensors<B: Kernels>(trainer: &Trainer<B>) -> Vec<NamedTensor> {
     let of_head = |tensor: NamedTensor| {
         let part = tensor.name.strip_prefix(MEAN_CLASSIFIER)?;

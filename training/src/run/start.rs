@@ -1,4 +1,5 @@
-//! Adds rows for the tokens by which released words extend a checkpoint's vocabulary.
+//! Reads the weights that a run starts from, and adds rows for the tokens by which released words extend their
+//! vocabulary.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,19 +14,19 @@ use crate::{RunError, vocabulary};
 
 /// Weights to start from that fit a plan's model.
 pub(super) struct Start {
-    /// In the order of the model's parameters, without a head for labels that the checkpoint lacks.
+    /// Weights in the order of the model's parameters, without a head for labels that the checkpoint lacks.
     pub weights: Vec<NamedTensor<StoredValues>>,
     /// Number of tokens of the checkpoint's table; never below the tokenizer's.
     pub vocab_size: usize,
     /// Digest of the checkpoint.
     pub sha256: String,
-    /// Names of its tensors that the model has no use for.
+    /// Names of tensors in the checkpoint that the model has no use for.
     pub ignored: Vec<String>,
-    /// Its settings of generation.
+    /// The checkpoint's settings of generation.
     pub generation: serde_json::Value,
 }
 
-/// Reads the checkpoint that a plan starts from, if it names one, and holds it against the plan's model and tokenizer.
+/// Reads the checkpoint that a plan starts from, if it names one, and compares it with the plan's model and tokenizer.
 ///
 /// # Errors
 /// [`RunError::Refused`] with what differs, before anything is written.
@@ -88,7 +89,7 @@ impl Start {
             let width = table.len() / self.vocab_size;
             let rows: Vec<Vec<f32>> = parts.iter().map(|ids| mean(&table, ids, width)).collect();
             table.resize(vocab_size * width, 0.0);
-            // Marian's bias of the logits is one row of them.
+            // Marian's bias of the logits is a single row, with one element per token.
             let axis = tensor.shape.iter().position(|size| *size == self.vocab_size);
             tensor.shape[axis.unwrap_or(0)] = vocab_size;
             table[added.start * width..added.end * width].copy_from_slice(&rows.concat());

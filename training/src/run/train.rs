@@ -30,7 +30,7 @@ pub(super) fn train<B: Kernels>(
     let (mut reached, mut evaluation) = (steps_done, None);
     while reached < end && !stopped {
         let step = reached;
-        folder.on_first(|store| store.reserve_step(step))?;
+        folder.on_first(|store| store.charge_step(step))?;
         take_step(job, prepared, step, rng)?;
         reached = step + 1;
         evaluation =
@@ -98,7 +98,7 @@ mod tests {
     use crate::run::inputs::Inputs;
     use network::tensor::{Flex, FlexDevice};
 
-    /// Otherwise the others would wait for its gradient without end.
+    /// A rank that fails must not leave the others waiting for its gradient.
     #[test]
     fn a_rank_that_can_no_longer_read_its_text_ends_all_ranks() {
         let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());

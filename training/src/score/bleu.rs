@@ -3,7 +3,7 @@
 
 use super::{Tokenization, VERSION, matches, ngrams};
 
-/// The longest runs of words.
+/// Largest number of words of a run.
 const ORDERS: usize = 4;
 /// sacreBLEU's logarithm of 0.
 const LOG_OF_ZERO: f64 = -9_999_999_999.0;
@@ -17,14 +17,14 @@ pub struct Bleu {
     pub precisions: [f64; ORDERS],
     /// Factor for texts that are too short.
     pub brevity_penalty: f64,
-    /// Words of the hypotheses.
+    /// Number of words of the hypotheses.
     pub hypothesis_length: u64,
-    /// Words of the references.
+    /// Number of words of the references.
     pub reference_length: u64,
     tokenization: Tokenization,
 }
 
-/// BLEU of a corpus, with sacreBLEU's default smoothing ("exp") of precisions of 0.
+/// Returns the BLEU of a corpus, with sacreBLEU's default smoothing ("exp") of precisions of 0.
 #[must_use]
 pub fn bleu<S: AsRef<str>>(hypotheses: &[S], references: &[S], tokenization: Tokenization) -> Bleu {
     let (mut correct, mut total, mut lengths) = ([0_u64; ORDERS], [0_u64; ORDERS], [0_u64; 2]);
@@ -75,7 +75,7 @@ fn precisions(correct: [u64; ORDERS], total: [u64; ORDERS]) -> [f64; ORDERS] {
 }
 
 impl Bleu {
-    /// The settings, as sacreBLEU writes them.
+    /// Returns the settings, as sacreBLEU writes them.
     #[must_use]
     pub fn signature(&self) -> String {
         format!("nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:{VERSION}", self.tokenization.name())

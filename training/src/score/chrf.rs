@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use super::{VERSION, is_space, matches, ngrams};
 
-/// The longest runs of characters.
+/// Largest number of characters of a run.
 const CHARACTERS: usize = 6;
 /// Weight of recall relative to precision.
 const BETA: f64 = 2.0;
@@ -14,7 +14,7 @@ const BETA: f64 = 2.0;
 pub struct Chrf {
     /// Score from 0 to 100.
     pub score: f64,
-    /// The longest runs of words: 0 for chrF2, 2 for chrF2++.
+    /// Largest number of words of a run: 0 for chrF2, 2 for chrF2++.
     pub words: usize,
 }
 
@@ -27,7 +27,8 @@ struct Counts {
     shared: u64,
 }
 
-/// chrF of a corpus, with runs of up to `words` words beside those of characters: 0 for chrF2, 2 for chrF2++.
+/// Returns the chrF of a corpus, with runs of up to `words` words beside those of characters: 0 for chrF2, 2 for
+/// chrF2++.
 #[must_use]
 pub fn chrf<S: AsRef<str>>(hypotheses: &[S], references: &[S], words: usize) -> Chrf {
     let mut counts = vec![Counts::default(); CHARACTERS + words];
@@ -84,7 +85,7 @@ fn score(counts: &[Counts]) -> f64 {
 }
 
 impl Chrf {
-    /// The settings, as sacreBLEU writes them.
+    /// Returns the settings, as sacreBLEU writes them.
     #[must_use]
     pub fn signature(&self) -> String {
         format!("nrefs:1|case:mixed|eff:yes|nc:{CHARACTERS}|nw:{}|space:no|version:{VERSION}", self.words)

@@ -1,4 +1,4 @@
-//! Scores of generated texts against references: BLEU and chrF, equal to sacreBLEU's.
+//! Scores of generated texts against references: BLEU and chrF, with the same values as sacreBLEU.
 //!
 //! # References
 //! Papineni et al. 2002 (BLEU); Popović 2015 and 2017 (chrF, chrF++); Post 2018, <https://arxiv.org/abs/1804.08771>
@@ -53,7 +53,8 @@ impl fmt::Display for Score {
 }
 
 impl Metric {
-    /// The score of hypotheses, each against the reference at its place. BLEU cuts texts into words as `tokenization` says.
+    /// Computes the score of hypotheses, each against the reference at its place. BLEU cuts texts into words as
+    /// `tokenization` says.
     ///
     /// # Panics
     /// If there are more hypotheses than references or the reverse.
@@ -90,7 +91,7 @@ impl Metric {
     }
 }
 
-/// Whether a character is white space for Python's `str.split`.
+/// Returns whether a character is white space for Python's `str.split`.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

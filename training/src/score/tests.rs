@@ -22,7 +22,7 @@ fn scores_and_signatures_are_those_of_sacrebleu_to_the_last_digit() {
         ] {
             let want = &corpus[name];
             let context = format!("{name} of {hypotheses:?}");
-            // Equal but for the order of a few additions.
+            // The scores are equal up to the order of a few additions.
             assert!(
                 (score.score - want["score"].as_f64().unwrap()).abs() < 1e-9,
                 "{context}: {}",

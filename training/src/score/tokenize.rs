@@ -1,4 +1,4 @@
-//! Words as sacreBLEU cuts them.
+//! Cuts texts into words as sacreBLEU does.
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -7,16 +7,16 @@ use super::is_space;
 /// The way in which a text is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tokenization {
-    /// Tokenization of mteval-v13a of the WMT shared tasks: the usual one.
+    /// Tokenization of mteval-v13a of the WMT shared tasks, which is the usual one.
     V13a,
     /// Cuts at punctuation and symbols of every script, as mteval-v14 does with `--international`.
     International,
-    /// Cuts at white space alone, for texts that are tokenized already.
+    /// Cuts at white space only, for texts that are tokenized already.
     None,
 }
 
 impl Tokenization {
-    /// The name in signatures.
+    /// Returns the tokenization's name in signatures.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Tokenization {
         }
     }
 
-    /// The words of a text.
+    /// Returns the words of a text.
     pub fn words(self, text: &str) -> Vec<String> {
         let text = text.trim_end_matches(is_space);
         let text = match self {

@@ -7,8 +7,8 @@ use super::charging::ChargeSchedule;
 use super::ledger::{Charges, Entry, Header, LedgerState, events_on_same_units};
 use crate::RunError;
 
-/// Bounds on the ε that a ledger has charged; `None` for a run whose steps add no noise. A trial of a search is charged the
-/// whole search, from its first step.
+/// Returns bounds on the ε that a ledger has charged, or `None` for a run whose steps add no noise. A trial of a search
+/// is charged for the whole search, from its first step.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.
@@ -25,7 +25,7 @@ pub(crate) fn charged(ledger: &LedgerState) -> DpEvent {
     }
 }
 
-/// Bounds on the ε that a run may spend; `None` for a run whose steps add no noise.
+/// Returns bounds on the ε that a run may spend, or `None` for a run whose steps add no noise.
 ///
 /// # Errors
 /// As [`spent`].
@@ -37,7 +37,7 @@ pub(crate) fn allowed(plan: &CertifiedPlan, header: &Header) -> Result<Option<Bo
     }
 }
 
-/// Bounds on the ε of charges and earlier stages at the plan's δ and relation.
+/// Returns bounds on the ε of charges and earlier stages, at the plan's δ and relation.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the accountant has no certified answer.
@@ -45,7 +45,8 @@ fn epsilon_of(plan: &CertifiedPlan, ledger: &LedgerState, charges: &Charges) -> 
     epsilon_of_event(plan, &with_earlier(ledger, charges))
 }
 
-/// Charges after the earlier stages on the same units, in the form that a certified plan's event has.
+/// Returns the charges after those of the earlier stages on the same units, in the form that a certified plan's event
+/// has.
 fn with_earlier(ledger: &LedgerState, charges: &Charges) -> DpEvent {
     let earlier = events_on_same_units(ledger.parents());
     DpEvent::Composed { events: earlier.into_iter().chain(charges.events()).collect() }
@@ -59,8 +60,8 @@ fn epsilon_of_event(plan: &CertifiedPlan, event: &DpEvent) -> Result<Bounds, Run
         .map_err(|error| RunError::Failed(format!("accountant: {error}")))
 }
 
-/// Whether a run may have these charges: no more ε than its plan has, and, in a trial of a search,
-/// only events that the search was charged for.
+/// Returns whether a run may have these charges: no more ε than its plan has and, in a trial of a search, only events
+/// that the search was charged for.
 ///
 /// # Errors
 /// As [`epsilon_of`].
@@ -134,7 +135,7 @@ pub(super) fn affordable_end(
     steps_done: u64,
 ) -> Result<u64, RunError> {
     let total = plan.total_steps();
-    // Without a crash no step was burned, except the rest of a pass that a stop interrupted.
+    // Without a crash, steps are burned only if a stop interrupts a pass: the rest of that pass.
     let nothing_burned =
         ledger.reservations() == steps_done && (ledger.resumes() == 0 || plan.charges_every_step());
     if !ledger.header().protected || nothing_burned {

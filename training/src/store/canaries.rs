@@ -1,4 +1,4 @@
-//! The file of an audit's canaries.
+//! Reads and writes the file of an audit's canaries.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) fn obtain(
         (None, None) => Ok(None),
         (None, Some(_)) if !may_begin => refused("without canaries".to_owned()),
         (None, Some(planting)) => {
-            // 53 bits, so that every JSON reader keeps it.
+            // JSON readers keep integers of up to 53 bits.
             let seed = rng.stream(Purpose::Audit, 0, 0).below(1 << 53);
             let canaries = Canaries { planting: planting.clone(), seed };
             let text =
@@ -43,7 +43,7 @@ pub(super) fn obtain(
     }
 }
 
-/// The canaries of a finished run, if it had any.
+/// Reads the canaries of a finished run, if it had any.
 ///
 /// # Errors
 /// As [`covered::read`]; [`RunError::Verification`] if their file is malformed.

@@ -18,7 +18,7 @@ use super::ledger::{Entry, LedgerState};
 /// Follows a ledger line by line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChargeSchedule {
-    /// The pass that this process has charged.
+    /// The pass that was charged in this process.
     charged_pass: Option<u64>,
     /// Whether the last line of the previous process was torn. The next step's line may be charged
     /// for the torn one, so it pays for no other step.
@@ -26,14 +26,14 @@ pub(crate) struct ChargeSchedule {
 }
 
 impl ChargeSchedule {
-    /// The schedule after all lines of a ledger.
+    /// Returns the schedule after all lines of a ledger.
     pub fn after(plan: &CertifiedPlan, ledger: &LedgerState) -> Self {
         let mut schedule = Self::default();
         ledger.entries().iter().for_each(|entry| schedule.note(plan, entry));
         schedule
     }
 
-    /// The event that the next line must carry if it reserves `step`; `None` past the plan's last step.
+    /// Returns the event that the next line must carry if it reserves `step`; `None` past the plan's last step.
     pub fn due(&self, plan: &CertifiedPlan, step: u64) -> Option<DpEvent> {
         match plan.pass(step) {
             Some(place) if place.batch > 0 && self.charged_pass == Some(place.pass) => Some(no_event()),
@@ -68,7 +68,7 @@ impl ChargeSchedule {
     }
 }
 
-/// The event of a step whose pass is already charged.
+/// Returns the event of a step whose pass is already charged.
 fn no_event() -> DpEvent {
     DpEvent::Composed { events: Vec::new() }
 }

@@ -11,7 +11,7 @@ use super::ledger::LedgerPosition;
 use crate::RunError;
 use network::tensor_file::{NamedTensor, NumberFormat, from_safetensors, little_endian, to_safetensors};
 
-/// State of a run between two steps.
+/// The state of a run between two steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Checkpoint {
     /// Logical steps done.
@@ -23,7 +23,8 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Replaces the run folder's checkpoint: after a crash it is the old one or this one, whole.
+    /// Replaces the run folder's checkpoint. After a crash, the folder holds either the old one or the new one,
+    /// complete.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written; the old one then stays.

@@ -1,4 +1,4 @@
-//! Files of a finished run that its ledger names with their digests.
+//! Reads files of a finished run that its ledger names with their digests.
 //!
 //! A folder may hold other files too. No command takes a file for the run's unless its digest is in
 //! the ledger.
@@ -22,7 +22,8 @@ const OF_MODEL: [&str; 8] = [
     files::ADAPTER_CONFIG,
 ];
 
-/// An index of parts. If it existed, the parts would be loaded before the run's own weights.
+/// Name of an index of weights in parts. If a folder held one, the parts would be loaded in preference to the run's own
+/// weights.
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Reads a file of a finished run; [`None`] if the run wrote no such file, whatever the folder holds.

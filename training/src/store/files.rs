@@ -7,7 +7,7 @@ use crate::RunError;
 
 /// The plan, byte for byte as the user gave it.
 pub const PLAN: &str = "plan.json";
-/// The ledger: what was spent.
+/// The ledger, which records what was spent.
 pub const LEDGER: &str = "ledger.jsonl";
 /// State of a run between two steps.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -21,9 +21,9 @@ pub const TOKENIZER: &str = "tokenizer.json";
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 /// The chat template of a tokenizer, as `transformers` reads it.
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
-/// Weights of a finished model, here and in a checkpoint of `transformers`.
+/// Weights of a finished model, both in a run folder and in a checkpoint of `transformers`.
 pub const MODEL: &str = "model.safetensors";
-/// Configuration of a model, here and in a checkpoint of `transformers`.
+/// Configuration of a model, both in a run folder and in a checkpoint of `transformers`.
 pub const CONFIG: &str = "config.json";
 /// Settings with which `transformers` generates text, if the model generates any.
 pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
@@ -31,15 +31,15 @@ pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
 pub(crate) const ADAPTER: &str = "adapter/adapter_model.safetensors";
 /// Configuration of the low-rank adapters.
 pub(crate) const ADAPTER_CONFIG: &str = "adapter/adapter_config.json";
-/// The parts of a classifier of means of hidden states, as `sentence-transformers` loads them.
+/// The parts of a `sentence-transformers` model that classifies means of hidden states.
 pub(crate) const MODULES: &str = "modules.json";
-/// The longest text of such a classifier, in tokens.
+/// The longest text of a `sentence-transformers` model, in tokens.
 pub(crate) const MODULES_LENGTH: &str = "sentence_bert_config.json";
-/// The mean of its hidden states.
+/// The mean of hidden states in a `sentence-transformers` model.
 pub(crate) const MODULES_POOLING: &str = "1_Pooling/config.json";
-/// The shape of its head.
+/// The shape of the head in a `sentence-transformers` model.
 pub(crate) const MODULES_HEAD_CONFIG: &str = "2_Dense/config.json";
-/// Its head.
+/// The head of a `sentence-transformers` model.
 pub(crate) const MODULES_HEAD: &str = "2_Dense/model.safetensors";
 /// The released counts of labels.
 pub const LABELS: &str = "labels.json";
@@ -72,7 +72,7 @@ pub(crate) const PRIVACY: &str = "privacy.json";
 /// The report of a finished run.
 pub const REPORT: &str = "report.html";
 
-/// Whether a file of this name is part of a snapshot. A snapshot may be removed; an export leaves it out.
+/// Returns whether a file of this name is part of a snapshot. Snapshots may be removed, and exports leave them out.
 pub fn is_snapshot(name: &str) -> bool {
     name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
 }
@@ -99,7 +99,8 @@ pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
     )))
 }
 
-/// The statements of the releases that `dp-tokenizer train --overwrite` replaced in a folder: `privacy.1.json` and so on.
+/// Returns the statements of the releases that `dp-tokenizer train --overwrite` replaced in a folder: `privacy.1.json`
+/// and so on.
 ///
 /// # Errors
 /// [`RunError::Storage`] if the folder cannot be read.
@@ -146,7 +147,7 @@ pub fn require_finished(folder: &Path) -> Result<(), RunError> {
     if folder.join(MODEL).exists() { Ok(()) } else { Err(unfinished(folder)) }
 }
 
-/// The refusal of a run that has no model yet.
+/// Returns the refusal of a run that has no model yet.
 pub(super) fn unfinished(folder: &Path) -> RunError {
     RunError::Refused(format!(
         "the run in {0} is not finished, so it has no model yet; continue it with `trainer-native --plan PLAN.json --out {0} \

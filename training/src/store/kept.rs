@@ -9,9 +9,9 @@ use network::tensor_file::NamedTensor;
 
 /// The best weights so far, by public evaluation text.
 pub(crate) struct BestWeights {
-    /// Steps done when they were evaluated.
+    /// Number of steps done when the weights were evaluated.
     pub step: u64,
-    /// Mean negative log-likelihood on the text.
+    /// Mean negative log-likelihood of the public evaluation text.
     pub nll: f64,
     /// The trained weights, under Hugging Face names.
     pub weights: Vec<NamedTensor>,
@@ -34,7 +34,7 @@ impl RunStore<'_> {
         Checkpoint { steps_done: step, ledger, state }.write_as(&self.path, files::BEST)
     }
 
-    /// The best weights so far, if any were kept.
+    /// Reads the best weights so far, if any were kept.
     ///
     /// # Errors
     /// [`RunError::Verification`] if they are not as they were written.
@@ -55,7 +55,7 @@ impl RunStore<'_> {
         )))
     }
 
-    /// The metrics up to the checkpoint that this process resumed from.
+    /// Returns the metrics up to the checkpoint that this process resumed from.
     pub fn metrics(&self) -> Vec<MetricsLine> {
         read_metrics(&self.path.join(files::METRICS))
     }
@@ -89,14 +89,14 @@ impl RunStore<'_> {
     /// weights, so the run can only claim the ε of all the steps that it could have taken.
     ///
     /// # Errors
-    /// As [`RunStore::reserve_step`].
+    /// As [`RunStore::charge_step`].
     pub(crate) fn charge_steps_left_out(&mut self) -> Result<(), RunError> {
         if !self.is_protected() {
             return Ok(());
         }
         let first = self.ledger().steps_reserved();
         for step in first..accounting::affordable_end(self.plan, self.ledger(), first)? {
-            self.reserve_step(step)?;
+            self.charge_step(step)?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(crate) struct ProofFile {
 }
 
 impl Lineage {
-    /// The stages, as the ledger names them.
+    /// Returns the stages, as the ledger names them.
     pub fn parents(&self) -> &[Parent] {
         &self.parents
     }
@@ -71,7 +71,7 @@ impl Lineage {
         Ok(())
     }
 
-    /// Takes along the files that prove a stage.
+    /// Adds the files that prove a stage.
     pub(crate) fn carry(&mut self, stage: &Parent, files: Vec<ProofFile>) {
         let folder = PathBuf::from(stage.folder());
         let carried = |file: ProofFile| CarriedFile { path: folder.join(file.name), bytes: file.bytes };
@@ -100,7 +100,8 @@ pub fn copy_proofs(from: &Path, to: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Writes the proof of a run beside text that its model wrote, before the text is there. Who trains or evaluates on the text finds it.
+/// Writes the proof of a run beside text that its model wrote, before the text is there. Runs that train or evaluate on
+/// the text find the proof.
 ///
 /// # Errors
 /// [`RunError::Storage`] if a file of the run cannot be read, or one of the proof cannot be written.

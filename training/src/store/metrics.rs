@@ -1,4 +1,4 @@
-//! `metrics.jsonl`, and the same figures for TensorBoard. Both contain only released values.
+//! Writes `metrics.jsonl`, and the same figures for TensorBoard. Both contain only released values.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -20,7 +20,7 @@ pub struct MetricsLine {
     pub learning_rate: Released<f64>,
     /// Estimate of ‖gradient‖² / ‖noise‖² in the last step done; absent in a run without noise.
     pub gradient_to_noise: Released<Option<f64>>,
-    /// Clip norm of the next step, where clipping is adaptive.
+    /// Clip norm of the next step, if clipping is adaptive.
     pub l2_clip_norm: Released<Option<f64>>,
     /// Upper bound on ε spent so far; absent in a run without noise, where there is none.
     pub epsilon: Released<Option<f64>>,
@@ -29,7 +29,7 @@ pub struct MetricsLine {
 }
 
 impl MetricsLine {
-    /// The figures that TensorBoard shows, each by its tag.
+    /// Returns the figures that TensorBoard shows, each with its tag.
     pub(super) fn scalars(&self) -> [(&'static str, Option<f64>); 6] {
         let nll = *self.evaluation_nll.get();
         [
@@ -78,7 +78,7 @@ impl Metrics {
         self.events.append(&tensorboard::scalars(metric.step, &metric.scalars()))
     }
 
-    /// Makes what was appended durable, before the ledger states the files' digests.
+    /// Makes all appended lines durable, before the ledger states the files' digests.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written.
@@ -118,7 +118,7 @@ pub(crate) fn read_metrics(path: &Path) -> Vec<MetricsLine> {
     parse_metrics(&durable::read(path).unwrap_or_default())
 }
 
-/// The whole lines of the contents of a metrics file.
+/// Returns the whole lines of the contents of a metrics file.
 #[must_use]
 pub fn parse_metrics(contents: &[u8]) -> Vec<MetricsLine> {
     contents.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()

@@ -1,15 +1,14 @@
 //! Records of a ledger that this computer keeps outside the run folder.
 //!
-//! A ledger cannot tell that an older state of its own file was put back: `cp` over a file keeps
-//! its number and the time of its creation. The number of its lines and the digest of the last line
-//! are therefore also kept in the user's state folder. They are durable before the computation that
-//! the line announces begins. A ledger that does not continue the recorded one is refused. A sweep
-//! records the trials that began, so that no trial begins twice.
+//! A ledger cannot tell whether an older state of its own file was put back: `cp` over a file keeps its number and the
+//! time of its creation. Therefore the number of its lines and the digest of the last line are also kept in the user's
+//! state folder. They are durable before the computation that the line announces begins. A ledger that does not
+//! continue the recorded one is refused. For a sweep, the trials that began are recorded, so that no trial begins
+//! twice.
 //!
-//! The file has a random name, which the run folder knows while the run lasts, and its contents are
-//! released values. It stays when the run ends, so that an older state is not finished a second
-//! time. Without a writable state folder, or on another computer, an older state goes unnoticed;
-//! the certificate says so.
+//! The file has a random name, which the run folder knows while the run lasts, and its contents are released values. It
+//! stays when the run ends, so that an older state is not finished a second time. Without a writable state folder, or
+//! on another computer, an older state goes unnoticed; the certificate says so.
 
 use std::fs::File;
 use std::io::Write;
@@ -82,7 +81,7 @@ impl Journal {
         let written =
             self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            // A line that is not in the ledger must not be here.
+            // A line must not stay here if the ledger does not get it.
             let _ = self.file.set_len(before).and_then(|()| self.file.sync_all());
             RunError::storage("write", &self.path, &error)
         })
@@ -215,7 +214,7 @@ mod tests {
             |lines: u64| Mirror::open(Some(&state), "key", &position(lines), |noted| noted.lines <= lines);
         let mut mirror = open(1).unwrap().unwrap();
         (2..=5).for_each(|lines| mirror.note(&position(lines)).unwrap());
-        // What a crash leaves of a line counts as nothing.
+        // The rest of a line that a crash left counts as nothing.
         mirror.0.file.write_all(b"6 00").unwrap();
         let refused = open(4).unwrap_err().to_string();
         assert!(refused.contains("had 5 lines") && refused.contains("has 4 now"), "{refused}");

@@ -84,7 +84,7 @@ pub(crate) struct ModelFile<'a> {
 }
 
 impl ModelFile<'_> {
-    /// A file of text.
+    /// Creates a file of text.
     pub fn text(name: &'static str, text: String) -> Self {
         Self { name, write: Box::new(move |path| Ok(durable::write_atomic(path, text.as_bytes())?)) }
     }
@@ -97,37 +97,38 @@ impl ModelFile<'_> {
 }
 
 impl RunStore<'_> {
-    /// The folder, to read from.
+    /// Returns the folder, to read from.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The ledger as written so far.
+    /// Returns the ledger as written so far.
     pub fn ledger(&self) -> &LedgerState {
         self.ledger.state()
     }
 
-    /// Whether steps clip and add noise.
+    /// Returns whether steps clip and add noise.
     pub(crate) fn is_protected(&self) -> bool {
         self.ledger().header().protected
     }
 
-    /// Logical steps whose result is in the last checkpoint.
+    /// Returns the number of logical steps whose result is in the last checkpoint.
     pub fn steps_done(&self) -> u64 {
         self.steps_done
     }
 
-    /// The state saved in the checkpoint that this process resumed from, to be taken once.
+    /// Takes the state of the checkpoint that this process resumed from. It can be taken once.
     pub(crate) fn take_saved_state(&mut self) -> Option<Vec<NamedTensor>> {
         self.saved_state.take()
     }
 
-    /// Bounds on the ε spent so far; `None` in a run without noise.
+    /// Returns bounds on the ε spent so far; `None` in a run without noise.
     pub fn spent(&self) -> Result<Option<Bounds>, RunError> {
         accounting::spent(self.plan, self.ledger())
     }
 
-    /// The step to end before: the plan's last, or an earlier one if crashes used up the spare steps.
+    /// Returns the step before which this run ends: the plan's last, or an earlier one if crashes used up the spare
+    /// steps.
     pub(crate) fn affordable_end(&self) -> Result<u64, RunError> {
         accounting::affordable_end(self.plan, self.ledger(), self.steps_done)
     }
@@ -166,7 +167,8 @@ impl RunStore<'_> {
         self.append(Entry::LabelCounts { counts })
     }
 
-    /// The canaries of this run: those it began with, or new ones before the first step. See [`canaries::obtain`].
+    /// Returns the canaries of this run: those that it began with, or new ones before the first step. See
+    /// [`canaries::obtain`].
     pub fn canaries(
         &mut self,
         wanted: Option<&Planting>,
@@ -187,11 +189,11 @@ impl RunStore<'_> {
         self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.append(metric))
     }
 
-    /// Reserves an attempt of a step. Its charge is on the disk when this returns; only then may the step run.
+    /// Charges an attempt of a step. Its line is on the disk when this returns; only then may the step run.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be made durable, [`RunError::Failed`] past the plan's last step.
-    pub(crate) fn reserve_step(&mut self, step: u64) -> Result<(), RunError> {
+    pub(crate) fn charge_step(&mut self, step: u64) -> Result<(), RunError> {
         let attempt = self.ledger().attempts_of(step) + 1;
         if !self.is_protected() {
             return self.append(Entry::UnprotectedStep { step, attempt });
@@ -208,7 +210,7 @@ impl RunStore<'_> {
         Ok(())
     }
 
-    /// Replaces the checkpoint: after a crash the folder holds the old one or this one, whole.
+    /// Replaces the checkpoint. After a crash, the folder holds either the old one or the new one, complete.
     pub(crate) fn write_checkpoint(
         &mut self,
         steps_done: u64,
@@ -266,7 +268,7 @@ impl RunStore<'_> {
     }
 }
 
-/// Prepares a finished folder to be published, as [`durable::settle`] does. A note says what the file system refuses.
+/// Prepares a finished folder to be published, as [`durable::settle`] does. Notes what the file system refuses.
 pub fn settle(folder: &Path) {
     if let Err(error) = durable::settle(folder) {
         crate::progress::note(&format!(

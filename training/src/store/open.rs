@@ -157,7 +157,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
     Ok(ledger)
 }
 
-/// The name of a run that begins.
+/// Returns the name of a run that begins.
 fn id_of_run(randomness: Randomness) -> Result<String, RunError> {
     match randomness {
         Randomness::TestKey { key } => Ok(random_id(&TestRng::from_seed(key))),
@@ -202,7 +202,7 @@ fn resume(run: &OpenRun<'_, '_>, from: Resume) -> Result<(Ledger, Option<Checkpo
 }
 
 impl OpenRun<'_, '_> {
-    /// The stages up to this one that called their text public.
+    /// Returns the stages up to this one that called their text public.
     fn public_stages(&self) -> Vec<PublicStage> {
         let name = self.plan.plan().name().to_owned();
         let own = self.public_text.map(|text| PublicStage { name, text: text.clone() });
@@ -260,8 +260,7 @@ impl OpenRun<'_, '_> {
         )))
     }
 
-    /// Whether the ledger is a copy. A copy does not show whether the original, or another copy,
-    /// was continued.
+    /// Returns whether the ledger is a copy. A copy does not show whether the original, or another copy, was continued.
     fn is_copy(&self, ledger: &Ledger, recorded: &Recorded, from: Resume) -> Result<bool, RunError> {
         match from {
             _ if recorded.ledger == ledger.identity() => Ok(false),

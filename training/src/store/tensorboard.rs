@@ -1,20 +1,20 @@
-//! Scalars as a TensorBoard event file: length-prefixed records of the `Event` protocol buffer.
+//! Writes scalars as a TensorBoard event file: length-prefixed records of the `Event` protocol buffer.
 //!
-//! The file depends only on the scalars. TensorBoard's wall time is the step number in seconds, so
-//! that the file does not depend on a clock and a run with a test key writes the same bytes again.
+//! The file depends only on the scalars. TensorBoard's wall time is the step number in seconds, so that the file does
+//! not depend on a clock and a run with a test key writes the same bytes again.
 
 use crc::{CRC_32_ISCSI, Crc};
 
 const CASTAGNOLI: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
-/// The record that begins a file and names its version.
+/// Returns the record that begins a file and names its version.
 pub(super) fn preamble() -> Vec<u8> {
     let mut event = Vec::new();
     field_bytes(&mut event, 3, b"brain.Event:2");
     record(&event)
 }
 
-/// The scalars of a step as one record, each by its tag. Absent ones are left out.
+/// Returns the scalars of a step as one record, each by its tag. Absent ones are left out.
 pub(super) fn scalars(step: u64, values: &[(&str, Option<f64>)]) -> Vec<u8> {
     let mut summary = Vec::new();
     for (tag, value) in values {
@@ -50,7 +50,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Length, checksum of the length, the data, checksum of the data: TensorFlow's record format.
+/// Returns a record of TensorFlow's format: length, checksum of the length, the data, checksum of the data.
 fn record(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     let mut bytes = length.to_vec();
@@ -60,7 +60,7 @@ fn record(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A checksum of data that contains checksums is weak, so the format rotates and shifts it.
+/// Rotates and shifts a checksum as the format does, because a checksum of data that contains checksums is weak.
 fn masked(data: &[u8]) -> [u8; 4] {
     CASTAGNOLI.checksum(data).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }

@@ -82,7 +82,7 @@ impl Bench {
         }
     }
 
-    /// A run that has begun and has its tokenizer.
+    /// Returns a run that has begun and has its tokenizer.
     fn begun(&self) -> RunStore<'_> {
         let mut store = self.open(&self.run(), None).unwrap();
         store.save_tokenizer("{}").unwrap();
@@ -116,7 +116,7 @@ fn units<const N: usize>(texts: [&str; N]) -> Units {
 }
 
 fn reserve(store: &mut RunStore<'_>, steps: std::ops::Range<u64>) {
-    steps.for_each(|step| store.reserve_step(step).unwrap());
+    steps.for_each(|step| store.charge_step(step).unwrap());
 }
 
 fn tear(run: &Path) {
@@ -151,7 +151,7 @@ fn after_a_torn_line_neither_it_nor_what_came_before_pays_for_the_next_step() {
     bench.stopped(5, 3);
     tear(&bench.run());
     let mut store = bench.resumed();
-    // In the middle of a pass, where a step may be paid for already.
+    // These steps are in the middle of a pass and may be paid for already.
     reserve(&mut store, 3..5);
     let passes = store.ledger().charges();
     let mut three = self::ledger::Charges::default();
@@ -219,7 +219,7 @@ fn a_ledger_that_another_program_touches_stops_the_run_at_once() {
         reserve(&mut store, 0..5);
         let path = bench.run().join(files::LEDGER);
         touch(&path, &fs::read(&path).unwrap());
-        let refused = store.reserve_step(5);
+        let refused = store.charge_step(5);
         assert!(
             matches!(&refused, Err(RunError::Verification(text)) if text.contains("another program")),
             "{how}"
@@ -312,7 +312,7 @@ fn a_copied_folder_resumes_only_when_the_user_says_so_and_the_ledger_keeps_it() 
     copy(&run, &backup);
     let refused = bench.open(&backup, Some(Resume::Original)).err().unwrap().to_string();
     assert!(refused.contains("--copied"), "{refused}");
-    // A new name is no copy.
+    // A folder with a new name is no copy.
     let renamed = bench.folder.path().join("renamed");
     fs::rename(&run, &renamed).unwrap();
     drop(bench.open(&renamed, Some(Resume::Original)).unwrap());
@@ -323,14 +323,14 @@ fn a_copied_folder_resumes_only_when_the_user_says_so_and_the_ledger_keeps_it() 
     copy(&backup, &run);
     assert!(bench.refused(Some(Resume::Original)).contains("--copied"));
     assert!(bench.refused(Some(Resume::Copy)).contains("older state"), "it is not the latest state");
-    // The latest state is.
+    // The latest state is accepted.
     fs::remove_dir_all(&run).unwrap();
     copy(&bench.folder.path().join("latest"), &run);
     assert!(bench.refused(Some(Resume::Original)).contains("--copied"));
     let store = bench.open(&run, Some(Resume::Copy)).unwrap();
     assert_eq!(store.ledger().copies(), 1);
     drop(store);
-    // From now on this is the original.
+    // From now on, this folder is the original.
     assert_eq!(bench.resumed().ledger().copies(), 1);
 }
 

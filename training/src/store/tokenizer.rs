@@ -1,8 +1,8 @@
-//! The tokenizer's file, saved so that the result of a charged release is not lost.
+//! Saves the tokenizer's file so that the result of a charged release is not lost.
 //!
-//! The contents are on the disk under a temporary name before the ledger names their digest, and
-//! are renamed after it. Therefore only the file that the ledger names is ever taken for the
-//! tokenizer. Before a release is charged, the temporary file reserves the space for its result.
+//! The contents are on the disk under a temporary name before the ledger names their digest, and are renamed after it.
+//! Therefore only the file that the ledger names is ever taken for the tokenizer. Before a release is charged, the
+//! temporary file reserves the space for its result.
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};
@@ -24,7 +24,7 @@ const WAIT_FOR_DISK: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl RunStore<'_> {
-    /// The tokenizer that the ledger names, checked against its digest; `None` before there is one.
+    /// Returns the tokenizer that the ledger names, checked against its digest; `None` before there is one.
     pub fn tokenizer(&self) -> Result<Option<Vec<u8>>, RunError> {
         let Some(sha256) = self.ledger().tokenizer() else { return Ok(None) };
         let path = self.path.join(files::TOKENIZER);

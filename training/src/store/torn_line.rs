@@ -20,9 +20,9 @@ pub(super) fn charge_torn_line(ledger: &mut Ledger, plan: &CertifiedPlan) -> Res
     }
 }
 
-/// An announcement that an unfinished line may have made.
+/// A computation that an unfinished line may have announced.
 enum TornLine {
-    /// Nothing that costs privacy beyond the charges so far.
+    /// No announcement that costs privacy beyond the charges so far.
     Nothing,
     /// The release of the vocabulary.
     Release(DpEvent),
@@ -62,8 +62,8 @@ fn torn_line(plan: &CertifiedPlan, state: &LedgerState) -> Result<TornLine, RunE
     };
     let mut charges = state.charges();
     charges.add(&event, 1);
-    // A step is never reserved beyond what the plan pays for. If another step does not fit, the
-    // torn line was that of completion.
+    // A step is never reserved beyond what the plan pays for. If another step is not affordable, the torn line was that
+    // of completion.
     if accounting::affords(plan, state, &charges)? {
         Ok(TornLine::Step(Box::new(Entry::Step { step, attempt, event })))
     } else {
@@ -96,7 +96,7 @@ pub(crate) fn spent_by_stopped(
     Ok(charges)
 }
 
-/// The refusal if a release was charged and its result is lost. `release` names it.
+/// Returns the refusal to go on after the result of a charged release was lost. `release` names it.
 pub(super) fn result_lost(release: &str) -> RunError {
     RunError::Refused(format!(
         "the {release} was interrupted: its privacy is spent and its result is lost, and the plan pays for one release only; begin a \

@@ -1,4 +1,4 @@
-//! A sweep whose trials are all published.
+//! Runs a sweep whose trials are all published.
 
 use plan::AllTrials;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::RunError;
 use crate::progress::note;
 use crate::store::files;
 
-/// The folder of a sweep that holds its runs.
+/// The folder, inside that of the sweep, that holds its runs.
 pub(super) const TRIALS: &str = "trials";
 
 /// Returns the folder of a published run, by setting and repetition, both from 0.
@@ -34,7 +34,7 @@ pub(super) fn run(sweep: &OpenSweep, trials: AllTrials) -> Result<(), RunError> 
     Ok(())
 }
 
-/// A setting in words.
+/// Describes a setting in words.
 pub(super) fn in_words(values: &Map<String, Value>) -> String {
     let fields: Vec<String> = values.iter().map(|(path, value)| format!("{path} = {value}")).collect();
     if fields.is_empty() { "the plan as it is".to_owned() } else { fields.join(", ") }

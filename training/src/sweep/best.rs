@@ -1,11 +1,11 @@
-//! A sweep of which only the best trial is published: private selection.
+//! Runs a sweep of which only the best trial is published: private selection.
 //!
-//! The number of trials is drawn before the text is read. It stays in the private folder, and so do
-//! all trials until the last one is done. Losing trials are removed at once, and the draw at the
-//! end. No name, message or progress shows how many trials there were.
+//! The number of trials is drawn before the text is read. It stays in the private folder, and so do all trials until
+//! the last one is done. Losing trials are removed at once, and the draw at the end. No name, message or progress shows
+//! how many trials there were.
 //!
-//! The order of trials is total and depends on what they release alone: perplexity on public text,
-//! then the model's digest.
+//! The order of trials is total and depends only on what they release: perplexity on public text, then the model's
+//! digest.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -54,7 +54,7 @@ pub(super) fn run(sweep: &OpenSweep) -> Result<(), RunError> {
     }
 }
 
-/// Moves the best trial to its place. A process that was killed may have done so.
+/// Moves the best trial to its place, unless a process that was killed has done so.
 fn publish(from: &Path, to: &Path) -> Result<(), RunError> {
     if !from.exists() && to.exists() {
         return Ok(());
@@ -63,7 +63,7 @@ fn publish(from: &Path, to: &Path) -> Result<(), RunError> {
     Ok(durable::sync_parent(to)?)
 }
 
-/// Removes trials that lost, also those that a killed process left.
+/// Removes trials that lost, including those that a killed process left.
 fn remove_losers(private: &Path, draw: &Draw, done: &Done) -> Result<(), RunError> {
     let lost = |trial: &&DrawnTrial| done.best.as_ref() != Some(&trial.folder);
     for trial in draw.trials.iter().take(done.trials).filter(lost) {
@@ -86,8 +86,8 @@ pub(super) fn remove_secrets(sweep: &Path) -> Result<(), RunError> {
     remove(&sweep.join(PRIVATE))
 }
 
-/// Whether one trial is better than another: by perplexity, where a model without a finite one is
-/// last, and then by the digest of the model.
+/// Returns whether one trial is better than another: by perplexity, where a model without a finite one comes last, and
+/// then by the digest of the model.
 fn better(one: &Path, other: &Path) -> Result<bool, RunError> {
     let order = perplexity(one)?.for_mechanism().total_cmp(perplexity(other)?.for_mechanism());
     Ok(match order {
@@ -97,7 +97,7 @@ fn better(one: &Path, other: &Path) -> Result<bool, RunError> {
     })
 }
 
-/// The score of a trial, which is secret unless the trial is the best.
+/// Returns the perplexity of a trial, which is secret unless the trial is the best.
 fn perplexity(folder: &Path) -> Result<Private<f64>, RunError> {
     let ledger = LedgerState::read(folder)?;
     let perplexity = read_evaluation(folder, ledger.files())?.map(|figures| figures.nll().exp());

@@ -21,7 +21,7 @@ use crate::verify::listing;
 /// The certificate of a finished sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SweepCertificate {
-    /// Version of this format.
+    /// Version of the certificate's format.
     pub sweep_certificate_version: u32,
     /// Name of the plan.
     pub name: String,
@@ -97,7 +97,7 @@ pub(super) struct RunFindings {
     pub folder: String,
     /// Perplexity per token on the public evaluation text, if it has a finite one.
     pub perplexity: Option<f64>,
-    /// Digest of the last line of its ledger.
+    /// Digest of the last line of the run's ledger.
     pub ledger_sha256: String,
 }
 
@@ -166,7 +166,7 @@ impl SweepCertificate {
         })
     }
 
-    /// The certificate for programs.
+    /// Returns the certificate for programs.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a figure has no JSON form.
@@ -203,13 +203,13 @@ fn search_in_words(certified: &CertifiedSweep) -> String {
 pub struct SweepSummary {
     /// The folder of the sweep.
     pub sweep: PathBuf,
-    /// Whether it is private.
+    /// Whether the sweep is private.
     pub private: bool,
     /// Certified bounds on the ε of the whole sweep.
     pub epsilon: Bounds,
     /// Failure probability.
     pub delta: f64,
-    /// Files of the folder for which there is no digest, if the folder was verified.
+    /// Files of the folder for which there is no digest; absent if the folder was not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_covered: Option<Vec<String>>,
     findings: SweepFindings,
@@ -277,7 +277,7 @@ impl fmt::Display for SweepSummary {
     }
 }
 
-/// Mean ± standard deviation, as far as there are any.
+/// Describes a setting's score: mean ± standard deviation, as far as there are any.
 pub(super) fn score_in_words(setting: &SettingFindings) -> String {
     let runs = setting.runs.len();
     match (setting.mean, setting.standard_deviation) {

@@ -1,4 +1,4 @@
-//! The charge of a sweep: everything, before its first trial begins.
+//! Charges a sweep for all of its trials before the first trial begins.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use durable::{FolderLock, sha256_hex};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SweepCharge {
-    /// Version of this format.
+    /// Version of the charge's format.
     pub format: u32,
     /// A random name, so that no two sweeps have the same digest.
     pub id: String,
@@ -54,7 +54,7 @@ pub(super) struct OpenSweep {
     pub charge: SweepCharge,
     /// The search that every trial's ledger names.
     pub search: Search,
-    /// The tokenizer that the sweep released for its trials, once it did.
+    /// The tokenizer that the sweep released for its trials, if it has released one.
     pub vocabulary: Option<PathBuf>,
     pub folder: PathBuf,
     pub device: Option<Device>,
@@ -82,7 +82,7 @@ impl OpenSweep {
         }
         durable::create_folder(&folder)?;
         let lock = FolderLock::take(&folder)?;
-        // Another process may have begun one before it released the folder.
+        // Another process may have begun a sweep before it released the folder.
         check_begun(super::is_sweep(&folder), request.resume, &folder)?;
         let charge = match charge {
             Some(charge) if charge.event == certified.event => charge,

@@ -1,4 +1,4 @@
-//! The secret of a search: the trials that were drawn, and how many of them are done.
+//! Keeps the secret of a search: the trials that were drawn, and how many of them are done.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::RunError;
 use durable::sha256_hex;
 
-/// The folder that is never published.
+/// The folder of a sweep that is never published.
 pub(super) const PRIVATE: &str = "private";
 const DRAW: &str = "draw.json";
 const PROGRESS: &str = "progress.json";
@@ -40,7 +40,7 @@ pub(super) struct DrawnTrial {
 pub(super) struct Done {
     /// Number of trials.
     pub trials: usize,
-    /// The folder of the best of them.
+    /// The folder of the best trial so far.
     pub best: Option<String>,
 }
 
@@ -87,6 +87,8 @@ impl Draw {
 }
 
 impl Done {
+    /// Reads which trials are done.
+    ///
     /// # Errors
     /// [`RunError::Refused`] if the file is lost or altered.
     pub fn read(private: &Path) -> Result<Self, RunError> {
@@ -95,6 +97,8 @@ impl Done {
         serde_json::from_slice(&bytes).map_err(|_| lost(&path, "was altered"))
     }
 
+    /// Writes which trials are done.
+    ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be written.
     pub fn write(&self, private: &Path) -> Result<(), RunError> {
@@ -103,7 +107,7 @@ impl Done {
     }
 }
 
-/// The refusal to draw again, or to repeat trials that are done.
+/// Returns the refusal to draw again, or to repeat trials that are done.
 fn lost(path: &Path, what: &str) -> RunError {
     RunError::Refused(format!(
         "{}: this secret of the sweep {what}, and its charge does not pay for another search; restore the file, or begin a new \

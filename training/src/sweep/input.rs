@@ -1,4 +1,4 @@
-//! The sweep file and the plan file, as the user gave them or as a sweep's folder keeps them.
+//! Reads the sweep file and the plan file, from the user or from a sweep's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ impl SweepInput {
         Ok(Self { file, base, folder, sweep_bytes, plan_bytes, path: path.to_owned() })
     }
 
-    /// The cost of the sweep, with the noise of its charge if it was charged before.
+    /// Returns the certified cost of the sweep. If it was charged before, `noise` is that of its charge.
     ///
     /// # Errors
     /// [`RunError::Refused`] if it is not valid.
@@ -77,7 +77,7 @@ fn refused(path: &Path, error: &PlanError) -> RunError {
     RunError::Refused(format!("{}: {error}", path.display()))
 }
 
-/// The plan file of a trial, which builds on public files only.
+/// Certifies the plan file of a trial, which may build on public files only.
 ///
 /// # Errors
 /// [`RunError::Refused`] if a private run or vocabulary made its checkpoint or its tokenizer.

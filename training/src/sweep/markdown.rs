@@ -1,4 +1,4 @@
-//! The certificate of a sweep for readers.
+//! Writes the certificate of a sweep for readers.
 
 use std::fmt::Write;
 

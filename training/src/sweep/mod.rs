@@ -59,7 +59,7 @@ pub struct SweepRequest {
     pub test_key: Option<u64>,
 }
 
-/// Whether a folder holds a sweep.
+/// Returns whether a folder holds a sweep.
 #[must_use]
 pub fn is_sweep(folder: &Path) -> bool {
     folder.join(files::CHARGE).exists()
@@ -87,7 +87,7 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
         SweepTrials::Best(_) => best::run(&sweep),
     });
     finished.map_err(|error| match error {
-        // A trial names the command that resumes a run.
+        // A trial's error names the command that resumes a run, not a sweep.
         RunError::Interrupted { .. } => sweep.interrupted(request),
         other => other,
     })?;
@@ -98,7 +98,6 @@ pub fn sweep(request: &SweepRequest) -> Result<SweepSummary, RunError> {
 }
 
 impl OpenSweep {
-    /// Runs one trial to its end.
     fn run_trial(&self, setting: usize, folder: &Path, index: u64) -> Result<(), RunError> {
         let key = self.test_key.map(|key| key_of_trial(key, index));
         let trial = self.trial(&self.certified.settings[setting], folder, key)?;
@@ -133,7 +132,7 @@ impl OpenSweep {
             SweepCertificate::new(&self.input, &self.certified, &self.charge, &self.search, findings)?;
         let write = |name: &str, text: &str| durable::write_atomic(&self.folder.join(name), text.as_bytes());
         write(files::CERTIFICATE_MARKDOWN, &markdown::render(&certificate))?;
-        // Last, because it marks the sweep as finished.
+        // This file is written last, because it marks the sweep as finished.
         write(files::CERTIFICATE_JSON, &certificate.to_json()?)?;
         Ok(SweepSummary::of(&self.folder, certificate))
     }
@@ -187,6 +186,6 @@ impl OpenSweep {
 /// Returns the key of a trial of a sweep with a test key. Every trial has its own key, so that no
 /// two share noise.
 fn key_of_trial(key: u64, index: u64) -> u64 {
-    // 53 bits, so that every JSON reader keeps it.
+    // JSON readers keep integers of up to 53 bits.
     TestRng::from_seed(key).stream(Purpose::Trials, 1 + index, 0).below(1 << 53)
 }

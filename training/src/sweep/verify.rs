@@ -67,11 +67,11 @@ pub fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
     Ok((charge.randomness == Randomness::OperatingSystem, certified.epsilon.upper, charge.delta))
 }
 
-/// What a sweep spent, and what it published so far.
+/// The charges of a sweep, and the runs that it published so far.
 pub(crate) struct Spent {
     pub stage: Parent,
     pub finished: bool,
-    /// Its runs that are published or may be, by their folders.
+    /// The runs of the sweep that are published or may be, by their folders.
     pub runs: BTreeMap<String, PlannedRun>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct PlannedRun {
     pub training_event: DpEvent,
 }
 
-/// What the sweep in a folder spent; `None` if its text is public.
+/// Returns what the sweep in a folder spent; `None` if its text is public.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the sweep wrote it.
@@ -107,7 +107,8 @@ pub(crate) fn spent(folder: &Path) -> Result<Option<Spent>, RunError> {
     Ok(Some(Spent { stage, finished, runs: runs(folder, &certified)? }))
 }
 
-/// The runs of a sweep that are published or may be. A process that was killed may have left one without a whole line.
+/// Returns the runs of a sweep that are published or may be. A process that was killed may have left a run without a
+/// whole line in its ledger.
 fn runs(sweep: &Path, certified: &CertifiedSweep) -> Result<BTreeMap<String, PlannedRun>, RunError> {
     let mut names = vec![VOCABULARY.to_owned(), BEST.to_owned()];
     for trial in std::fs::read_dir(sweep.join(TRIALS)).into_iter().flatten().flatten() {

@@ -33,7 +33,7 @@ fn steps_of_a_block_are_taken_in_order() {
     let (plan, rng) = (plan(), OsRng::new().unwrap());
     let mut trainer = trainer();
     let mut step = |step| trainer.step(&plan, step, true, &Private::new(Vec::new()), &rng);
-    // A process resumes in the middle of a pass: with its key, a new block.
+    // A process that resumes in the middle of a pass has a new key, so it begins a new block.
     assert_eq!(step(5), Ok(()));
     assert_eq!(step(5), Err(TrainerError::Order { step: 5, expected: 6 }));
     assert_eq!(step(7), Err(TrainerError::Order { step: 7, expected: 6 }));

@@ -54,7 +54,7 @@ pub struct Trainer<B: Kernels> {
     adapted_clip_norm: Option<f64>,
     /// The noise of the current block of steps, if it is correlated.
     block: Option<BandedNoise>,
-    /// Estimate of the last private step.
+    /// The estimate of the last private step; see [`Self::gradient_to_noise()`].
     gradient_to_noise: Option<f64>,
     physical_batch: usize,
     recompute: bool,
@@ -255,7 +255,8 @@ impl<B: Kernels> Trainer<B> {
         }
     }
 
-    /// The weights of the model: their average if the plan asks for one and it has begun, else those of the last step.
+    /// Returns the weights of the model: their average if the plan asks for one and it has begun, else those of the
+    /// last step.
     fn result(&self) -> Cow<'_, Weights<B>> {
         match self.average.as_ref().map(Average::values) {
             None | Some([]) => Cow::Borrowed(&self.weights),
@@ -296,7 +297,7 @@ impl<B: Kernels> Trainer<B> {
         Ok(device::check::<B>(&self.device)?)
     }
 
-    /// An optimizer's parameters.
+    /// Returns the names, shapes and initial values of the parameters that an optimizer moves.
     pub(crate) fn trained_specs(&self) -> &[ParamSpec] {
         self.weights.specs()
     }
@@ -305,7 +306,7 @@ impl<B: Kernels> Trainer<B> {
         &self.device
     }
 
-    /// Estimate of ‖gradient‖² / ‖noise‖² in the last private step: post-processing of what was released.
+    /// Returns the estimate of ‖gradient‖² / ‖noise‖² in the last private step: post-processing of what was released.
     #[must_use]
     pub fn gradient_to_noise(&self) -> Option<f64> {
         self.gradient_to_noise
@@ -318,7 +319,8 @@ impl<B: Kernels> Trainer<B> {
         self.adapted_clip_norm
     }
 
-    /// The model's weights under Hugging Face names, adapters merged, averaged if the plan asks for it.
+    /// Returns the model's weights under Hugging Face names, with adapters merged, and averaged if the plan asks for
+    /// it.
     #[must_use]
     pub fn weights(&self) -> Vec<NamedTensor> {
         let weights = self.result();
@@ -343,7 +345,8 @@ impl<B: Kernels> Trainer<B> {
         Ok(write_model(path, names.zip(tensors).collect(), mark)?)
     }
 
-    /// SHA-256 of the model's file in a number format, as an export writes it; `None` if the format cannot hold a weight.
+    /// Returns the SHA-256 of the model's file in a number format, as an export writes it; `None` if the format cannot
+    /// hold a weight.
     ///
     /// # Errors
     /// [`RunError::Failed`] if the file cannot be laid out.
@@ -376,32 +379,32 @@ impl<B: Kernels> Trainer<B> {
         places.filter(|at| self.weights.trained(*at).is_some()).map(|at| &*self.specs()[at.0].name).collect()
     }
 
-    /// Names, shapes and initial values of the model's parameters.
+    /// Returns the names, shapes and initial values of the model's parameters.
     #[must_use]
     pub fn specs(&self) -> &[ParamSpec] {
         self.weights.model_specs()
     }
 
-    /// Longest input of the decoder, if there is one.
+    /// Returns the longest input of the decoder, if there is one.
     #[must_use]
     pub fn decoder_context(&self) -> Option<usize> {
         self.model.shape().decoder
     }
 
-    /// The model as it would be published now, to measure it.
+    /// Returns the model as it would be published now, to measure it.
     #[must_use]
     pub fn inference(&self) -> InferenceModel<B> {
         let (network, weights) = (self.model.clone(), self.result().into_owned());
         InferenceModel::of_weights(network, weights, self.physical_batch, self.device.clone())
     }
 
-    /// `config.json` as `transformers` reads it.
+    /// Returns `config.json` as `transformers` reads it.
     #[must_use]
     pub fn hf_config(&self) -> serde_json::Value {
         self.model.hf_config()
     }
 
-    /// Whether all examples of a lot fit the model.
+    /// Checks that all examples of a lot fit the model.
     ///
     /// # Errors
     /// [`TrainerError::Example`].
@@ -409,12 +412,12 @@ impl<B: Kernels> Trainer<B> {
         Ok(self.model.check(lot.for_mechanism())?)
     }
 
-    /// Examples of a micro-batch.
+    /// Returns the number of examples in a micro-batch.
     pub(crate) fn physical_batch(&self) -> usize {
         self.physical_batch
     }
 
-    /// The lot of these examples, if they fit the model.
+    /// Makes a lot of these examples, if they fit the model.
     fn lot<'a>(&'a self, examples: &'a [Example]) -> Result<Lot<'a, B>, TrainerError> {
         self.model.check(examples)?;
         let Self { physical_batch, recompute, group_by_length, ref device, .. } = *self;
@@ -431,7 +434,7 @@ impl<B: Kernels> Trainer<B> {
     }
 }
 
-/// The values that a checkpoint gives a parameter.
+/// Returns the values that a checkpoint gives a parameter, if it does.
 fn first_values<B: Kernels>(
     weights: Vec<NamedTensor<StoredValues>>,
     device: &B::Device,
@@ -471,7 +474,7 @@ impl<B: Kernels> View for DeviceTensor<'_, B> {
     }
 }
 
-/// A flat tensor.
+/// Creates a flat tensor.
 fn flat<B: Kernels>(values: Vec<f32>, device: &B::Device) -> Tensor<B, 1> {
     let length = values.len();
     from_host(values, [length], FloatDType::F32, device)

@@ -16,7 +16,7 @@ fn trainer(training: &Value, ranks: &Ranks) -> Trainer<Flex> {
     Trainer::new(Vec::new(), &model, &training, 40, &mut init, 2, FlexDevice).unwrap().on_ranks(ranks)
 }
 
-/// The state after steps `from..to`, on lots of 0 to 11 examples.
+/// Returns the state after steps `from..to`, on lots of 0 to 11 examples.
 fn train(
     training: &Value,
     saved: Option<&Vec<NamedTensor>>,

@@ -1,4 +1,4 @@
-//! State that a resumed run continues from.
+//! Saves and loads the state from which a resumed run continues.
 
 use super::{Trainer, TrainerError, flat};
 use crate::optim::StateSpec;
@@ -6,13 +6,14 @@ use network::nn::{Kernels, ParamSpec};
 use network::tensor::{Tensor, to_host};
 use network::tensor_file::{NamedTensor, TensorMap, named_tensors};
 
-/// Name of the optimizer's step counter: two halves of 20 bits, because f32 holds 24 bits exactly.
+/// Name of the optimizer's step counter. It is stored as two parts of 20 bits, because f32 holds integers of 24 bits
+/// exactly.
 const COUNTER: &str = "optimizer.steps";
 
 /// Start of the names of averaged weights.
 const AVERAGE: &str = "average.";
 
-/// Name of an adaptive clip norm; 0 before the first step.
+/// Name of an adaptive clip norm, which is 0 before the first step.
 const CLIP_NORM: &str = "clipping.l2_clip_norm";
 
 impl<B: Kernels> Trainer<B> {
@@ -67,7 +68,7 @@ impl<B: Kernels> Trainer<B> {
         Ok(())
     }
 
-    /// Names and shapes of averaged weights in a state.
+    /// Returns the names and shapes of averaged weights in a state.
     fn averaged_specs(&self) -> Vec<ParamSpec> {
         let named = |spec: &ParamSpec| ParamSpec { name: format!("{AVERAGE}{}", spec.name), ..spec.clone() };
         self.weights.specs().iter().map(named).collect()
@@ -104,7 +105,7 @@ impl<B: Kernels> Trainer<B> {
         Ok(())
     }
 
-    /// The optimizer's tensors, of whole parameters.
+    /// Returns the optimizer's tensors, for whole parameters.
     fn optimizer_state(&self) -> Vec<NamedTensor> {
         let params = self.weights.specs();
         let layout = self.optimizer.layout(params).into_iter();

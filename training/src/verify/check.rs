@@ -7,7 +7,7 @@ use crate::RunError;
 use crate::store::ledger::{LedgerState, Parent};
 
 impl EarlierProofs {
-    /// Holds a finished run's ledger against the stages, and against what the plan declares of them.
+    /// Compares a finished run's ledger with the stages, and with what the plan declares about them.
     ///
     /// # Errors
     /// [`RunError::Verification`] for a stage that is not as the ledger and the plan state it.
@@ -15,7 +15,8 @@ impl EarlierProofs {
         check_declared(plan, ledger, &self.check_ledger(plan, ledger)?)
     }
 
-    /// Holds a ledger against the stages that it names, which it returns with how it relates their texts to its own.
+    /// Compares a ledger with the stages that it names. Returns these stages, each with the relation of its text to the
+    /// run's.
     ///
     /// # Errors
     /// As [`Self::check`].

@@ -1,11 +1,11 @@
-//! The files of a folder that a verification covers, and those that it does not cover.
+//! Tells which files of a folder a verification covers, and which it does not cover.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::RunError;
 
-/// Names of files below a folder that were verified, each with `/` between its parts.
+/// Names of verified files below a folder, each with `/` between its parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage(BTreeSet<String>);
 
@@ -41,7 +41,7 @@ impl Coverage {
                 let parts: Vec<_> = place.iter().map(|part| part.to_string_lossy()).collect();
                 let name = parts.join("/");
                 let is_lock = found.is_file() && found.len() == 0 && entry.file_name() == ".lock";
-                // No file of a run has a name that is not UTF-8.
+                // A run writes no file whose name is not UTF-8.
                 if !is_lock && (place.to_str().is_none() || !self.0.contains(&name)) {
                     others.insert(name);
                 }

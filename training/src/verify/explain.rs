@@ -8,12 +8,12 @@ use super::{VerifiedRun, listing};
 use crate::RunError;
 use crate::summary::Summary;
 
-/// A verified run folder, with an explanation of what this means and does not mean.
+/// A verified run folder, with an explanation of what the verification means and does not mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
     #[serde(flatten)]
     summary: Summary,
-    /// Number format of the weights in the folder, as `transformers` names it. The run's own are `float32`.
+    /// Number format of the weights in the folder, as `transformers` names it. A run itself writes `float32`.
     weights: String,
     checked: Vec<String>,
     not_checked: Vec<String>,

@@ -1,4 +1,4 @@
-//! The stages that a plan builds on.
+//! Finds the stages that a plan builds on.
 
 use std::path::{Path, PathBuf};
 
@@ -17,18 +17,18 @@ use durable::sha256_hex;
 
 /// A file that a plan names.
 struct Reference {
-    /// The field that declares what it was made from.
+    /// The field that declares what the file was made from.
     field: &'static str,
     declared: MadeFrom,
     folder: PathBuf,
-    /// The file, if it is a tokenizer.
+    /// The path, if the file is a tokenizer.
     tokenizer: Option<PathBuf>,
 }
 
 /// The plan's field of a tokenizer to extend, which is always public.
 const EXTENDED: &str = "tokenizer.extend.path";
 
-/// The stages behind the plan's checkpoint and tokenizer, whose paths start at `base`.
+/// Finds the stages behind the plan's checkpoint and tokenizer, whose paths start at `base`.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the plan does not declare what they were made from, or declares it
@@ -89,7 +89,7 @@ pub fn check_unwritten(texts: &[PathBuf], option: &str) -> Result<(), RunError> 
 
 /// Text that a plan names, which earlier runs may have written.
 struct WrittenText {
-    /// The field that declares what it was made from.
+    /// The field that declares what the text was made from.
     field: &'static str,
     declared: MadeFrom,
     source: Source,
@@ -196,8 +196,7 @@ impl Reference {
         )))
     }
 
-    /// Whether the stage joins the lineage. A public stage does not, and a private one must be
-    /// declared.
+    /// Returns whether the stage joins the lineage. A public stage does not, and a private one must be declared.
     fn counts(&self, proof: &Proof) -> Result<bool, String> {
         let is_private = match &self.tokenizer {
             Some(_) => proof.has_private_tokenizer,
@@ -205,8 +204,7 @@ impl Reference {
         };
         match (is_private, self.declared) {
             (false, MadeFrom::PublicText) => Ok(false),
-            // The stage is private, though its tokenizer is not, so the declaration is about the
-            // stage.
+            // The stage is private although its tokenizer is not, so the declaration is about the stage.
             (false, _) if !proof.is_public => Ok(true),
             (false, declared) => Err(format!(
                 "declared \"{}\", but it was made from public text; allowed: \"public_text\"; fix: remove the declaration",

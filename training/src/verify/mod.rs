@@ -52,7 +52,7 @@ use durable::sha256_hex;
 pub struct CertifiedText {
     /// The plan.
     pub plan: CertifiedPlan,
-    /// The stages that it builds on.
+    /// The stages that the plan builds on.
     pub lineage: Lineage,
     /// The file, byte for byte.
     pub bytes: Vec<u8>,
@@ -128,7 +128,7 @@ pub fn verify_plan(path: &Path) -> Result<PlanSummary, RunError> {
 pub struct VerifiedRun {
     /// The plan of the run.
     pub plan: CertifiedPlan,
-    /// What the ledger says was spent.
+    /// The ledger, which says what was spent.
     pub ledger: LedgerState,
     /// The certificate, derived anew from plan and ledger.
     pub certificate: Certificate,

@@ -22,29 +22,29 @@ use network::tensor_file::PrivacyMark;
 pub(crate) struct Proof {
     /// The stage itself. Its relation to another text is declared by the plan of that text.
     pub stage: Parent,
-    /// Whether its own text is public.
+    /// Whether the stage's own text is public.
     pub is_public: bool,
-    /// Whether it is a release that was charged and wrote no tokenizer.
+    /// Whether the stage is a release that was charged and wrote no tokenizer.
     pub is_only_spent: bool,
-    /// Whether its tokenizer comes from private text.
+    /// Whether the stage's tokenizer comes from private text.
     pub has_private_tokenizer: bool,
-    /// SHA-256 of its tokenizer.
+    /// SHA-256 of the stage's tokenizer.
     pub tokenizer: Option<String>,
-    /// Digests under which a ledger names its weights: those of the run, and of an export in 16 bits.
+    /// Digests under which a ledger names the stage's weights: those of the run, and of an export in 16 bits.
     pub weights: Vec<String>,
     /// The stages up to this one that called their text public.
     pub public_stages: Vec<PublicStage>,
-    /// The stages that it builds on, with their relation to its own text.
+    /// The stages that this stage builds on, with their relation to its own text.
     pub parents: Vec<Parent>,
-    /// The proofs of these; none for a stage that is itself one of them.
+    /// The proofs of `parents`; none for a stage that was read as a parent itself.
     pub earlier: EarlierProofs,
-    /// The files that prove this.
+    /// The files that prove the facts.
     pub files: Vec<ProofFile>,
-    /// The files that the ledger of a run names.
+    /// The files that the ledger of the run names, if the stage is a run.
     written: Vec<FileDigest>,
-    /// The ledger of a run.
+    /// The ledger, if the stage is a run.
     pub ledger: Option<LedgerState>,
-    /// The event of a run's training.
+    /// The event of the training, if the stage is a run.
     pub training_event: Option<DpEvent>,
 }
 
@@ -292,17 +292,17 @@ impl EarlierProofs {
         Ok(stages)
     }
 
-    /// The proof of a stage.
+    /// Returns the proof of a stage.
     pub fn get(&self, stage: &Parent) -> Option<&Proof> {
         self.0.get(&stage.sha256)
     }
 
-    /// Removes a stage.
+    /// Takes the proof of a stage.
     pub fn take(&mut self, stage: &Parent) -> Option<Proof> {
         self.0.remove(&stage.sha256)
     }
 
-    /// The files of the stages, below the folder with their proofs.
+    /// Returns the files of the stages' proofs, by their paths below the folder with the proofs.
     pub fn coverage(&self) -> Coverage {
         let mut coverage = Coverage::default();
         for proof in self.0.values() {
@@ -314,17 +314,17 @@ impl EarlierProofs {
     }
 }
 
-/// The error of a stage that a run builds on.
+/// Returns the error of a stage that a run builds on.
 pub(super) fn failed(name: &str, what: &str) -> RunError {
     RunError::Verification(format!("the stage {name} before this run: {what}"))
 }
 
-/// The error of a stage whose proof differs from the ledger.
+/// Returns the error of a stage whose proof differs from the ledger.
 pub(super) fn not_as_stated(parent: &Parent) -> RunError {
     failed(&parent.name, "its proof is not what the ledger says")
 }
 
-/// The error of a stage's proof, for the run that builds on it.
+/// Returns the error of a stage's proof, for the run that builds on it.
 fn of_proof(parent: &Parent, error: RunError) -> RunError {
     match error {
         RunError::Verification(what) => failed(&parent.name, &what),
@@ -339,7 +339,7 @@ fn weights_digest(digests: [Option<&str>; 2]) -> Option<String> {
     Some(sha256_hex(format!("{config}{model}").as_bytes()))
 }
 
-/// The statement that `dp-tokenizer train` writes beside a tokenizer, as far as it is needed here.
+/// The fields of the statement that `dp-tokenizer train` writes beside a tokenizer, as far as they are needed here.
 #[derive(Deserialize)]
 struct Statement {
     id: Option<String>,
@@ -350,7 +350,7 @@ struct Statement {
     relation: Option<NeighboringRelation>,
     accountant: Option<Accountant>,
     tokenizer_sha256: Option<String>,
-    /// A sketch of its text, if that is public.
+    /// A sketch of the stage's text, if the text is public.
     text: Option<Sketch>,
 }
 

@@ -1,4 +1,4 @@
-//! Computes what an unfinished run spent. It was abandoned or killed, or refused after its ledger
+//! Computes what a run without a certificate spent: one that was abandoned or killed, or refused after its ledger
 //! began.
 
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::store::{files, spent_by_stopped};
 use durable::sha256_hex;
 
 impl Proof {
-    /// The proof of a run without a certificate, from its plan and its ledger. A torn last line is
-    /// charged as the computation that it may have announced.
+    /// Reads the proof of a run without a certificate, from its plan and its ledger. A torn last line is charged as the
+    /// computation that it may have announced.
     ///
     /// # Errors
     /// [`RunError::Verification`] if the ledger, the plan or an earlier stage is not what the run wrote.

@@ -75,7 +75,7 @@ fn a_chain_of_stages_verifies_from_the_last_folder_and_a_ledger_that_leaves_one_
     }
 }
 
-/// Such a folder would be verified without end if stages were read by way of one another.
+/// If stages were read by way of one another, such a folder would be verified without end.
 #[test]
 fn a_stage_that_names_itself_does_not_verify() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ fn a_stage_that_names_itself_does_not_verify() {
     for name in [files::PLAN, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
         fs::copy(run.join(name), proof.join(name)).unwrap();
     }
-    // Its own stages are beside it, where its folder is read as a run.
+    // The stages of the run are beside it if its folder is read as a run.
     let refused = verify_run(&run).unwrap_err().to_string();
     assert!(
         refused.contains("the stage own before this run: its proof is not what the ledger says"),
@@ -139,7 +139,7 @@ fn a_ledger_that_states_earlier_stages_otherwise_than_their_proofs_does_not_veri
     forge(&run, renamed);
     assert!(refusal().contains("is not what the ledger says"), "{}", refusal());
     fs::write(run.join(files::LEDGER), ledger).unwrap();
-    // With less spent earlier, the plan's noise would differ, and so would every event.
+    // If less was spent earlier, the plan's noise would differ, and so would every event.
     let free = |parent: &Parent| Some(Parent { charges: Default::default(), ..parent.clone() });
     forge(&run, free);
     verify_run(&run).unwrap_err();

@@ -1,5 +1,5 @@
-//! Answers to further questions about a plan: odds, stages, groups, repeated runs, other accounting methods. The
-//! accountant computes all of them.
+//! Answers further questions about a plan: odds, stages, groups, repeated runs, other accounting methods. The
+//! accountant computes all figures.
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::correlated::{self, Compared, TrainingRun};
@@ -75,10 +75,11 @@ pub(super) fn analyze(request: &AnalysisRequest) -> Result<Answer, PlanError> {
     })
 }
 
-/// The most steps for which the comparison takes a second or two.
+/// The largest number of steps for which the comparison takes only a second or two.
 const MAX_STEPS: u64 = 20_000;
 
-/// Mechanisms with the ε of the plan's training. `None` unless every step is a Poisson sample of the same size.
+/// Returns mechanisms with correlated noise, at the ε of the plan's training. Returns `None` unless every step is a
+/// Poisson sample of the same size.
 fn correlated(certified: &CertifiedPlan) -> Result<Option<Vec<Compared>>, AccountantError> {
     let plan = certified.plan();
     let relation = plan.privacy().relation;
@@ -98,7 +99,7 @@ fn correlated(certified: &CertifiedPlan) -> Result<Option<Vec<Compared>>, Accoun
     correlated::compare(run, &EpsilonTarget { epsilon, delta, relation }).map(Some)
 }
 
-/// `None` where no bound is proven for the question; the page then shows none.
+/// Returns `None` if no bound is proven for the question; the page then shows none.
 fn proven<T>(answer: Result<T, AccountantError>) -> Result<Option<T>, PlanError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -120,7 +121,7 @@ fn event(certified: &CertifiedPlan, stage: Stage) -> Option<DpEvent> {
     }
 }
 
-/// The largest ε that keeps a target stated as μ or as error rates, rounded down.
+/// Returns the largest ε that keeps a target stated as μ or as error rates, rounded down.
 ///
 /// # Errors
 /// If the target is out of range, or no ε keeps it.

@@ -62,7 +62,7 @@ fn figures(certified: &CertifiedPlan) -> Certified {
     }
 }
 
-/// The plan with its calibrated noise and without a target, so that each variation has its own ε.
+/// Returns the plan with its calibrated noise and without a target, so that each variation has its own ε.
 fn plan_with_noise(certified: &CertifiedPlan) -> String {
     let mut file = certified.plan().file().clone();
     let training = certified.phases().first().map_or(f64::NAN, |phase| phase.noise_multiplier());
@@ -95,7 +95,7 @@ fn vary(variation: &Variation) -> Result<Answer, PlanError> {
     Ok(Answer::Epsilon(Plan::try_from(file)?.certify()?.epsilon()))
 }
 
-/// The noise that the plan needs for its target ε.
+/// Returns the noise that the plan needs for its target ε.
 fn needed_noise(mut file: PlanFile) -> Result<Answer, PlanError> {
     file.privacy.noise_multipliers = None;
     let certified = Plan::try_from(file)?.certify()?;
@@ -129,7 +129,7 @@ fn advise(request: &AdviceRequest) -> Result<Answer, PlanError> {
     Ok(Answer::Advised(proposal.text(), Box::new(figures(&advice.certified)), advised))
 }
 
-/// Ends the plan after `steps` steps and drops its spare steps, so that its ε is what has been spent by then.
+/// Ends the plan after `steps` steps and drops its spare steps, so that its ε is what those steps have spent.
 fn stop_after(file: &mut PlanFile, steps: u64) {
     let mut remaining = steps;
     let mut phases = file.training.phases();

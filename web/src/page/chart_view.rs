@@ -36,11 +36,11 @@ pub(crate) struct ChartView {
     /// Description of the chart.
     pub(crate) caption: &'static str,
     pub(crate) rounding: Rounding,
-    /// Effect of a click or Enter on a point, given its x value.
+    /// Action of a click or Enter on a point, given the point's x value.
     pub(crate) choose: Option<fn(PlannerState, f64)>,
 }
 
-/// Position on the first curve, and the chart it belongs to.
+/// A position on the first curve of a chart, and that chart.
 #[derive(Clone, Copy)]
 struct Cursor {
     state: PlannerState,
@@ -103,14 +103,14 @@ impl Cursor {
         self.move_to(Some(moved));
     }
 
-    /// The values at a point, in words.
+    /// Describes the values at a point in words.
     fn reading(&self, mark: Mark, chart: &Chart) -> String {
         let (x, y) = mark.values;
         format!("{} {} at {} {}", chart.y_label, self.view.rounding.format(y), chart.x_label, tick_label(x))
     }
 }
 
-/// A chart with its caption, its table and its downloads. It is grey while `dimmed` holds.
+/// Builds a chart with its caption, its table and its downloads. It is grey while `dimmed` holds.
 pub(crate) fn chart_figure(
     state: PlannerState,
     view: ChartView,
@@ -242,7 +242,7 @@ fn circle(class: &str, mark: Mark, radius: f64) -> El {
     svg("circle").class(class).attr_f64("cx", mark.x).attr_f64("cy", mark.y).attr_f64("r", radius)
 }
 
-/// Names of the curves, each with a sample of its stroke, if there are several.
+/// Builds the names of the curves, each with a sample of its stroke, if there are several.
 fn legend(scene: &Scene) -> Option<El> {
     let item = |(index, line): (usize, &chart::Line)| {
         let sample = svg("svg").attr("viewBox", "0 0 36 8").attr("aria-hidden", "true");

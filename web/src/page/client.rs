@@ -16,7 +16,7 @@ use super::state::PlannerState;
 use crate::protocol::{Answer, ConversionRequest, Refusal, Request, Response, Task, decode, encode};
 use crate::worker::READY;
 
-/// Starts the page's own module in a worker.
+/// The script that starts the page's own module in a worker.
 const SCRIPT: &str = "./worker.js";
 
 /// Time within which an answer must arrive, in milliseconds. After it, the page replaces the
@@ -25,7 +25,7 @@ const DEADLINE: f64 = 30_000.0;
 /// Interval at which the page looks for late answers.
 const DEADLINE_CHECK: Duration = Duration::from_millis(500);
 
-/// Called with each answer to a follow-up task.
+/// The function that is called with each answer to a follow-up task.
 pub(crate) type OnFollowup = fn(PlannerState, &Task, Answer);
 
 thread_local! {
@@ -44,7 +44,7 @@ enum Channel {
 struct Connection {
     worker: Worker,
     ready: bool,
-    /// Time at which the open request was sent, in milliseconds.
+    /// Time at which the pending request was sent, in milliseconds.
     sent: f64,
     last_id: u64,
     pending: Option<(u64, Pending)>,
@@ -55,7 +55,7 @@ struct Connection {
     followups: VecDeque<Task>,
 }
 
-/// The use of the response to the open request.
+/// The use of the response to the pending request.
 enum Pending {
     Plan,
     Parse,
@@ -79,7 +79,7 @@ pub(crate) fn connect(state: PlannerState, on_followup: OnFollowup) {
             replace_if_late(state, channel, on_followup);
         }
     };
-    // It runs for as long as the page lives.
+    // The interval runs for as long as the page lives.
     let _ = set_interval_with_handle(replace_late, DEADLINE_CHECK);
 }
 
@@ -118,12 +118,12 @@ fn replace_if_late(state: PlannerState, channel: Channel, on_followup: OnFollowu
     }
 }
 
-/// Whether this module still has workers: none once the other view has taken over.
+/// Returns whether this module still has workers. It has none once the other view has taken over.
 pub(crate) fn is_connected() -> bool {
     CONNECTIONS.with_borrow(|all| !all.is_empty())
 }
 
-/// Ends the workers, and with them the page's figures.
+/// Ends the workers. The page gets no more figures from them.
 pub(crate) fn disconnect() {
     CONNECTIONS.with_borrow_mut(|all| all.drain(..).for_each(|connection| connection.worker.terminate()));
 }
@@ -137,7 +137,7 @@ pub(crate) fn start_worker(script: &str, name: &str) -> Option<Worker> {
     Worker::new_with_options(script, &options).ok()
 }
 
-/// Addresses of this module's script and WASM file, from the document.
+/// Returns the addresses of this module's script and WASM file, from the document.
 fn own_module() -> Option<String> {
     let address = |selector| {
         let link = document().query_selector(selector).ok()??;

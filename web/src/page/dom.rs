@@ -1,7 +1,7 @@
 //! Builds DOM elements that follow Leptos's signals.
 //!
-//! The type of a Leptos view is its markup, so that every place of the page has its own machine
-//! code. That code was most of the download. Here a few functions build every element.
+//! Leptos encodes the markup of a view in its type, so each view of the page would have its own machine code. That code
+//! was most of the download. Here a few functions build every element.
 
 use std::borrow::Cow;
 
@@ -26,27 +26,27 @@ pub(crate) enum Content {
     Many(Vec<Content>),
 }
 
-/// A new HTML element.
+/// Creates an HTML element.
 pub(crate) fn el(tag: &str) -> El {
     #[expect(clippy::expect_used, reason = "the tags are literals of this crate")]
     let element = document().create_element(tag).expect("an HTML tag");
     El(element)
 }
 
-/// A new SVG element.
+/// Creates an SVG element.
 pub(crate) fn svg(tag: &str) -> El {
     #[expect(clippy::expect_used, reason = "the tags are literals of this crate")]
     let element = document().create_element_ns(Some("http://www.w3.org/2000/svg"), tag).expect("an SVG tag");
     El(element)
 }
 
-/// A row of a table: its header, then its cells.
+/// Builds a row of a table: its header, then its cells.
 pub(crate) fn table_row(head: impl Into<Content>, cells: impl IntoIterator<Item = Content>) -> El {
     let row = el("tr").child(el("th").attr("scope", "row").child(head));
     cells.into_iter().fold(row, |row, cell| row.child(el("td").child(cell)))
 }
 
-/// The header row of a table. An empty name gives a cell that is no header.
+/// Builds the header row of a table. An empty name gives a cell that is no header.
 pub(crate) fn table_head(names: &[&'static str]) -> El {
     let head = |name: &&'static str| match *name {
         "" => el("td"),
@@ -55,18 +55,18 @@ pub(crate) fn table_head(names: &[&'static str]) -> El {
     el("thead").child(names.iter().map(head).fold(el("tr"), El::child))
 }
 
-/// A button that calls `on_click`.
+/// Builds a button that calls `on_click`.
 pub(crate) fn button(label: impl Into<Content>, on_click: impl FnMut(Event) + 'static) -> El {
     el("button").attr("type", "button").child(label).on("click", on_click)
 }
 
-/// A section with a heading.
+/// Builds a section with a heading.
 pub(crate) fn section(class: &str, title_id: &'static str, title: &'static str) -> El {
     let named = el("section").class(class).attr("aria-labelledby", title_id);
     named.child(el("h2").id(title_id).child(title))
 }
 
-/// A region that scrolls when its content is wider than the page. The keyboard reaches it.
+/// Builds a region that scrolls when its content is wider than the page. The keyboard reaches it.
 pub(crate) fn scrollable(label: &str, content: El) -> El {
     let region = el("div").class("scroll").attr("tabindex", "0").attr("role", "region");
     region.attr("aria-label", label).child(content)
@@ -274,7 +274,7 @@ impl<C: Into<Content>> From<Vec<C>> for Content {
     }
 }
 
-/// The input that an event was fired on.
+/// Returns the input that an event was fired on.
 pub(crate) fn input_of(event: &Event) -> Option<HtmlInputElement> {
     event.target()?.dyn_into().ok()
 }

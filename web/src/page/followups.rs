@@ -16,9 +16,9 @@ use crate::statement::is_public;
 const POINTS: usize = 21;
 /// Points of a curve whose every point needs a search.
 const SEARCHED_POINTS: usize = 13;
-/// The noise curve spans the plan's noise divided and multiplied by this.
+/// The noise curve spans the plan's noise divided and multiplied by this factor.
 const NOISE_SPAN: f64 = 3.0;
-/// The batch size curves span the plan's batch size divided and multiplied by this.
+/// The batch size curves span the plan's batch size divided and multiplied by this factor.
 const BATCH_SPAN: f64 = 8.0;
 /// False positive rates of the attack curves.
 const FALSE_POSITIVE_RATES: [f64; 11] = [0.001, 0.01, 0.03, 0.07, 0.15, 0.25, 0.4, 0.55, 0.7, 0.85, 0.97];
@@ -38,7 +38,7 @@ pub(crate) fn request_odds(state: PlannerState) {
     client::request_followups([Task::Analyze(AnalysisRequest { plan: certified.plan_with_noise, analysis })]);
 }
 
-/// Clears the figures of the previous plan. `None` if the current one has no figures.
+/// Clears the figures of the previous plan. Returns `None` if the current one has no figures.
 fn reset(state: PlannerState) -> Option<Certified> {
     let (plan, certified) = state.certified.get_untracked()?;
     if state.stale.get_untracked() {
@@ -84,7 +84,8 @@ pub(crate) fn request(state: PlannerState) {
     client::request_followups(tasks);
 }
 
-/// The noise that other batch sizes need for the same ε. A batch schedule has no single batch size to vary.
+/// Returns the tasks for the noise that other batch sizes need for the same ε. A batch schedule has no single batch
+/// size to vary.
 fn batch_sizes(state: PlannerState) -> Vec<Task> {
     let Some((mut plan, certified)) = state.certified.get_untracked() else { return Vec::new() };
     let Some(batch) = plan.training.expected_batch_size.filter(|_| plan.training.batch_schedule.is_none())

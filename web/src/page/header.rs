@@ -10,7 +10,7 @@ use crate::numbers::{rounded_down, rounded_up};
 use crate::protocol::Refusal;
 use crate::statement::is_public;
 
-/// The header of the page, with more actions at their start.
+/// Builds the header of the page, with more actions at their start.
 pub(crate) fn header(state: PlannerState, title: &'static str, more: El) -> El {
     let title = el("h1").child(title);
     let title = title
@@ -23,7 +23,7 @@ pub(crate) fn header(state: PlannerState, title: &'static str, more: El) -> El {
         .dynamic(move || state.rejected.get().map(|refusal| rejected(state, refusal)))
 }
 
-/// Shows at the place of the missing ε why the plan is refused.
+/// Shows why the plan is refused, in the place of ε.
 fn reason(state: PlannerState) -> Option<El> {
     let refusal = state.refusal.get()?;
     let text = explanation(name_of(&refusal.path), &refusal.given, &refusal.allowed, "");
@@ -40,7 +40,7 @@ fn rejected(state: PlannerState, refusal: Refusal) -> El {
     el("div").class("refusal").id("rejected").attr("role", "alert").child(heading).child(text)
 }
 
-/// ε from above and below, δ, μ and the status.
+/// Shows bounds on ε, δ, μ and the status.
 fn headline(state: PlannerState) -> El {
     let refused = move || state.refusal.with(Option::is_some);
     let status = Memo::new(move |_| match (refused(), state.dimmed.get()) {
@@ -99,7 +99,7 @@ fn headline(state: PlannerState) -> El {
         )
 }
 
-/// Undo, redo, link, open and save.
+/// Shows the buttons to undo, redo, link, open and save.
 fn actions(state: PlannerState, more: El) -> El {
     let unsaved = move || state.dimmed.get() || state.refusal.with(Option::is_some);
     let file = el("input").id("import").attr("type", "file").attr("accept", ".json,.html,application/json");
@@ -123,7 +123,7 @@ fn actions(state: PlannerState, more: El) -> El {
         .child(save.dynamic_flag("disabled", unsaved))
 }
 
-/// Copies a link to the plan, and says so.
+/// Makes the button that copies a link to the plan, and says so.
 fn link(state: PlannerState) -> El {
     let label = RwSignal::new("Link");
     let copy = move |_| plan_io::copy_link(state, label);

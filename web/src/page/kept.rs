@@ -30,7 +30,7 @@ fn storage() -> Option<Storage> {
     window().session_storage().ok().flatten()
 }
 
-/// A kept value.
+/// Returns a kept value.
 pub(crate) fn read(name: &str) -> Option<String> {
     storage()?.get_item(name).ok().flatten()
 }

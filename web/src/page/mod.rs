@@ -44,7 +44,7 @@ use crate::protocol::Task;
 /// Time for which a certified plan must stay unchanged before follow-ups are requested. While a
 /// slider moves, only ε is recomputed.
 const FOLLOWUP_DELAY: Duration = Duration::from_millis(150);
-/// Time without announcements after which screen readers get the last one.
+/// Time without another announcement after which screen readers get the last one.
 const ANNOUNCEMENT_DELAY: Duration = Duration::from_millis(500);
 
 /// The module of the expert view.
@@ -194,7 +194,7 @@ fn live_region(state: PlannerState) -> El {
     region.dynamic_text(move || announced.get())
 }
 
-/// The last announcement, once there has been no other for a while.
+/// Returns the last announcement, once there has been no other for a while.
 fn last_announcement(announcement: Signal<String>) -> ReadSignal<String> {
     let (announced, set) = signal(String::new());
     let mut set_later = debounce(ANNOUNCEMENT_DELAY, move |text| set.set(text));

@@ -16,9 +16,9 @@ use crate::report::plan_in;
 
 /// Prefix of a link's fragment. The number is the version of `plan.json`.
 const LINK_PREFIX: &str = "#plan1=";
-/// Longer links are not read.
+/// Largest number of characters of a link that is read.
 const MAX_LINK: usize = 100_000;
-/// Larger files are not read: a plan is about a page of text.
+/// Largest number of bytes of a file that is read: a plan is about a page of text.
 const MAX_PLAN_BYTES: f64 = 1e6;
 
 /// Saves the certified text as `plan.json`.

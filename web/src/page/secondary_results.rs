@@ -16,25 +16,26 @@ pub(crate) type Points = Vec<(f64, f64)>;
 /// Everything computed after a plan is certified, as far as it has arrived.
 #[derive(Clone, Copy)]
 pub(crate) struct SecondaryResults {
-    /// The plan they belong to, with its figures. A plan that is still being edited gets no secondary results.
+    /// The plan to which the results belong, with its figures. A plan that is still being edited gets no secondary
+    /// results.
     pub(crate) plan: RwSignal<Option<(PlanFile, Certified)>>,
-    /// Whether the current plan is a different one.
+    /// Whether the current plan differs from that plan.
     pub(crate) stale: RwSignal<bool>,
-    /// Whether it has been a different one long enough for them to be dimmed.
+    /// Whether the current plan has differed long enough for the results to be dimmed.
     pub(crate) dimmed: ReadSignal<bool>,
     /// ε by noise multiplier.
     pub(crate) epsilon_by_noise: RwSignal<Points>,
     /// ε by number of steps.
     pub(crate) epsilon_by_steps: RwSignal<Points>,
-    /// Noise multiplier needed, by batch size.
+    /// The noise multiplier that is needed, by batch size.
     pub(crate) noise_by_batch: RwSignal<Points>,
     /// Noise multiplier divided by the batch size, by batch size.
     pub(crate) ratio_by_batch: RwSignal<Points>,
-    /// The ratio at each of the usual targets.
+    /// The ratio by batch size, at each of the usual targets for ε.
     pub(crate) ratio_at_usual: [RwSignal<Points>; USUAL_EPSILONS.len()],
     /// False negative rate of the best attack, by its false positive rate, for each of the stages.
     pub(crate) false_negative_rates: [RwSignal<Points>; 3],
-    /// Odds and μ.
+    /// The attacker's odds, and μ.
     pub(crate) attacker: RwSignal<Option<AttackerFigures>>,
     /// ε without reserve steps, if the plan has some.
     pub(crate) without_reserve: RwSignal<Option<Bounds>>,

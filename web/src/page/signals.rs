@@ -17,8 +17,8 @@ pub(crate) fn set_if_changed<T: PartialEq + Send + Sync + 'static>(signal: RwSig
     });
 }
 
-/// Whether `condition` has held for 100 ms. A figure that is recomputed within a few frames is not dimmed: the page would
-/// be drawn twice.
+/// Returns whether `condition` has held for 100 ms. Figures that are recomputed within a few frames are not dimmed,
+/// because the page would be drawn twice.
 pub(crate) fn sustained(condition: RwSignal<bool>) -> ReadSignal<bool> {
     let reported = RwSignal::new(condition.get_untracked());
     let mut later = debounce(DELAY, move |()| set_if_changed(reported, condition.get_untracked()));

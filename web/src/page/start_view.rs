@@ -17,7 +17,7 @@ use crate::presets::PRESETS;
 use crate::protocol::{AdviceRequest, Task};
 use crate::typed::{NumberKind, typed};
 
-/// The wishes of the user besides the plan's own settings.
+/// The user's wishes besides the plan's own settings.
 #[derive(Clone, Copy)]
 pub(super) struct Wish {
     /// Hours that training may take, as typed.
@@ -39,7 +39,7 @@ impl Wish {
         }
     }
 
-    /// The request for a proposal; `None` while the time is no number.
+    /// Returns the request for a proposal; `None` while the time is no number.
     pub(super) fn task(&self, plan: &PlanFile) -> Option<Task> {
         let hours = hours(&self.hours.get()).ok()??;
         let (machine, size) = (self.machine.get(), self.size.get());
@@ -47,7 +47,7 @@ impl Wish {
     }
 }
 
-/// The view below the header.
+/// Builds the view below the header.
 pub(super) fn view(state: PlannerState, wish: Wish) -> El {
     let form =
         el("form").class("start").attr("aria-label", "Plan").on("submit", |event| event.prevent_default());
@@ -132,7 +132,7 @@ fn data(state: PlannerState, wish: Wish) -> El {
         .show_when(move || own() && by_user(), move || text_field(state, USER_FIELD))
 }
 
-/// δ follows from the number of units.
+/// Shows δ, which follows from the number of units.
 fn delta(state: PlannerState) -> El {
     let delta = state.plan.with(|plan| plan.privacy.delta);
     el("p").class("hint").id("start-delta").child(format!(
@@ -168,18 +168,18 @@ fn compute(state: PlannerState, wish: Wish) -> El {
         .child(text_wish(state, "hours", "Time for training, in hours", wish.hours, hours))
 }
 
-/// Hours for training as typed.
+/// Parses the hours for training.
 fn hours(text: &str) -> Result<Option<f64>, String> {
     let hours = typed(text, NumberKind::Real)?;
     if hours > 0.0 { Ok(Some(hours)) } else { Err("Enter how many hours training may take.".to_owned()) }
 }
 
-/// A whole number that may be missing.
+/// Parses a whole number that may be missing.
 fn optional_number(text: &str) -> Result<Option<f64>, String> {
     if text.trim().is_empty() { Ok(None) } else { typed(text, NumberKind::Integer).map(Some) }
 }
 
-/// A number that belongs to the wish and not to the plan. It is kept under its id.
+/// Shows an input for a number that belongs to the wish and not to the plan. It is kept under its id.
 fn text_wish(
     state: PlannerState,
     id: &'static str,
@@ -213,7 +213,7 @@ fn text_wish(
         .dynamic(move || invalid().map(|error| el("p").class("input-error").child(error)))
 }
 
-/// The figures of the proposed plan, once it is certified.
+/// Builds the figures of the proposed plan, once it is certified.
 fn figures(state: PlannerState) -> Option<El> {
     let advice = state.advice.get();
     if state.refusal.with(Option::is_some) {
@@ -241,7 +241,7 @@ fn figures(state: PlannerState) -> Option<El> {
     })
 }
 
-/// The proposed plan, or why there is none.
+/// Builds the proposed plan, or the reason why there is none.
 fn proposal(state: PlannerState) -> El {
     let refused = move || {
         let refusal = state.refusal.get()?;

@@ -37,13 +37,13 @@ struct Unread {
     refusal: Refusal,
 }
 
-/// The text of a field that could not be read when the page was left.
+/// Returns the text of a field that could not be read when the page was left.
 pub(crate) fn kept_unread(field: &str) -> Option<String> {
     let all: BTreeMap<String, String> = serde_json::from_str(&kept::read(kept::UNREAD)?).ok()?;
     all.get(field).cloned()
 }
 
-/// Plans that were kept for [`PlannerState::undo`] and [`PlannerState::redo`], the last one at the end.
+/// Returns plans that were kept for [`PlannerState::undo`] and [`PlannerState::redo`], the last one at the end.
 fn kept_plans(name: &str) -> Vec<PlanFile> {
     let texts: Vec<String> =
         kept::read(name).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -66,7 +66,7 @@ pub(crate) struct PlannerState {
     pub(crate) rejected: RwSignal<Option<Refusal>>,
     /// Whether the figures belong to an earlier plan.
     pub(crate) stale: RwSignal<bool>,
-    /// Whether they have been stale long enough to be dimmed.
+    /// Whether the figures have been stale long enough to be dimmed.
     pub(crate) dimmed: ReadSignal<bool>,
     /// A plan to compare with.
     pub(crate) pinned: RwSignal<Option<(PlanFile, Certified)>>,
@@ -84,7 +84,7 @@ pub(crate) struct PlannerState {
     pub(crate) replacements: RwSignal<u32>,
     undo_stack: RwSignal<Vec<PlanFile>>,
     redo_stack: RwSignal<Vec<PlanFile>>,
-    /// Whether the plan is that of the other view, or of before a reload.
+    /// Whether the plan comes from the other view, or from before a reload.
     was_kept: bool,
     /// Counts changes of the plan by a person.
     edits: RwSignal<u32>,
@@ -150,8 +150,8 @@ impl PlannerState {
         self.plan.set(after);
     }
 
-    /// Takes note of a field's text that cannot be read, and why; [`None`] for one that can. As long as there is one, no plan is
-    /// certified: the text stands for a value that the plan does not have.
+    /// Notes a field's text that cannot be read, and why; [`None`] for one that can. As long as there is such a text,
+    /// no plan is certified: the text stands for a value that the plan does not have.
     pub(crate) fn set_unread(&self, field: &str, path: &str, text: Option<(String, String)>) {
         let unread = text.map(|(text, given)| {
             let refusal = Refusal { path: path.to_owned(), given, ..Refusal::default() };
@@ -171,12 +171,12 @@ impl PlannerState {
         self.keep_unread();
     }
 
-    /// Why a field's text cannot be read, if it cannot.
+    /// Returns why a field's text cannot be read, if it cannot.
     pub(crate) fn unread(&self, field: &str) -> Option<String> {
         self.unread.with(|all| all.get(field).map(|unread| unread.refusal.given.clone()))
     }
 
-    /// Whether all fields can be read.
+    /// Returns whether all fields can be read.
     pub(crate) fn is_read(&self) -> bool {
         self.unread.with(BTreeMap::is_empty)
     }
@@ -226,7 +226,7 @@ impl PlannerState {
         }
     }
 
-    /// Says why a file or link was not opened.
+    /// Tells why a file or link was not opened.
     pub(crate) fn reject(&self, given: &str) {
         self.announce(given);
         self.rejected.set(Some(Refusal { given: given.to_owned(), ..Refusal::default() }));
@@ -242,7 +242,7 @@ impl PlannerState {
         }
     }
 
-    /// Whether somebody has changed the plan since the view was opened.
+    /// Returns whether somebody has changed the plan since the view was opened.
     pub(crate) fn is_edited(&self) -> bool {
         self.edits.get_untracked() > 0
     }
@@ -269,8 +269,8 @@ impl PlannerState {
         self.redo_stack.with(|stack| !stack.is_empty())
     }
 
-    /// Takes the worker's answer about the current plan. While a field cannot be read, the answer is of an older value; another request
-    /// follows once it can.
+    /// Receives the worker's answer about the current plan. While a field cannot be read, the answer is about an older
+    /// value; another request follows once it can.
     pub(crate) fn receive(&self, outcome: Result<Answer, Refusal>) {
         if !self.unread.with_untracked(BTreeMap::is_empty) {
             return;
@@ -297,7 +297,8 @@ impl PlannerState {
     fn accept_changed(&self, text: &str, certified: Certified) {
         let Some(plan) = PlanFile::unchecked(text) else { return };
         if plan != self.plan.get_untracked() {
-            // Part of the edit that asked for it, so it is no undo step of its own. Nobody asked for one when the view was opened.
+            // The change is part of the edit that asked for it, so it is no undo step of its own. When the view was
+            // opened, there was no edit.
             if self.was_kept && !self.is_edited() {
                 self.push_undo(self.plan.get_untracked());
             }
@@ -307,7 +308,7 @@ impl PlannerState {
         self.accept(certified);
     }
 
-    /// The request for the figures of the current plan.
+    /// Returns the request for the figures of the current plan.
     pub(crate) fn task(&self) -> Task {
         let plan = self.plan.with_untracked(PlanFile::text);
         let solve = |plan, unknown| Task::Solve(SolveRequest { plan, unknown });
@@ -325,7 +326,8 @@ impl PlannerState {
         set_if_changed(self.stale, false);
     }
 
-    /// Id of the field that shows the quantity solved for. Empty for ε and the noise, which have no field then.
+    /// Returns the id of the field that shows the quantity solved for. Empty for ε and the noise, which have no field
+    /// then.
     pub(crate) fn solved_field(&self) -> &'static str {
         match self.solve_for.get() {
             SolveFor::Noise | SolveFor::Epsilon => "",
@@ -334,7 +336,7 @@ impl PlannerState {
         }
     }
 
-    /// Whether the current plan came from the solver, and so is certified already.
+    /// Returns whether the current plan came from the solver, and so is certified already.
     pub(crate) fn take_solved(&self) -> bool {
         let solved = self.solved.try_update(Option::take).flatten();
         solved.is_some_and(|solved| self.plan.with_untracked(|plan| *plan == solved))
@@ -352,12 +354,12 @@ impl PlannerState {
         self.replace(plan);
     }
 
-    /// The refusal of the setting at `path`.
+    /// Returns the refusal of the setting at `path`.
     pub(crate) fn refusal_at(&self, path: &str) -> Option<Refusal> {
         self.refusal.get().filter(|refusal| refusal.path == path)
     }
 
-    /// Tells screen readers.
+    /// Announces a text to screen readers.
     pub(crate) fn announce(&self, text: impl Into<String>) {
         self.announcement.set(text.into());
     }
@@ -386,7 +388,7 @@ impl PlannerState {
         self.discard_unread();
     }
 
-    /// Fields show the plan's values again.
+    /// Discards the texts that cannot be read. Fields show the plan's values again.
     fn discard_unread(&self) {
         self.unread.update(BTreeMap::clear);
         self.keep_unread();
@@ -394,7 +396,7 @@ impl PlannerState {
     }
 }
 
-/// The quantity that a plan leaves open. `before` decides if both ε and the noise are given.
+/// Returns the quantity that a plan leaves open. `before` decides if both ε and the noise are given.
 fn solve_for(plan: &PlanFile, before: SolveFor) -> SolveFor {
     let solvable = plan.privacy.epsilon.is_some() && plan.training.batch_schedule.is_none();
     match (plan.privacy.noise_multipliers, before) {

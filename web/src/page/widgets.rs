@@ -1,21 +1,21 @@
-//! Parts that several panels share.
+//! Makes parts that several panels share.
 
 use leptos::prelude::*;
 
 use super::dom::{El, el};
 use super::state::PlannerState;
 
-/// A panel of input fields with a heading.
+/// Builds a panel of input fields with a heading.
 pub(crate) fn fieldset(title: &'static str) -> El {
     el("fieldset").class("panel").child(el("legend").child(title))
 }
 
-/// An explanation below fields.
+/// Builds an explanation below fields.
 pub(crate) fn hint(text: &'static str) -> El {
     el("p").class("hint").child(text)
 }
 
-/// An element that is grey while its content belongs to an earlier plan.
+/// Builds an element that is grey while its content belongs to an earlier plan.
 pub(crate) fn dimmable(dimmed: ReadSignal<bool>, tag: &str, class: &str) -> El {
     el(tag).class(class).toggle_class("stale", move || dimmed.get())
 }

@@ -1,4 +1,5 @@
-//! Vocabulary previews: messages between the page and the worker that reads the text. Only that worker sees the text.
+//! Defines the messages between the page and the worker that reads a text to preview its vocabulary. Only that worker
+//! sees the text.
 
 #[cfg(feature = "page")]
 pub mod worker;
@@ -16,10 +17,10 @@ pub(crate) const MAX_FILE_BYTES: f64 = 200e6;
 /// Bytes that the worker reads at a time.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Starts a preview. The text or the file travels beside it.
+/// A request for a preview. The text or the file is posted beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PreviewRequest {
-    /// Copied into every message about this preview.
+    /// A number that is copied into every message about this preview.
     pub(crate) id: u64,
     /// Settings for splitting the text into units and releasing its words.
     pub(crate) settings: Settings,
@@ -74,7 +75,7 @@ pub(crate) fn settings(
     })
 }
 
-/// An error, and what to do about it.
+/// Returns an error, and what to do about it.
 fn error_text(error: &PreviewError) -> String {
     let advice = match error {
         PreviewError::Train(_) => {

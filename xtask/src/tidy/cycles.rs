@@ -1,15 +1,15 @@
-//! No circles of files: no file uses, directly or through others, a file that uses it.
+//! Refuses circles of files: no file may use, directly or through others, a file that uses it.
 //!
 //! A file uses each file of its crate that defines a name in its shipped code. Names are followed through `use` and
-//! re-exports, so that a re-export alone makes no dependency. What a folder's own file defines belongs to all files of the
-//! folder, and using it makes none either. Methods and macros are not followed.
+//! re-exports, so that a re-export alone makes no dependency. A name that a folder's own file defines belongs to all
+//! files of the folder, so using it makes no dependency either. Methods and macros are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::source::{Source, is_word, tokens};
 
-/// The circles in all crates, given each file's path from the root of the tree and its text.
+/// Finds the circles in all crates, given each file's path from the root of the tree and its text.
 pub fn check<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Vec<String> {
     let mut crates: BTreeMap<PathBuf, Crate> = BTreeMap::new();
     for (path, text) in files {
@@ -27,7 +27,7 @@ pub fn check<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Vec<String
     findings
 }
 
-/// Which file of a circle uses which, with a name that it takes.
+/// Describes which file of a circle uses which, with a name that it takes.
 fn ties(graph: &Graph, circle: &[&str]) -> String {
     let mut ties = Vec::new();
     for file in circle {
@@ -47,7 +47,7 @@ struct Place {
 }
 
 impl Place {
-    /// `None` for tests and for what is not a crate's source.
+    /// Returns the place of a file, or `None` for tests and for files that are not a crate's source.
     fn of(path: &Path) -> Option<Self> {
         let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
         let src = parts.iter().position(|part| *part == "src")?;
@@ -67,17 +67,17 @@ impl Place {
     }
 }
 
-/// What a module's file says. `lib.rs` and `main.rs` of one folder are read as one module.
+/// The contents of a module's file. `lib.rs` and `main.rs` of one folder are read as one module.
 #[derive(Default)]
 struct Module {
     path: String,
-    /// Names that it defines.
+    /// Names that the module defines.
     defined: BTreeSet<String>,
-    /// Names that it imports or re-exports, each with its path.
+    /// Names that the module imports or re-exports, each with its path.
     imported: BTreeMap<String, Names>,
-    /// Modules whose names it imports or re-exports all.
+    /// Modules whose names are all imported or re-exported.
     globs: Vec<Names>,
-    /// Paths that its code or an import names. A re-export names none.
+    /// Paths that the code or an import names. A re-export names none.
     named: BTreeSet<Names>,
 }
 
@@ -112,7 +112,7 @@ impl Module {
         }
     }
 
-    /// Reads what stands at `at` in a `use`, after `prefix`. Returns the place after it.
+    /// Reads the part of a `use` that begins at `at` and follows `prefix`. Returns the place after it.
     fn import(&mut self, all: &[&str], mut at: usize, prefix: &[String], is_private: bool) -> usize {
         let mut path = prefix.to_vec();
         loop {
@@ -121,7 +121,7 @@ impl Module {
                     at += 1;
                     while all.get(at).is_some_and(|token| *token != "}") {
                         let end = self.import(all, at, &path, is_private);
-                        // Whatever no `use` has, such as `$` in a macro, is passed over.
+                        // Anything that no `use` contains, such as `$` in a macro, is passed over.
                         at = if end == at || all.get(end) == Some(&",") { end + 1 } else { end };
                     }
                     return at + 1;
@@ -159,7 +159,7 @@ impl Module {
     }
 }
 
-/// Segments of a path above which a name counts as unknown.
+/// Number of segments beyond which a path counts as unknown.
 const MAX_SEGMENTS: usize = 16;
 
 #[derive(Default)]
@@ -168,7 +168,7 @@ struct Crate {
 }
 
 impl Crate {
-    /// Each file with the files that it uses.
+    /// Returns each file with the files that it uses.
     fn uses(&self) -> Graph {
         let mut graph = Graph::new();
         for (module, content) in &self.modules {
@@ -231,7 +231,7 @@ impl Crate {
 /// Files, each with the files that it uses, and a name that it takes from each.
 type Graph = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Groups of files that reach one another, each in alphabetical order.
+/// Returns groups of files that reach one another, each in alphabetical order.
 fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|file| (file.as_str(), reachable(graph, file))).collect();

@@ -1,4 +1,4 @@
-//! Which crate of the workspace may depend on which.
+//! Checks which crate of the workspace depends on which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     Ok(faults(&metadata, &allowed(&page)))
 }
 
-/// Each member of the workspace and the members that it may depend on, from the rows of the table.
+/// Returns each member of the workspace and the members that it may depend on, from the rows of the table.
 fn allowed(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let section = page.split("\n## ").find(|section| section.starts_with("Crates")).unwrap_or_default();
     let mut allowed = BTreeMap::new();
@@ -39,12 +39,12 @@ fn allowed(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     allowed
 }
 
-/// The names in backticks.
+/// Returns the names in backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// The forbidden dependencies in the output of `cargo metadata`.
+/// Finds forbidden dependencies in the output of `cargo metadata`.
 fn faults(metadata: &Value, allowed: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
     let mut faults = Vec::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Invariants of the tree that a program can check.
+//! Checks invariants of the tree.
 
 mod cycles;
 mod dependency_rules;
@@ -33,7 +33,7 @@ impl Finding {
     }
 }
 
-/// Checks every file that git tracks or would add, and prints each finding. False if there is one.
+/// Checks every file that git tracks or would add, and prints each finding. Returns false if there is one.
 pub fn run(root: &Path) -> Result<bool> {
     let files = read_files(root)?;
     let mut findings = dependency_rules::check(root)?;
@@ -54,9 +54,9 @@ pub fn run(root: &Path) -> Result<bool> {
 
 /// A file of the tree.
 struct File {
-    /// Relative to the root.
+    /// Path relative to the root.
     path: PathBuf,
-    /// Empty if the file is not UTF-8.
+    /// The contents; empty if the file is not UTF-8.
     text: String,
 }
 
@@ -75,7 +75,7 @@ fn read_files(root: &Path) -> Result<Vec<File>> {
     Ok(files)
 }
 
-/// The findings of one file.
+/// Returns the findings of one file.
 fn check_file(file: &Path, text: &str) -> Vec<Finding> {
     let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let name = file.file_name().and_then(|n| n.to_str()).unwrap_or_default();

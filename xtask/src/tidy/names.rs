@@ -10,7 +10,7 @@ const EMPTY_WORDS: [&str; 9] =
 /// A name where it is defined.
 struct Definition<'a> {
     line: usize,
-    /// `fn`, `struct`, `let`, …, or anything else for a field or a parameter.
+    /// The token before the name: `fn`, `struct`, `let`, …, or anything else for a field or a parameter.
     before: &'a str,
     name: &'a str,
 }
@@ -57,7 +57,7 @@ pub fn fault(name: &str) -> Option<String> {
     version.then(|| format!("`{name}`: keep one version in the tree; git has the history"))
 }
 
-/// The words of a name, in lower case.
+/// Returns the words of a name, in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut snake = String::new();
     for c in name.chars() {

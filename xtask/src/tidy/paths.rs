@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::File;
 
-/// Files whose paths are history.
+/// The file whose paths may be out of date, because it is history.
 const HISTORY: &str = "CHANGELOG.md";
 
 /// Checks every relative link of a Markdown file, and every path in backticks that starts with a
@@ -35,7 +35,7 @@ pub fn check(files: &[File]) -> Vec<String> {
     findings
 }
 
-/// Targets of the relative links in a line, without anchors.
+/// Returns the targets of the relative links in a line, without anchors.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets
@@ -43,7 +43,7 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.is_empty() && !target.contains(':'))
 }
 
-/// Paths in backticks that start with a folder of the root.
+/// Returns the paths in backticks that start with a folder of the root.
 fn quoted_paths<'a>(line: &'a str, known: &BTreeSet<PathBuf>) -> impl Iterator<Item = &'a str> {
     let quoted = line.split('`').skip(1).step_by(2);
     quoted.filter(|text| {
@@ -52,7 +52,7 @@ fn quoted_paths<'a>(line: &'a str, known: &BTreeSet<PathBuf>) -> impl Iterator<I
     })
 }
 
-/// The path without `.` and `..`.
+/// Returns the path without `.` and `..`.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

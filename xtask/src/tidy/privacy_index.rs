@@ -37,12 +37,12 @@ pub fn check(files: &[File]) -> Vec<String> {
     (of_rows.into_iter().chain(of_sentences)).map(|fault| format!("{INDEX}: {fault}")).collect()
 }
 
-/// The numbers in the first column of the table.
+/// Returns the numbers in the first column of the table.
 fn rows(table: &str) -> Vec<u64> {
     table.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok()).collect()
 }
 
-/// The names of the sentences: the public fields of the file.
+/// Returns the names of the sentences: the public fields of the file.
 fn sentences(wording: &str) -> Vec<&str> {
     wording.lines().filter_map(|line| Some(line.trim().strip_prefix("pub ")?.split_once(": ")?.0)).collect()
 }
@@ -97,7 +97,7 @@ fn faults(
     faults
 }
 
-/// The names of the functions with a test attribute.
+/// Returns the names of the functions with a test attribute.
 fn test_names(text: &str) -> Vec<String> {
     let source = Source::new(text);
     let all = tokens(&source.code);
@@ -111,7 +111,7 @@ fn test_names(text: &str) -> Vec<String> {
     names
 }
 
-/// Whether `tokens` end with attributes of which one is `test` or ends in it.
+/// Returns whether `tokens` end with attributes of which one is `test` or ends in it.
 fn has_test_attribute(mut tokens: &[(usize, &str)]) -> bool {
     while let Some((_, "]")) = tokens.last() {
         let Some(open) = tokens.iter().rposition(|(_, token)| *token == "[") else { return false };

@@ -1,4 +1,4 @@
-//! Function signatures.
+//! Checks function signatures.
 
 use super::Finding;
 use super::source::{Source, is_word, tokens};
@@ -20,7 +20,7 @@ pub fn tuple_parameters(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// The tokens of each parameter. `tokens` starts after the name of the function.
+/// Returns the tokens of each parameter. `tokens` starts after the name of the function.
 fn parameters<'a>(tokens: &[(usize, &'a str)]) -> Vec<Vec<&'a str>> {
     let (mut depth, mut parameters) = (0, vec![Vec::new()]);
     for (_, token) in tokens.iter().skip(opening_parenthesis(tokens) + 1) {
@@ -39,7 +39,7 @@ fn parameters<'a>(tokens: &[(usize, &'a str)]) -> Vec<Vec<&'a str>> {
     parameters
 }
 
-/// Index of the parenthesis after the generic parameters, which may contain others: `<F: Fn(u8) -> u8>`.
+/// Returns the index of the parenthesis after the generic parameters, which may contain others: `<F: Fn(u8) -> u8>`.
 fn opening_parenthesis(tokens: &[(usize, &str)]) -> usize {
     let (mut angles, mut before) = (0, "");
     for (at, (_, token)) in tokens.iter().enumerate() {
@@ -54,7 +54,7 @@ fn opening_parenthesis(tokens: &[(usize, &str)]) -> usize {
     tokens.len()
 }
 
-/// Whether a parameter is a pattern in parentheses with a comma, as in `(a, b): (A, B)` or `&(a, b): &(A, B)`.
+/// Returns whether a parameter is a pattern in parentheses with a comma, as in `(a, b): (A, B)` or `&(a, b): &(A, B)`.
 fn is_tuple_pattern(parameter: &[&str]) -> bool {
     let start = parameter.iter().position(|token| *token != "&").unwrap_or_default();
     // `proptest!` writes `(a, b) in strategy`, which is not a parameter of the function.

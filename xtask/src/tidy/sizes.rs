@@ -5,7 +5,7 @@ use super::Finding;
 /// Longest file, in lines.
 pub const FILE_LINES: usize = 600;
 
-/// A file has at most [`FILE_LINES`] lines.
+/// Finds a file of more than [`FILE_LINES`] lines.
 pub fn file_length(text: &str) -> Vec<Finding> {
     let lines = text.lines().count();
     if lines <= FILE_LINES {

@@ -3,9 +3,9 @@
 /// Rust text, split by the kind of each character. Each view has the length and the lines of the
 /// original.
 pub struct Source {
-    /// Code alone: comments, strings and characters are blanks.
+    /// The code: comments, strings and characters are replaced by blanks.
     pub code: String,
-    /// Comments alone: everything else is blanks.
+    /// The comments: everything else is replaced by blanks.
     pub comments: String,
 }
 
@@ -39,7 +39,7 @@ impl Source {
         Self { code, comments }
     }
 
-    /// Code without modules and functions marked `#[cfg(test)]`.
+    /// Returns the code without modules and functions marked `#[cfg(test)]`.
     pub fn shipped_code(&self) -> String {
         let mut chars: Vec<char> = self.code.chars().collect();
         let marker: Vec<char> = "#[cfg(test)]".chars().collect();
@@ -96,24 +96,24 @@ fn lex(chars: &[char], at: usize, place: Place) -> (usize, Place, Place) {
     }
 }
 
-/// Whether the character before `at` makes the one at `at` the middle of a word (`br"` is a literal, though).
+/// Returns whether the character before `at` makes the one at `at` the middle of a word (`br"` is a literal, though).
 fn continues_a_word(chars: &[char], at: usize) -> bool {
     at > 0 && is_word(chars[at - 1]) && chars[at - 1] != 'b'
 }
 
-/// Number of hashes when a raw string opens at `at`.
+/// Returns the number of hashes if a raw string opens at `at`.
 fn raw_hashes(chars: &[char], at: usize) -> Option<usize> {
     let hashes = chars[at..].iter().take_while(|&&c| c == '#').count();
     (chars.get(at + hashes) == Some(&'"')).then_some(hashes)
 }
 
-/// Length of a character literal with an escape.
+/// Returns the length of a character literal with an escape.
 fn quoted_escape(chars: &[char], at: usize) -> usize {
     let close = chars[at + 3..].iter().position(|&c| c == '\'');
     close.map_or(chars.len() - at, |offset| offset + 4)
 }
 
-/// End of the item after an attribute: its closing brace, or its semicolon.
+/// Returns the end of the item after an attribute: its closing brace, or its semicolon.
 fn item_end(chars: &[char], from: usize) -> usize {
     let mut depth = 0;
     for (offset, c) in chars[from..].iter().enumerate() {
@@ -129,12 +129,12 @@ fn item_end(chars: &[char], from: usize) -> usize {
     chars.len()
 }
 
-/// Letters, digits and underscores.
+/// Returns whether a character is a letter, a digit or an underscore.
 pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Words and punctuation of code, each with its line (from 1).
+/// Returns the words and punctuation of code, each with its line (from 1).
 pub fn tokens(code: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in code.lines().enumerate() {

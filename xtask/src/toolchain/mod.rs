@@ -1,5 +1,5 @@
-//! Finds the tools that the checks need besides Rust. Otherwise it installs them if that is
-//! allowed, or names the command that installs them.
+//! Finds the tools that the checks need besides Rust. A missing tool is installed if that is allowed; otherwise the
+//! command that installs it is named.
 
 pub mod browser;
 pub mod mpi;

@@ -1,4 +1,4 @@
-//! An MPI library, for the tests of runs on several ranks: Open MPI, and libclang, which reads its headers.
+//! Finds an MPI library for the tests of runs on several ranks: Open MPI, and libclang, which reads its headers.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result};
 use super::tools::install_packages;
 use crate::process::{Job, note, on_path};
 
-/// Debian's packages.
+/// Debian's packages with MPI and libclang.
 const DEBIAN: [&str; 3] = ["openmpi-bin", "libopenmpi-dev", "libclang1-14"];
 
 /// The variable with further arguments of libclang.
 pub const VARIABLE: &str = "BINDGEN_EXTRA_CLANG_ARGS";
 
-/// The program that starts ranks, without changing the machine.
+/// Finds the program that starts ranks, without changing the machine.
 pub fn find() -> Option<PathBuf> {
     let has_clang =
         env::var_os("LIBCLANG_PATH").is_some() || on_path("clang").is_some() || has_library("libclang");
@@ -36,7 +36,8 @@ pub fn find_or_install(root: &Path) -> Result<PathBuf> {
     )
 }
 
-/// Arguments with which libclang finds the compiler's own headers, which its Debian package does not contain.
+/// Returns the arguments with which libclang finds the compiler's own headers, which its Debian package does not
+/// contain.
 pub fn clang_arguments(root: &Path) -> String {
     let given = env::var(VARIABLE).ok();
     let folder = || Job::new("gcc", root).args(["-print-file-name=include"]).probe();

@@ -1,20 +1,20 @@
-//! Native builds.
+//! Runs cargo for native builds and tests.
 
 use std::path::Path;
 
 use super::mpi;
 use crate::process::Job;
 
-/// `cargo test` with the feature set that all native stages share: a single package would select other features of the
-/// dependencies and compile them again. The features `wgpu`, `parquet` and `mpi` are in it because their tests must run; a
-/// Vulkan driver and an MPI library must be present, and [`super::vulkan`] and [`super::mpi`] find them. Optimizing the trainer's generic code for each device and each
-/// test binary takes longer than running the tests saves, so it is compiled with fewer optimizations; the arithmetic is the
-/// same.
+/// Runs `cargo test` with the feature set that all native stages share: a single package would select other features of
+/// the dependencies and compile them again. The features `wgpu`, `parquet` and `mpi` are in it because their tests must
+/// run; a Vulkan driver and an MPI library must be present, and [`super::vulkan`] and [`super::mpi`] find them.
+/// Optimizing the trainer's generic code for each device and each test binary takes longer than running the tests
+/// saves, so it is compiled with fewer optimizations; the arithmetic is the same.
 pub fn tests(root: &Path) -> Job {
     job(root, "test")
 }
 
-/// `cargo build` of the same crates with the same features, so that little is left to compile after [`tests`].
+/// Runs `cargo build` on the same crates with the same features, so that little is left to compile after [`tests`].
 pub fn build(root: &Path) -> Job {
     job(root, "build")
 }

@@ -1,4 +1,4 @@
-//! Tools with a pinned version: used if present, else built from source.
+//! Finds tools with a pinned version, or builds them from source.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// The builder of the page.
+    /// Describes the builder of the page.
     pub fn trunk() -> Self {
         Self { name: "trunk", program: "trunk", version: TRUNK.into(), locked: true }
     }
 
-    /// The binding generator, in exactly the version of the workspace's lock file. Its own lock file is not used: it
-    /// names a crate version that some registries have withdrawn.
+    /// Describes the binding generator, in exactly the version of the workspace's lock file. Its own lock file is not
+    /// used: it names a crate version that some registries have withdrawn.
     pub fn wasm_bindgen(root: &Path) -> Result<Self> {
         let path = root.join("Cargo.lock");
         let lock = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -44,7 +44,7 @@ impl Tool {
         Ok(Self { name: "wasm-bindgen-cli", program: "wasm-bindgen", version, locked: false })
     }
 
-    /// The folder that contains the tool in the required version, if any.
+    /// Returns the folder that contains the tool in the required version, if any.
     pub fn find(&self, root: &Path) -> Option<PathBuf> {
         search_path(root).into_iter().find(|folder| {
             let program = folder.join(self.program);
@@ -73,7 +73,7 @@ impl Tool {
     }
 }
 
-/// The version of `package` in the text of a lock file.
+/// Returns the version of `package` in the text of a lock file.
 pub fn locked_version(lock: &str, package: &str) -> Option<String> {
     let mut lines = lock.lines();
     lines.find(|line| *line == format!("name = \"{package}\""))?;
@@ -81,7 +81,7 @@ pub fn locked_version(lock: &str, package: &str) -> Option<String> {
     Some(version.to_string())
 }
 
-/// Cargo's target folder.
+/// Returns cargo's target folder.
 pub fn target_dir(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
 }
@@ -90,7 +90,7 @@ fn tools_dir(root: &Path) -> PathBuf {
     target_dir(root).join("tools")
 }
 
-/// The project's own tools, then PATH, then cargo's folder.
+/// Returns the folders in which tools are searched: the project's own, then PATH, then cargo's folder.
 pub fn search_path(root: &Path) -> Vec<PathBuf> {
     let mut folders = vec![tools_dir(root).join("bin")];
     folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
@@ -100,7 +100,7 @@ pub fn search_path(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether this process may install Debian packages: root, on a system with apt.
+/// Returns whether this process may install Debian packages: it is root, on a system with apt.
 pub fn may_install_packages() -> bool {
     let user = Job::new("id", Path::new("/")).args(["-u"]).probe();
     on_path("apt-get").is_some() && user.is_some_and(|id| id.trim() == "0")

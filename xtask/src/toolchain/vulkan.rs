@@ -1,4 +1,4 @@
-//! A Vulkan driver for the tests of the `wgpu` device: Mesa's lavapipe, which runs on the CPU.
+//! Finds a Vulkan driver for the tests of the `wgpu` device: Mesa's lavapipe, which runs on the CPU.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub const VARIABLE: &str = "VK_ICD_FILENAMES";
 const MANIFESTS: [&str; 3] =
     ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 
-/// The manifest of the driver, without changing the machine. `$VK_ICD_FILENAMES` takes precedence.
+/// Finds the manifest of the driver, without changing the machine. `$VK_ICD_FILENAMES` takes precedence.
 pub fn find() -> Option<PathBuf> {
     if let Some(named) = env::var_os(VARIABLE) {
         return Some(PathBuf::from(named));

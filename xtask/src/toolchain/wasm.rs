@@ -89,12 +89,12 @@ pub fn find_or_install(root: &Path) -> Result<Mode> {
     )
 }
 
-/// The target folder for WASM, separate so that native and WASM artifacts do not replace each other.
+/// Returns the target folder for WASM, a separate one so that native and WASM artifacts do not replace each other.
 pub fn target_dir(root: &Path) -> PathBuf {
     super::tools::target_dir(root).join("wasm")
 }
 
-/// A job for a program that runs cargo for the target.
+/// Creates a job for a program that runs cargo for the target.
 pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job> {
     let mut paths = super::tools::search_path(root);
     let mut job = Job::new(program, folder).env("CARGO_TARGET_DIR", target_dir(root));
@@ -122,7 +122,7 @@ pub fn small_job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Resu
     })
 }
 
-/// A folder with links to this compiler only, so that other programs of its `bin` do not hide the user's tools.
+/// Makes a folder with links to this compiler only, so that other programs of its `bin` do not hide the user's tools.
 fn linked(root: &Path, bin: &Path) -> Result<PathBuf> {
     let folder = super::tools::target_dir(root).join("wasm-toolchain");
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -152,7 +152,7 @@ fn sysroot(root: &Path, rustc: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(answer.trim()))
 }
 
-/// Whether the workspace compiles with a compiler that names its version like this: `rustc 1.95.0 (…)`.
+/// Returns whether the workspace compiles with a compiler that names its version like this: `rustc 1.95.0 (…)`.
 fn is_supported(version: &str) -> bool {
     let numbers = |text: &str| -> Option<(u32, u32)> {
         let mut parts = text.split('.').map(|part| part.parse().ok());
@@ -173,7 +173,7 @@ fn has_sources(sysroot: &Path) -> bool {
     sysroot.join("lib/rustlib/src/rust/library/Cargo.lock").is_file()
 }
 
-/// None if the compiler includes `rust-lld`.
+/// Returns the linker that Debian installs, or `None` if the compiler includes `rust-lld`.
 fn linker(sysroot: &Path) -> Option<PathBuf> {
     let hosts = std::fs::read_dir(sysroot.join("lib/rustlib")).ok()?;
     let own = hosts.flatten().any(|host| host.path().join("bin/rust-lld").is_file());

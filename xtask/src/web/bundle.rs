@@ -43,7 +43,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// The links of the page in their order, each with its text.
+/// Returns the links of the page in their order, each with its text.
 fn links(page: &str) -> Result<Vec<(&str, Link<'_>)>> {
     let mut links = Vec::new();
     for (at, _) in page.match_indices("<link data-trunk") {
@@ -147,7 +147,8 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// Changes with the content, so that a browser never takes a file of an earlier build from its cache.
+/// Returns a stamp that changes with the content, so that a browser never takes a file of an earlier build from its
+/// cache.
 fn stamp(contents: &[&[u8]]) -> String {
     let mut sum = Sha256::new();
     contents.iter().for_each(|content| sum.update(content));

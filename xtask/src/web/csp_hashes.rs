@@ -26,7 +26,7 @@ fn with_hashes(html: &str) -> Result<String> {
     Ok(html.replace(UNSAFE_INLINE, &hashes.join(" ")))
 }
 
-/// Contents of script elements without `src`.
+/// Returns the contents of script elements without `src`.
 fn inline_scripts(html: &str) -> Vec<&str> {
     let opened = html.split("<script").skip(1);
     opened

@@ -13,7 +13,7 @@ use crate::process::{Job, note};
 use crate::setup;
 use crate::toolchain::{browser, native, tools, wasm};
 
-/// `cargo xtask web …`.
+/// Runs a task of `cargo xtask web`.
 pub fn run(root: &Path, task: &str, rest: &[&str]) -> Result<bool> {
     let release = match rest {
         [] => false,
@@ -38,7 +38,8 @@ pub fn compile(root: &Path, crates: &[&str]) -> Result<bool> {
         "--release",
         "--target",
         wasm::TARGET,
-        // Without the command lines, as the page and the packages take the crates: the later stages reuse what this compiles.
+        // The crates are compiled without their command lines, as the page and the packages use them, so later stages
+        // reuse the result.
         "--no-default-features",
     ]);
     for name in crates {
@@ -89,7 +90,8 @@ fn optimize(root: &Path, folder: &Path) -> Result<()> {
         let file = path.as_os_str();
         Job::new("node", root)
             .args([optimizer.as_os_str()])
-            // The stack's end is at the start of memory, so no object lies there, and an address plus a small number does not wrap.
+            // No object lies at the start of memory, where the stack ends, so an address plus a small number does not
+            // wrap.
             .args(["-Oz", "--converge", "--strip-producers", "--low-memory-unused"])
             .args(FEATURES)
             .args([file, "-o".as_ref(), file])
@@ -121,7 +123,7 @@ pub fn unit_tests(root: &Path) -> Result<bool> {
             .env("CHROMEDRIVER", &browser.driver)
             .env("WASM_BINDGEN_TEST_TIMEOUT", "240")
             .args(["test", "--release", "--target", wasm::TARGET, "--package", test.package])
-            // Neither the page nor a command line is needed.
+            // The test needs neither the page nor a command line.
             .args(["--no-default-features", "--test", test.target])
             .run()?;
     }
@@ -150,7 +152,8 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
         .map(|()| true)
 }
 
-/// Limit on a first visit, in bytes after brotli. A precompiled standard library also contains its panic messages.
+/// Returns the limit on a first visit, in bytes after brotli. A precompiled standard library also contains its panic
+/// messages.
 fn download_limit(root: &Path) -> &'static str {
     if wasm::find(root) == Some(wasm::Mode::Plain) { "400000" } else { "300000" }
 }

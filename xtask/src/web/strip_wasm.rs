@@ -17,7 +17,7 @@ pub fn run(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of a folder with this extension.
+/// Returns the files of a folder with this extension.
 pub fn files(folder: &Path, wanted: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
@@ -29,7 +29,7 @@ pub fn files(folder: &Path, wanted: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The module without its [`REMOVED_SECTIONS`].
+/// Returns the module without its [`REMOVED_SECTIONS`].
 fn stripped(module: &[u8]) -> Result<Vec<u8>> {
     ensure!(module.starts_with(b"\0asm"), "this is not a WASM module");
     let (mut stripped, mut at) = (module[..8].to_vec(), 8);
@@ -50,7 +50,7 @@ fn stripped(module: &[u8]) -> Result<Vec<u8>> {
     Ok(stripped)
 }
 
-/// An unsigned LEB128 number of at most 32 bits, and the position after it.
+/// Reads an unsigned LEB128 number of at most 32 bits, and returns it with the position after it.
 fn leb128(module: &[u8], mut at: usize) -> Result<(usize, usize)> {
     let mut value = 0;
     for shift in (0..35).step_by(7) {

@@ -13,7 +13,7 @@ use crate::cli::{Accountant, Cli, Command, Run};
 use crate::rounding::{rounded_down, rounded_up};
 use crate::{correlated, search};
 
-/// A line of text, or a JSON object with `--json`.
+/// Returns a line of text, or a JSON object with `--json`.
 pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
     let (text, json) = match &cli.command {
         Command::Epsilon { run, delta, accountant, group } => {
@@ -79,7 +79,7 @@ fn epsilon(run: &Run, delta: Delta, accountant: Accountant, group: u32) -> Resul
             let upper =
                 rdp::epsilon(&event, delta, relation, Conversion::Improved).map_err(|e| e.to_string())?;
             let text = format!("ε ≤ {} at δ = {:e} (Rényi orders)", rounded_up(upper, 6), delta.get());
-            // Known from above only.
+            // This cost is known from above only.
             let (_, json) = certified(Bounds { lower: 0.0, upper }, delta, "rdp");
             return Ok((text, json));
         }
@@ -91,7 +91,7 @@ fn epsilon(run: &Run, delta: Delta, accountant: Accountant, group: u32) -> Resul
     inverted(&event, delta, relation)
 }
 
-/// ε of one unit in all currencies, with the figure to nine digits where inversion gives one.
+/// Returns the ε of one unit in all currencies, with the figure to nine digits where inversion gives one.
 fn inverted(event: &DpEvent, delta: Delta, relation: NeighboringRelation) -> Result<(String, Value), String> {
     let found = accountant::exact_epsilon(event, delta, relation).map_err(|e| e.to_string())?;
     let (mut text, mut json) = certified(found.bounds, delta, METHOD);
@@ -105,7 +105,7 @@ fn inverted(event: &DpEvent, delta: Delta, relation: NeighboringRelation) -> Res
         text.push_str(&format!("; as a Gaussian mechanism with μ up to {}", rounded_up(mu.upper, 6)));
         json["gaussian_equivalent_mu"] = json!(mu);
     }
-    // Only plain Gaussian mechanisms have one.
+    // Only plain Gaussian mechanisms have a ρ.
     if let Ok(rho) = accountant::zcdp(event, relation) {
         text.push_str(&format!("; {}-zCDP", rounded_up(rho, 6)));
         json["zcdp_rho"] = json!(rho);

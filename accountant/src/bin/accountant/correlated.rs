@@ -11,7 +11,7 @@ use crate::rounding::rounded_up;
 /// Relative width at which bounds on ε count as equal.
 const MEETING: f64 = 2e-3;
 
-/// A table with the best mechanism of each family at each ε.
+/// Returns a table with the best mechanism of each family at each ε.
 pub(crate) fn answer(command: &Command) -> Result<(String, Value), String> {
     let Command::Correlated { batch_size, dataset_size, steps, epsilon, delta, relation } = command else {
         return Err("not a comparison".to_owned());

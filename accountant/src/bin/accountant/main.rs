@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Arguments of other accountants.
+/// Tips for arguments of other accountants.
 const TIPS: Tips = &[
     (
         &["prv", "pld", "rdp", "gdp", "dpsgd", "dp-sgd", "compute", "get-epsilon", "compute-dp-sgd-privacy"],
@@ -69,8 +69,8 @@ fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "accountant: {}", as_line(&without_codes(message)));
 }
 
-/// The answer, or a refusal after the longest time that the user allows. Bounds for figures far from those of training can take
-/// hours.
+/// Returns the answer, or a refusal after the longest time that the user allows. Bounds for figures far from those of
+/// training can take hours.
 fn answer_in_time(arguments: Cli) -> Result<String, String> {
     let (seconds, (send, received)) = (arguments.timeout, channel());
     std::thread::spawn(move || send.send(answer::answer(&arguments)));

@@ -38,7 +38,7 @@ pub(crate) struct Scheme {
     bands: u64,
 }
 
-/// A whole number, given as a float.
+/// Accepts a whole number that is given as a float.
 fn whole(name: &str, value: f64) -> Result<u64, String> {
     if (1.0..=1e12).contains(&value) && value.fract() == 0.0 {
         Ok(value as u64)
@@ -62,7 +62,7 @@ impl SamplingArgs {
         }
     }
 
-    /// The scheme, or an error that says what is missing.
+    /// Returns the scheme, or an error that says what is missing.
     pub(crate) fn scheme(&self) -> Result<Scheme, String> {
         let probability = match (self.sampling, self.sampling_probability, self.batch_size, self.dataset_size)
         {
@@ -146,7 +146,7 @@ impl Scheme {
         Self { probability: batch as f64 / units as f64, units: Some(units), ..self }
     }
 
-    /// The event of `steps` steps.
+    /// Returns the event of `steps` steps.
     pub(crate) fn event(self, noise_multiplier: f64, steps: u64) -> DpEvent {
         let sampling_probability = self.probability;
         let units = self.units.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Parameters that meet a target.
+//! Searches for parameters that meet a target.
 
 use accountant::calibrate::{Compute, EpsilonTarget};
 use accountant::{AccountantError, DpEvent, VERSION, budget};
@@ -75,7 +75,7 @@ fn largest_batch(sampling: &SamplingArgs, noise_multiplier: f64, steps: u64, goa
     Ok((text, found(json!({ "batch_size": batch, "dataset_size": units }), goal)))
 }
 
-/// The batch of the least noise on the mean gradient.
+/// Finds the batch of the least noise on the mean gradient.
 fn ratio(sampling: &SamplingArgs, compute: Compute, slack: f64, goal: &Goal) -> Answer {
     let (scheme, units) = sampling.without_batch()?;
     let event = |batch, steps, noise| scheme.with_batch(batch, units).event(noise, steps);
@@ -105,7 +105,7 @@ fn found(mut json: Value, goal: &Goal) -> Value {
     json
 }
 
-/// Noise for a vocabulary release and training.
+/// Splits a target between a vocabulary release and training.
 pub(crate) fn split(command: &Command) -> Answer {
     let Command::Split { sampling, steps, vocabulary_share, threshold_delta, goal } = command else {
         return Err("not a split".to_owned());

@@ -1,5 +1,5 @@
-//! A lower law of a mean of log-normals in convex order: values merged into their mean. The parent module has the proof.
-//! Any values may be merged; merging those near the same point of a geometric grid loses little.
+//! A lower law of a mean of log-normals in convex order: values are merged into their mean. The parent module has the
+//! proof. Any values may be merged; merging those near the same point of a geometric grid loses little.
 
 use core::f64::consts::PI;
 

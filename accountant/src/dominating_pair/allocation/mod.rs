@@ -64,7 +64,7 @@ pub(super) struct BallsInBins {
     pub(super) bins: u64,
 }
 
-/// Epochs whose pairs are known, from below (`true`) or from above.
+/// The epochs whose pairs are known, from below (`true`) or from above.
 #[derive(Debug, Default)]
 pub(super) struct EpochCache(Vec<(BallsInBins, bool, Epoch)>);
 

@@ -37,7 +37,7 @@ impl UpperLaw {
             });
         }
         let (first, last) = (standard(lowest), standard(highest));
-        // An upper bound on what lies beyond either end, counted at each place it may go to.
+        // These are upper bounds on the mass beyond either end, counted at each place to which it may go.
         masses[0] += normal::sf(1.0 / sigma - first) * libm::exp(-lowest * step);
         masses[cells] += normal::sf(last);
         Self {

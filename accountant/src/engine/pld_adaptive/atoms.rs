@@ -85,8 +85,7 @@ impl Atoms {
         sum * if rounding == Rounding::Up { 1.0 + slack } else { 1.0 - slack }
     }
 
-    /// From above, the least ε from 0 with δ(ε) ≤ `delta`; from below, the greatest with δ(ε) >
-    /// `delta`.
+    /// Returns the least ε from 0 with δ(ε) ≤ `delta` from above, or the greatest with δ(ε) > `delta` from below.
     pub(super) fn epsilon(&self, delta: f64, rounding: Rounding) -> f64 {
         let met = |epsilon: f64| self.delta(epsilon, rounding) <= delta;
         if met(0.0) {

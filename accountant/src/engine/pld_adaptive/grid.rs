@@ -31,7 +31,8 @@ impl GridShape {
             relative.min(finest * (1.0 + 0.25 * libm::fabs(offset - near) * (1.0 + order)))
         };
         let mut offsets = Vec::new();
-        // From ε outward and inward, so that the points close to ε are the same however far the grid reaches.
+        // Points are placed from ε outward and inward, so that those close to ε are the same however far the grid
+        // reaches.
         let mut at = near;
         while at < highest && offsets.len() < MOST {
             at += width(at);

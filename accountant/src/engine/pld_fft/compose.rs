@@ -62,7 +62,7 @@ pub(super) fn compose(losses: &[Loss], grid: &Grid) -> Result<Composed> {
     let mut errors = [vec![0.0; half + 1], vec![0.0; half + 1]];
     let mut curves = [Curve::default(), Curve::default()];
     let mut origin = 0.0;
-    // Of each output of a transform, over the sum of the magnitudes that went in.
+    // The rounding of each output of a transform, relative to the sum of the magnitudes that went in.
     let rounding = 6.0 * ULP * libm::log2(length as f64) + 4.0 * ULP;
     for Loss { law, count } in losses {
         let uses = *count as f64;

@@ -149,7 +149,7 @@ impl Span {
         let Near { order: saddle, epsilon, delta, .. } = *near;
         let at_tilt = cumulant(pair, tilt);
         let cancelled = at_tilt - tilt * epsilon - libm::log(delta);
-        // At the saddle point it is least: no other grid is better.
+        // At the saddle point the cancellation is least: no other grid is better.
         let at_saddle = tilt == saddle;
         if !(cancelled < most_cancelled(pair) || (at_saddle && cancelled < f64::INFINITY)) {
             return None;

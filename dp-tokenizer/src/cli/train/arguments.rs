@@ -95,10 +95,10 @@ pub(in crate::cli) struct Train {
     pub(in crate::cli) json: bool,
 }
 
-/// What a vocabulary is made from.
+/// The text from which a vocabulary is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Text {
-    /// Nothing: the model learns nothing.
+    /// No text: the model learns nothing.
     None,
     /// Text or counts that are declared public.
     Public,
@@ -115,13 +115,13 @@ impl Train {
         }
     }
 
-    /// What is counted as a word.
+    /// Returns the kind of words that are counted.
     pub(super) fn words(&self) -> Words {
         if self.options.split_by_whitespace { self.words.into() } else { Words::Runs }
     }
 }
 
-/// How words are released: by a method that a plan can name, or by a simpler one for comparison.
+/// The method that releases words: one that a plan can name, or a simpler one for comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MethodName {
     Planned(ReleaseMethod),

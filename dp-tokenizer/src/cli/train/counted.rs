@@ -1,4 +1,4 @@
-//! The text of `train`, in which words are counted.
+//! The text in which `train` counts words.
 
 use std::path::PathBuf;
 
@@ -15,16 +15,16 @@ use crate::cli::progress;
 const EMBEDDED: Source = Source::Embedded { records: EMBEDDED_RECORDS, seed: 7 };
 pub(super) const EMBEDDED_RECORDS: u64 = 6000;
 
-/// In what words are counted.
+/// The text in which words are counted.
 pub(super) enum Counted {
-    /// Records.
+    /// Records of text.
     Text(Source),
     /// Files of counted parts.
     Runs(Vec<PathBuf>),
 }
 
 impl Counted {
-    /// The text that the arguments name.
+    /// Returns the text that the arguments name.
     pub(super) fn of(arguments: &Train, given: &Given) -> anyhow::Result<Self> {
         Ok(match () {
             () if arguments.embedded => Self::Text(EMBEDDED),
@@ -33,7 +33,7 @@ impl Counted {
         })
     }
 
-    /// The items of each unit.
+    /// Returns the items of each unit.
     pub(super) fn items(&self, arguments: &Train) -> anyhow::Result<UnitItems> {
         let (words, options) = (arguments.words(), arguments.machine.options());
         let items = match self {
@@ -46,7 +46,7 @@ impl Counted {
         items.map_err(refuse)
     }
 
-    /// The words of public text with their counts.
+    /// Returns the words of public text with their counts.
     pub(super) fn public(&self, arguments: &Train) -> anyhow::Result<Vec<(String, f64)>> {
         let (words, options) = (arguments.words(), arguments.machine.options());
         let counts = match self {

@@ -11,7 +11,7 @@ use crate::cli::failure::refuse;
 use crate::cli::statement::{is_of_public_text, parse};
 use crate::cli::tokenizer_file::TokenizerFile;
 
-/// Tokens added at most unless told.
+/// The default for the most tokens that are added.
 const ADDED_TOKENS: usize = 4000;
 
 /// The tokenizer to extend.
@@ -23,7 +23,8 @@ pub(super) struct Extension {
 }
 
 impl Extension {
-    /// What the arguments ask for. Everything about the file that can be refused is refused here, before anything is spent.
+    /// Returns the extension that the arguments ask for. Every fault of the file that can be refused is refused here,
+    /// before anything is spent.
     pub(super) fn of(arguments: &Train) -> anyhow::Result<Option<Self>> {
         let Some(path) = arguments.extend.clone() else { return Ok(None) };
         if path.with_file_name("ledger.jsonl").exists() {
@@ -61,12 +62,12 @@ impl Extension {
             .map_err(|error| refuse(format!("{}: {error}", self.path.display())))
     }
 
-    /// Most tokens that the result can have.
+    /// Returns the most tokens that the result can have.
     pub(super) fn largest(&self) -> usize {
         self.public.vocab_size().saturating_add(self.most)
     }
 
-    /// What privacy.json says about it.
+    /// Returns the part of privacy.json about the extension.
     pub(super) fn statement(&self) -> Value {
         let file = self.path.file_name().map(|name| name.to_string_lossy());
         json!({"file": file, "sha256": self.digest, "tokens": self.public.vocab_size()})

@@ -35,17 +35,17 @@ use extension::Extension;
 use vocabulary_files::VocabularyFiles;
 use vocabulary_options::ModelName;
 
-/// A vocabulary whose files are written.
+/// The result of `train`, whose files are written.
 pub(super) struct Summary {
     out: PathBuf,
     words: usize,
     vocab_size: usize,
-    /// The content of its privacy.json.
+    /// The content of the vocabulary's privacy.json.
     pub(super) privacy: Value,
 }
 
 pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
-    // All that can be refused is refused before hours of work, and before anything is spent.
+    // Everything that can be refused is refused before hours of work, and before anything is spent.
     options::check(arguments, given)?;
     let extension = Extension::of(arguments)?;
     let largest = extension.as_ref().map_or(arguments.vocab_size, Extension::largest);
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     }
     let planned = (arguments.text() == Text::Private).then(|| private::plan(arguments)).transpose()?;
     let files = VocabularyFiles::prepare(&arguments.out, &arguments.output, &inputs(arguments)?)?;
-    // Once the folder exists, so that a path through it is no second name of a file.
+    // The folder exists by now, so that a path through it cannot be a second name of a file.
     let text = match arguments.text() {
         Text::None => None,
         Text::Public if !arguments.counts.is_empty() => None,
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
             let reason = "the text was declared public; no noise";
             let mut privacy = json!({"private": false, "reason": reason});
             if let Some(Counted::Text(source)) = &text {
-                // Tells whoever calls the same text private.
+                // The sketch tells a later run that calls the same text private.
                 privacy["text"] = json!(public_sketch(source, SKETCH).map_err(refuse)?);
             }
             (count_public(arguments, text.as_ref())?, privacy)
@@ -126,14 +126,14 @@ fn make(
         None => trained.tokenizer,
     };
     let json = tokenizer.to_json();
-    // Binds the statement to the tokenizer, for whoever builds on it.
+    // The digest binds the statement to the tokenizer, for programs that build on it.
     privacy["tokenizer_sha256"] = durable::sha256_hex(json.as_bytes()).into();
     files.finish(&privacy, &tokenizer.to_config_json(), &json)?;
     let vocab_size = tokenizer.vocab_size();
     Ok(Summary { out: arguments.out.clone(), words: words.len(), vocab_size, privacy })
 }
 
-/// Trains on one public word, which refuses whatever no words could mend: a vocabulary without room, a special token that is
+/// Trains on one public word. This refuses what no words could mend: a vocabulary without room, a special token that is
 /// listed twice.
 fn rehearse(arguments: &Train) -> anyhow::Result<()> {
     match train(arguments, &[("\u{2581}a".to_owned(), 1.0)])? {
@@ -142,8 +142,8 @@ fn rehearse(arguments: &Train) -> anyhow::Result<()> {
     }
 }
 
-/// The words with a count of --min-frequency: a noisy one, which is released, or that of public text. Words that are paid for
-/// are kept where none has it.
+/// Returns the words with a count of --min-frequency or more: the noisy count, which is released, or that of public
+/// text. If no word of a release has it, all are kept, since they are paid for.
 fn frequent(arguments: &Train, words: Vec<(String, f64)>) -> anyhow::Result<Vec<(String, f64)>> {
     let Some(least) = arguments.options.min_frequency else { return Ok(words) };
     let kept: Vec<(String, f64)> = words.iter().filter(|word| word.1 >= least).cloned().collect();
@@ -159,13 +159,13 @@ fn frequent(arguments: &Train, words: Vec<(String, f64)>) -> anyhow::Result<Vec<
     }
 }
 
-/// Trains on words that are paid for: where their characters do not fit, words with the rarest ones are left out.
+/// Trains on words that are paid for. Where their characters do not fit, words with the rarest ones are left out.
 fn train_to_fit(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> {
     let mut kept = words.to_vec();
     loop {
         match train(arguments, &kept)? {
             Err(TrainError::TooSmall { given, needed }) if arguments.text() == Text::Private => {
-                // A character takes up to two tokens, that of a beginning and that of a continuation.
+                // A character takes up to two tokens: one at the beginning of a word, and one inside.
                 leave_out_rarest_characters(&mut kept, needed.saturating_sub(given).div_ceil(2));
             }
             other => {
@@ -182,7 +182,8 @@ fn train_to_fit(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Tr
     }
 }
 
-/// Drops the words that hold one of the `excess` rarest characters, by the noisy counts of the words. At least one goes.
+/// Drops the words that hold one of the `excess` rarest characters, by the noisy counts of the words. At least one
+/// word is dropped.
 fn leave_out_rarest_characters(words: &mut Vec<(String, f64)>, excess: usize) {
     let mut counts: BTreeMap<char, f64> = BTreeMap::new();
     for (word, count) in &*words {
@@ -199,7 +200,7 @@ fn leave_out_rarest_characters(words: &mut Vec<(String, f64)>, excess: usize) {
     words.retain(|(word, _)| !word.chars().any(|c| rarest.contains(&c)));
 }
 
-/// The outer error is of the options, the inner one of the words.
+/// Trains the vocabulary. The outer error reports wrong options, the inner one words that give no vocabulary.
 fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Trained, TrainError>> {
     let roles = arguments.options.roles(arguments.model);
     Ok(train_model(arguments, words, &roles)?.map(|Trained { tokenizer, requested }| Trained {
@@ -281,7 +282,7 @@ fn word_config(arguments: &Train, roles: &RoleTokens) -> WordPieceTraining {
     }
 }
 
-/// Without a text, the words of files of counts.
+/// Returns the words of public text; without a text, those of files of counts.
 fn count_public(arguments: &Train, text: Option<&Counted>) -> anyhow::Result<Vec<(String, f64)>> {
     match text {
         Some(text) => text.public(arguments),

@@ -1,4 +1,4 @@
-//! Which options of `train` go together. One that would have no effect is refused.
+//! Checks which options of `train` go together. An option without effect is refused.
 
 use mechanisms::{PrivacyUnit, Words};
 use tokenizer::normalize::{Charsmap, NormalizationRules, Normalizer};
@@ -10,17 +10,17 @@ use crate::cli::corpus::WordsName;
 use crate::cli::failure::refuse;
 use crate::cli::given::Given;
 
-/// Options that only a release has a use for.
+/// Options that only a release uses.
 const OF_RELEASE: [&str; 8] =
     ["epsilon", "delta", "unit", "units", "release", "as_published", "relation", "test_key"];
-/// Options that only records have a use for.
+/// Options that only records use.
 const OF_RECORDS: [&str; 4] = ["format", "text_field", "user_field", "invalid_utf8"];
 const OF_COUNTING: [&str; 3] = ["threads", "memory", "spill_folder"];
 const OF_TEXT: [&str; 5] = ["input", "counts", "runs", "embedded", "public"];
-/// Options that only training has a use for.
+/// Options that only training uses.
 const OF_TRAINING: [&str; 3] = ["words", "vocab_size", "no_byte_fallback"];
 
-/// Refuses options without effect, and settings that no text could make right.
+/// Refuses options without effect, and settings that are wrong for every text.
 pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
     if arguments.text() == Text::None {
         let why = "with --model byte, which learns nothing";
@@ -158,7 +158,7 @@ fn check_ranges(arguments: &Train) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What in the rules of normalization Hugging Face reads otherwise than SentencePiece, in a line for the user.
+/// Returns a warning if Hugging Face's library reads the rules of normalization differently from SentencePiece.
 pub(super) fn warning_of_rules(options: &VocabularyOptions) -> Option<String> {
     let rules = match (&options.normalization_rules, options.normalization_rule_name) {
         (Some(path), _) => NormalizationRules::from_tsv(&std::fs::read_to_string(path).ok()?).ok()?,
@@ -172,7 +172,7 @@ pub(super) fn warning_of_rules(options: &VocabularyOptions) -> Option<String> {
     ))
 }
 
-/// The requested normalizer.
+/// Returns the requested normalizer.
 pub(super) fn normalizer(options: &VocabularyOptions) -> anyhow::Result<Option<Normalizer>> {
     if let Some(path) = &options.normalizer_of {
         let refused = |error: &dyn std::fmt::Display| refuse(format!("{}: {error}", path.display()));

@@ -14,10 +14,10 @@ use super::counted::{Counted, EMBEDDED_RECORDS};
 use crate::cli::failure::refuse;
 use crate::cli::progress::note;
 
-/// The rounds of method `weighted`.
+/// The shares of the rounds of method `weighted`.
 const WEIGHTED_SHARES: [f64; 1] = [0.75];
 
-/// A larger δ would mean fewer than a hundred units.
+/// The largest δ. A larger one would mean fewer than a hundred units.
 const MAX_DELTA: f64 = 0.01;
 
 /// The stated guarantee.
@@ -27,7 +27,7 @@ struct Promise {
     relation: NeighboringRelation,
 }
 
-/// A release that nothing but its text can stop.
+/// A checked release, which only its text can still stop.
 pub(super) struct Planned {
     promise: Promise,
     config: ReleaseConfig,
@@ -85,12 +85,12 @@ fn release_by(
 ) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
     let released = release_items(items, config, rng).map_err(refuse)?;
     let mut statement = statement(arguments, promise, config, &released)?;
-    // Two releases may look alike in everything else, and both are spent.
+    // Two releases may be alike in everything but the id, and both are spent.
     statement["id"] = random_id(rng).into();
     Ok((released.words, statement))
 }
 
-/// The number of units is private: δ is compared with the number that the user states, and never with that of the text.
+/// Compares δ with the number of units that the user states. The number in the text is private and is never compared.
 fn check_units(arguments: &Train, delta: Delta) -> anyhow::Result<()> {
     let units = match (arguments.units, arguments.embedded, arguments.unit) {
         (None, true, PrivacyUnit::Record) => Some(EMBEDDED_RECORDS),
@@ -105,7 +105,7 @@ fn check_units(arguments: &Train, delta: Delta) -> anyhow::Result<()> {
     }
 }
 
-/// The smallest noise whose certified ε is within the guarantee.
+/// Returns the release with the smallest noise whose certified ε is within the guarantee.
 fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
     let threshold_delta = budget::threshold_delta(promise.delta);
     let calibrate = |event: &dyn Fn(f64) -> DpEvent| {
@@ -126,7 +126,8 @@ fn calibrated(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseCon
     ReleaseConfig::new(method, noise, threshold_delta).map_err(refuse)
 }
 
-/// The papers' own choice of noise: the classic Gaussian formula, ε = √(2·ln(c/δ))/noise multiplier.
+/// Returns the release with the papers' own choice of noise: the classic Gaussian formula, ε = √(2·ln(c/δ))/noise
+/// multiplier.
 fn as_published(arguments: &Train, promise: &Promise) -> anyhow::Result<ReleaseConfig> {
     let MethodName::Paper(paper) = arguments.release else {
         return Err(refuse("--as-published goes with --release hoory-2021 or ponomareva-2022"));
@@ -188,7 +189,7 @@ fn statement(
     Ok(out)
 }
 
-/// What the guarantee rests on, with what a text must be like in order not to be refused.
+/// Lists the assumptions of the guarantee, with what a text must be like in order not to be refused.
 fn assumptions(arguments: &Train) -> Vec<String> {
     let mut list = vec![match arguments.units {
         Some(units) => format!("there are at most {units} units"),
@@ -207,7 +208,7 @@ fn assumptions(arguments: &Train) -> Vec<String> {
     list
 }
 
-/// The certified upper bound on δ at the stated ε.
+/// Returns the certified upper bound on δ at the stated ε.
 fn really(event: &DpEvent, promise: &Promise) -> anyhow::Result<Value> {
     Ok(json!(accountant::delta(event, promise.epsilon, promise.relation).map_err(refuse)?.upper))
 }

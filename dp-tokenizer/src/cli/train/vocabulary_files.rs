@@ -1,5 +1,5 @@
-//! The files of a vocabulary, in an order that no crash turns into a false record: the statement is on the disk before
-//! anything of a release, and never beside the tokenizer of another one.
+//! Writes the files of a vocabulary in an order that no crash turns into a false record: the statement is on the disk
+//! before anything of a release, and never beside the tokenizer of another one.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,14 +13,14 @@ use crate::cli::output::Output;
 use crate::cli::statement;
 use durable::ExclusiveFile;
 
-/// The statement comes first: without it, a private tokenizer would pass for a public one.
+/// The files, in the order of writing. Without the statement, a private tokenizer would pass for a public one.
 const FILES: [&str; 3] = ["privacy.json", "tokenizer_config.json", "tokenizer.json"];
 
-/// The folder of a vocabulary. When it is dropped, incomplete files are removed, and a new folder in which nothing is.
+/// The folder of a vocabulary. When it is dropped, incomplete files are removed, and so is a new folder that is empty.
 pub(super) struct VocabularyFiles {
     folder: PathBuf,
     is_new: bool,
-    /// Keeps other processes out; none once the folder is done.
+    /// The lock that keeps other processes out; `None` once the folder is done.
     lock: Option<ExclusiveFile>,
 }
 
@@ -28,7 +28,7 @@ impl VocabularyFiles {
     /// Creates the folder, unless it holds what must not be replaced.
     pub(super) fn prepare(folder: &Path, output: &Output, inputs: &[PathBuf]) -> anyhow::Result<Self> {
         output.check_folder(folder, &FILES, inputs)?;
-        // What cannot be replaced would stop a release after it is paid for.
+        // A folder in the place of a file would stop a release after it is paid for.
         if let Some(name) = FILES.iter().find(|name| folder.join(name).is_dir()) {
             let path = folder.join(name);
             return Err(refuse(format!(
@@ -64,8 +64,8 @@ impl VocabularyFiles {
         Ok(())
     }
 
-    /// Writes what a release spent, before anything that it released is written or shown. An earlier vocabulary goes first, and
-    /// its statement stays under another name.
+    /// Writes what a release spent, before anything that it released is written or shown. An earlier vocabulary is
+    /// removed first, and its statement is kept under another name.
     pub(super) fn record(&self, privacy: &Value) -> anyhow::Result<()> {
         self.complete(FILES[0], &text_of(privacy))?;
         self.keep_earlier_statement(privacy)?;
@@ -82,7 +82,7 @@ impl VocabularyFiles {
         self.sync()
     }
 
-    /// What an earlier release spent stays on record: its `privacy.json` becomes the next free of `privacy.1.json`,
+    /// Keeps the record of what an earlier release spent: its `privacy.json` becomes the next free of `privacy.1.json`,
     /// `privacy.2.json` and so on. A crash leaves it under both names, and its id says that it is one release.
     fn keep_earlier_statement(&self, privacy: &Value) -> anyhow::Result<()> {
         let path = self.folder.join(FILES[0]);
@@ -120,13 +120,13 @@ impl VocabularyFiles {
         self.sync()
     }
 
-    /// The path of a file that is not complete on the disk.
+    /// Returns the path of a file that is not complete on the disk.
     fn partial(&self, name: &str) -> PathBuf {
         self.folder.join(format!(".{name}.partial"))
     }
 
     fn complete(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        // Not truncated first, which would give back the space that was taken.
+        // The file is not truncated first, which would give back the space that was reserved.
         let opened = File::options().write(true).create(true).truncate(false).open(self.partial(name));
         let written = opened.and_then(|mut file| {
             file.write_all(text.as_bytes())?;
@@ -143,7 +143,7 @@ impl VocabularyFiles {
             .with_context(|| format!("{}: cannot be written", path.display()))
     }
 
-    /// Makes names durable, where a folder can be opened like a file.
+    /// Syncs the folder on Unix, so that the renamed files keep their names after a crash.
     fn sync(&self) -> anyhow::Result<()> {
         if cfg!(not(unix)) {
             return Ok(());
@@ -160,7 +160,7 @@ impl Drop for VocabularyFiles {
         }
         self.lock = None;
         if self.is_new {
-            // Fails unless it is empty.
+            // This fails unless the folder is empty.
             let _ = std::fs::remove_dir(&self.folder);
         }
     }
@@ -197,7 +197,7 @@ mod tests {
         let second = open();
         second.reserve(10).unwrap();
         second.record(&json!({"id": "b", "epsilon": 1})).unwrap();
-        // What a crash at this point leaves.
+        // Reads what a crash at this point leaves.
         let stated = std::fs::read(folder.path().join("privacy.json")).unwrap();
         assert_eq!(statement::parse(&stated)["epsilon"], 1);
         assert!(!folder.path().join("tokenizer.json").exists());
@@ -209,7 +209,7 @@ mod tests {
         );
         let kept = std::fs::read(folder.path().join("privacy.1.json")).unwrap();
         assert_eq!(statement::parse(&kept), first);
-        // Once for each release, and not for public text, which spends nothing.
+        // An earlier statement is kept once for each release, and not for public text, which spends nothing.
         for next in [json!({"id": "b", "epsilon": 1}), json!({"private": false}), json!({"private": false})] {
             open().finish(&next, "config", "other").unwrap();
         }

@@ -85,7 +85,7 @@ pub(super) enum NormalizationRuleName {
 }
 
 impl NormalizationRuleName {
-    /// Its rules; none for the identity.
+    /// Returns the rules of the name; `None` for the identity.
     pub(super) fn rules(self) -> Option<NormalizationRules> {
         let name = match self {
             Self::NmtNfkc => RuleName::NmtNfkc,
@@ -115,7 +115,7 @@ fn role_token(text: &str) -> Result<RoleToken, String> {
 }
 
 impl VocabularyOptions {
-    /// The special tokens of a model: those of the options, then the others that it has.
+    /// Returns the special tokens of a model: those of the options, then the others that the model has.
     pub(super) fn roles(&self, model: ModelName) -> RoleTokens {
         let usual = match model {
             ModelName::Wordpiece | ModelName::Word => RoleTokens::of_bert(),

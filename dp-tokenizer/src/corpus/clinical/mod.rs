@@ -13,7 +13,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 use super::Record;
 
-/// Occurrences of the planted secrets, one secret for each entry. Large corpora contain all.
+/// The number of occurrences of each planted secret. Large corpora contain all.
 const REPETITIONS: [u64; 12] = [1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16];
 
 /// Index of the stream that chooses canaries; notes use others.
@@ -31,14 +31,14 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// The sentence as planted.
+    /// Returns the sentence as planted.
     #[must_use]
     pub fn sentence(&self) -> String {
         format!("{} {}.", self.prefix, self.secret)
     }
 }
 
-/// The secrets planted in a corpus of this size and seed, in at most a tenth of the notes.
+/// Returns the secrets planted in a corpus of this size and seed, in at most a tenth of the notes.
 ///
 /// ```
 /// use dp_tokenizer::corpus::{Source, clinical, open};

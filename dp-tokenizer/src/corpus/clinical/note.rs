@@ -1,4 +1,4 @@
-//! One note. The user number determines the patient, the note number the encounter.
+//! Writes one note. The user number determines the patient, the note number the encounter.
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
@@ -46,7 +46,7 @@ impl Patient {
     }
 }
 
-/// Note number `index` of `records`, with `secret` as an extra sentence if there is one.
+/// Writes note number `index` of `records`, with `secret` as an extra sentence if there is one.
 pub(super) fn write(rng: &TestRng, index: u64, records: u64, secret: Option<&str>) -> Record {
     let s = &mut rng.stream(Purpose::Data, index, 0);
     let patient = Patient::new(rng, s.below(records.div_ceil(3)));

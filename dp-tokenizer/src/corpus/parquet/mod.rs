@@ -1,4 +1,4 @@
-//! Rows of a parquet file as JSON lines, for all code that reads lines.
+//! Reads rows of a parquet file as JSON lines, for all code that reads lines.
 
 use std::fs::File;
 use std::io::{Error, Read, Seek, SeekFrom};
@@ -26,7 +26,7 @@ mod hostile;
 mod pages;
 mod thrift;
 
-/// The rows of the file at `path`. Only the columns that are asked for are read.
+/// Returns the rows of the file at `path`. Only the columns that are asked for are read.
 pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
     let opened = unharmed(|| {
         let Table { reader, columns, rows } = Table::open(path, files)?;
@@ -40,8 +40,8 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
     Ok(Lines { rows, files: files.clone(), line: Vec::new(), taken: 0, left, done: 0, shown_per_row })
 }
 
-/// A row by its number, from 0, as a JSON line; empty behind the last one. Of each column, the dictionary and the page with the row
-/// are read.
+/// Returns a row by its number, from 0, as a JSON line; empty behind the last one. Of each column, the dictionary and
+/// the page with the row are read.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) fn row_at(path: &Path, files: &Files, row: u64) -> Result<Vec<u8>, String> {
     let said = |error: parquet::errors::ParquetError| error.to_string();
@@ -71,8 +71,8 @@ pub(super) fn row_at(path: &Path, files: &Files, row: u64) -> Result<Vec<u8>, St
     read.unwrap_or_else(|| Err(DAMAGED.to_owned()))
 }
 
-/// Opens a file whose metadata is no larger, and its schema no deeper, than the parquet crate has memory and stack for. With its
-/// bytes.
+/// Opens a file whose metadata is no larger, and its schema no deeper, than the parquet crate has memory and stack for.
+/// Returns the file and its size in bytes.
 fn open(path: &Path) -> Result<(File, u64), String> {
     let said = |error: std::io::Error| error.to_string();
     let mut file = File::open(path).map_err(said)?;
@@ -83,7 +83,7 @@ fn open(path: &Path) -> Result<(File, u64), String> {
     file.read_exact(&mut end).map_err(said)?;
     let [a, b, c, d, magic @ ..] = end;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
-    // The parquet crate says what is wrong with such a file.
+    // For such a file, the parquet crate says what is wrong.
     let Some(begin) = before.checked_sub(length).filter(|_| magic == *b"PAR1") else {
         return Ok((file, size));
     };
@@ -102,7 +102,7 @@ fn open(path: &Path) -> Result<(File, u64), String> {
     }
 }
 
-/// An opened file, and its columns that are asked for.
+/// An opened file, and the columns of it that are asked for.
 struct Table {
     reader: Checked,
     columns: Vec<Arc<Type>>,
@@ -134,7 +134,7 @@ impl Table {
                 nested.name()
             ));
         }
-        // The same pages would be inflated for each group that has them.
+        // If columns shared pages, the same pages would be inflated for each group.
         let groups = reader.metadata().row_groups().iter();
         let chunks = groups.flat_map(RowGroupMetaData::columns).map(|chunk| chunk.byte_range().1);
         if chunks.fold(0, u64::saturating_add) > size {
@@ -153,14 +153,14 @@ impl Table {
     }
 }
 
-/// The schema of a file with some of its columns.
+/// Returns the schema of a file with some of its columns.
 fn schema_of(reader: &Checked, columns: Vec<Arc<Type>>) -> Result<Type, String> {
     let name = reader.metadata().file_metadata().schema().name();
     let schema = Type::group_type_builder(name).with_fields(columns).build();
     schema.map_err(|error| error.to_string())
 }
 
-/// The names of the columns that hold text or numbers.
+/// Returns the names of the columns that hold text or numbers.
 pub(super) fn column_names(path: &Path) -> Result<Vec<String>, String> {
     let (file, _) = open(path)?;
     let names = unharmed(|| {
@@ -171,19 +171,21 @@ pub(super) fn column_names(path: &Path) -> Result<Vec<String>, String> {
     names.unwrap_or_else(|| Err(DAMAGED.to_owned()))
 }
 
-/// Writers cut columns into pages, so even rows without text take more space than this. Reading takes time for each.
+/// The most rows per byte of a file. Writers cut columns into pages, so even rows without text take more space. Reading
+/// takes time for each row.
 const MAX_ROWS_PER_BYTE: u64 = 1000;
 
-/// Bytes of text for each byte of a file, beyond 64 MiB. A value in a dictionary stands for any number of equal ones.
+/// The most bytes of text for each byte of a file, beyond 64 MiB. A value in a dictionary stands for any number of
+/// equal ones.
 const MOST_TEXT_PER_BYTE: u64 = 2000;
 
-/// Bytes of metadata that are read of any file, and the share of a larger file that they may take.
+/// The most bytes of metadata of any file, and the share of a larger file that its metadata may take.
 const MOST_METADATA: u64 = 4 << 20;
 const MOST_METADATA_SHARE: u64 = 16;
 
 const DAMAGED: &str = "the parquet file is damaged";
 
-/// The result of `work`, or `None` if it panics, as the parquet crate does on some damaged files.
+/// Returns the result of `work`, or `None` if it panics, as the parquet crate does on some damaged files.
 fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
@@ -191,12 +193,12 @@ fn unharmed<T>(work: impl FnOnce() -> T) -> Option<T> {
 struct Lines {
     rows: RowIter<'static>,
     files: Files,
-    /// The row that is being handed out, and how much of it is.
+    /// The row that is being handed out, and the number of its bytes that were taken.
     line: Vec<u8>,
     taken: usize,
-    /// Bytes of lines that may follow.
+    /// The number of bytes of lines that may still follow.
     left: u64,
-    /// Rows so far, each of which stands for this many bytes of the file in a display of progress.
+    /// The number of rows so far, each of which stands for this many bytes of the file in a display of progress.
     done: u64,
     shown_per_row: f64,
 }
@@ -227,7 +229,7 @@ impl Read for Lines {
     }
 }
 
-/// The values of a row, by column.
+/// Returns the values of a row, by column.
 fn values(row: &Row, files: &Files) -> std::io::Result<Map<String, Value>> {
     let mut object = Map::new();
     for (name, field) in row.get_column_iter() {
@@ -236,7 +238,7 @@ fn values(row: &Row, files: &Files) -> std::io::Result<Map<String, Value>> {
             Field::Bytes(bytes) => bytes.data().len(),
             _ => 0,
         };
-        // As JSON, it may take six times its size.
+        // As JSON, the text may take six times its size.
         if length > MAX_LINE_BYTES {
             let reason = format!("longer than {MAX_LINE_BYTES} bytes; divide it into shorter texts");
             return Err(Error::other(reason));
@@ -259,7 +261,7 @@ fn values(row: &Row, files: &Files) -> std::io::Result<Map<String, Value>> {
             Field::Float(number) => Value::from(*number),
             Field::Double(number) => Value::from(*number),
             Field::Null => Value::Null,
-            // Whoever reads the line says what it should have been.
+            // The code that reads the line says what the value should have been.
             _ => Value::Bool(true),
         };
         object.insert(name.clone(), value);
@@ -277,7 +279,7 @@ mod tests {
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
 
-    /// A file of texts in dictionaries, or encoded otherwise.
+    /// Returns a file of texts in dictionaries, or encoded otherwise.
     fn written(texts: &[&str], encoding: Option<Encoding>) -> Vec<u8> {
         written_with(texts, 2, properties(encoding))
     }
@@ -290,7 +292,7 @@ mod tests {
         }
     }
 
-    /// A file of groups of so many rows.
+    /// Returns a file of groups of `group` rows.
     fn written_with(texts: &[&str], group: usize, properties: WriterPropertiesBuilder) -> Vec<u8> {
         let schema =
             "message notes { optional binary text (UTF8); required int64 user; required double extra; }";
@@ -345,7 +347,7 @@ mod tests {
         assert!(wrong.contains("a number where a string is needed"), "{wrong}");
     }
 
-    /// Pages of one or a few values, in groups of two rows.
+    /// The file has pages of one or a few values, in groups of two rows.
     #[cfg(not(target_arch = "wasm32"))]
     #[test]
     fn every_row_is_read_alone_as_in_order_whatever_the_pages() {
@@ -394,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Some take more memory than there is, or more stack, or hours.
+    /// Some of these files take more memory than there is, or more stack, or hours.
     #[test]
     fn hostile_files_are_refused_by_what_they_state() {
         let folder = tempfile::tempdir().unwrap();
@@ -442,7 +444,7 @@ mod tests {
         }
     }
 
-    /// A few hundred bytes that would be read for a minute.
+    /// The file has a few hundred bytes that would be read for a minute.
     #[test]
     fn more_rows_than_the_file_can_hold_are_refused_before_they_are_read() {
         let of_empty = |rows: usize| {
@@ -469,7 +471,8 @@ mod tests {
 
     #[test]
     fn more_values_than_a_page_can_hold_are_refused_before_memory_is_taken_for_them() {
-        // The head of a list of lengths: blocks of 128 numbers in 4 parts, so many numbers, the first of them.
+        // The head of a list of lengths has blocks of 128 numbers in 4 parts, the count of numbers, and the first of
+        // them.
         let head = |count: &[u8]| [&[0x80, 0x01, 0x04], count, &[0x06]].concat();
         let whole = written(&["one", "two"], Some(Encoding::DELTA_LENGTH_BYTE_ARRAY));
         let sound = head(&[0x02]);
@@ -477,7 +480,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.parquet");
         let many = head(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
-        // As long as before: what follows the head is overwritten.
+        // The file stays as long as before: what follows the head is overwritten.
         let mut damaged = whole;
         damaged[at..at + many.len()].copy_from_slice(&many);
         std::fs::write(&path, &damaged).unwrap();

@@ -30,9 +30,9 @@ fn damaged() -> ParquetError {
 /// A file whose pages are checked while they are read. Columns are flat, without lists or groups.
 pub(super) struct Checked {
     pub(super) reader: SerializedFileReader<File>,
-    /// The file again, for its pages.
+    /// The same file, for its pages.
     pub(super) pages: Arc<Pages>,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub(super) size: u64,
 }
 
@@ -60,8 +60,8 @@ impl Checked {
         Ok(Group { group, pages, size: self.size, skipped })
     }
 
-    /// A group for one column, without the pages before the one with row `before`; and how many rows of that page come before this row,
-    /// once the column is read.
+    /// Returns a group for one column, without the pages before the one with row `before`. Once the column is read, the
+    /// counter holds the number of rows of that page before this row.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn group_from(&self, group: usize, before: u64) -> Result<(Group<'_>, Arc<AtomicU64>)> {
         let left = Arc::new(AtomicU64::new(before));
@@ -73,7 +73,7 @@ pub(super) struct Group<'a> {
     group: Box<dyn RowGroupReader + 'a>,
     pages: Arc<Pages>,
     size: u64,
-    /// Rows to skip, less those of whole pages.
+    /// The number of rows to skip, less those of whole pages that were skipped.
     skipped: Option<Arc<AtomicU64>>,
 }
 
@@ -94,7 +94,7 @@ impl RowGroupReader for Group<'_> {
         }
         let is_optional = stated.column_descr().max_def_level() > 0;
         let is_gzip = matches!(stated.compression(), Compression::GZIP(_));
-        // The parquet crate inflates a page to whatever size it has.
+        // The parquet crate would inflate a page to any size, so pages are read as they are and inflated here.
         let uncompressed =
             || stated.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build();
         let chunk = if is_gzip { &uncompressed()? } else { stated };
@@ -134,7 +134,8 @@ impl ChunkReader for Pages {
     }
 }
 
-/// A page from its header on, which is checked once it is read. Of a page whose header was read before, nothing is.
+/// A page from its header on, which is checked when it is read. A page whose header was read before is not checked
+/// again.
 pub(super) struct Header {
     rest: BufReader<File>,
     is_checked: bool,
@@ -160,7 +161,7 @@ fn too_large(size: u64) -> ParquetError {
     ))
 }
 
-/// The content of a gzip archive of at most [`MOST_PAGE_BYTES`].
+/// Returns the content of a gzip archive of at most [`MOST_PAGE_BYTES`].
 fn inflated(compressed: &[u8]) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     let decoder = flate2::read::MultiGzDecoder::new(compressed);
@@ -171,13 +172,13 @@ fn inflated(compressed: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
-/// A page that was read compressed.
+/// Inflates a page that was read compressed.
 fn inflated_page(mut page: Page) -> Result<Page> {
     match &mut page {
         Page::DataPage { buf, .. } | Page::DictionaryPage { buf, .. } if !buf.is_empty() => {
             *buf = inflated(buf)?.into();
         }
-        // Its levels are not compressed. Without a value, nothing follows them.
+        // The levels of this page are not compressed. Without a value, nothing follows them.
         Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, is_compressed: true, .. } => {
             let levels = def_levels_byte_len.checked_add(*rep_levels_byte_len).ok_or_else(damaged)?;
             let (levels, values) = buf.split_at_checked(levels as usize).ok_or_else(damaged)?;
@@ -192,16 +193,16 @@ fn inflated_page(mut page: Page) -> Result<Page> {
 
 struct CheckedPages {
     pages: SerializedPageReader<Pages>,
-    /// Whether values may be missing, so that pages begin with a list of which are.
+    /// Whether values may be missing, so that a page begins with a list of the missing ones.
     is_optional: bool,
-    /// Whether pages are read as they are compressed.
+    /// Whether pages are read in their compressed form.
     is_gzip: bool,
-    /// Rows that may still be skipped; none once a page of values was read.
+    /// The number of rows that may still be skipped; `None` once a page of values was read.
     skipped: Option<Arc<AtomicU64>>,
 }
 
 impl CheckedPages {
-    /// Skips the pages that end before the row that is wanted. A dictionary is read.
+    /// Skips the pages that end before the wanted row. A dictionary is read.
     fn skip(&mut self) -> Result<()> {
         while let Some(left) = &self.skipped {
             let rows = match self.pages.peek_next_page()? {
@@ -253,7 +254,7 @@ impl PageReader for CheckedPages {
 /// Whether a page can hold the number of values that it states; `None` if it ends too soon.
 fn is_sound(page: &Page, is_optional: bool) -> Option<bool> {
     let (values, encoding, most) = match page {
-        // A value takes a byte at least.
+        // A value takes at least one byte.
         Page::DictionaryPage { buf, num_values, .. } => return Some(*num_values as usize <= buf.len()),
         Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
             let before = match def_level_encoding {
@@ -287,7 +288,7 @@ struct Deltas {
     block: u64,
     parts: u64,
     count: u64,
-    /// Where the blocks begin.
+    /// The offset at which the blocks begin.
     blocks: usize,
 }
 
@@ -299,7 +300,7 @@ impl Deltas {
         Some(Self { block, parts, count, blocks: at })
     }
 
-    /// Where the list ends: after blocks of a least difference, each part's width in bits, and the parts.
+    /// Returns where the list ends. Each block has a least difference, the width of each part in bits, and the parts.
     fn end(&self, bytes: &[u8]) -> Option<usize> {
         let numbers = self.block.checked_div(self.parts).filter(|&numbers| numbers > 0)?;
         let (mut at, mut left) = (self.blocks, self.count.saturating_sub(1));

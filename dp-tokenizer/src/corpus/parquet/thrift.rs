@@ -1,8 +1,8 @@
-//! The figures of a parquet file for which the parquet crate takes memory or stack before it reads what they count. The format's
-//! structures are in Thrift's compact protocol
+//! Reads the figures of a parquet file for which the parquet crate takes memory or stack before it reads what they
+//! count. The format's structures are in Thrift's compact protocol
 //! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>).
 
-/// Structures within one another.
+/// The deepest nesting of structures.
 const MOST_DEPTH: u32 = 64;
 
 /// Types of fields in the compact protocol.
@@ -27,7 +27,7 @@ pub(super) fn has_sound_schema(metadata: &[u8]) -> Option<bool> {
         return Some(false);
     }
     let (kind, count) = reader.list()?;
-    // Groups that have begun, by the children that are missing.
+    // The number of missing children of each group that has begun.
     let mut open: Vec<u64> = Vec::new();
     for place in 0..count {
         if kind != STRUCT || open.len() > MOST_DEPTH as usize || (open.is_empty() && place > 0) {
@@ -48,8 +48,8 @@ pub(super) fn has_sound_schema(metadata: &[u8]) -> Option<bool> {
     Some(open.is_empty())
 }
 
-/// The size that a page's header states for the page without compression. [`None`] if it ends too soon, or begins otherwise than
-/// those of all writers.
+/// Returns the size that a page's header states for the page without compression. [`None`] if the header ends too soon,
+/// or begins otherwise than those of all writers.
 pub(super) fn uncompressed_size(header: &[u8]) -> Option<u64> {
     let mut reader = Compact { bytes: header, at: 0 };
     if !reader.find(2, I32)? {
@@ -58,7 +58,8 @@ pub(super) fn uncompressed_size(header: &[u8]) -> Option<u64> {
     u64::try_from(reader.signed()?).ok()
 }
 
-/// The type of an item of a list or a map. A truth value, which is the type of its field in a structure, is a byte there.
+/// Returns the type of an item of a list or a map. A truth value, which is the type of its field in a structure, is a
+/// byte there.
 fn of_item(kind: u8) -> u8 {
     if matches!(kind, TRUE | FALSE) { BYTE } else { kind }
 }
@@ -79,13 +80,13 @@ impl Compact<'_> {
         variable(self.bytes, &mut self.at)
     }
 
-    /// A signed number, whose sign is its last bit.
+    /// Reads a signed number, whose sign is its last bit.
     fn signed(&mut self) -> Option<i64> {
         let number = self.unsigned()?;
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// Moves to the content of a field of this type. Whether the structure has it.
+    /// Moves to the content of the field `wanted`. Returns whether the structure has it with this type.
     fn find(&mut self, wanted: i64, kind: u8) -> Option<bool> {
         let mut before = 0;
         while let Some((number, found)) = self.field(&mut before)? {
@@ -97,7 +98,7 @@ impl Compact<'_> {
         Some(false)
     }
 
-    /// Number and type of the next field of a structure; `Some(None)` at its end.
+    /// Returns number and type of the next field of a structure; `Some(None)` at its end.
     fn field(&mut self, before: &mut i64) -> Option<Option<(i64, u8)>> {
         let head = self.byte()?;
         if head == 0 {
@@ -110,7 +111,7 @@ impl Compact<'_> {
         Some(Some((*before, head & 15)))
     }
 
-    /// Type and number of the items of a list.
+    /// Returns type and number of the items of a list.
     fn list(&mut self) -> Option<(u8, u64)> {
         let head = self.byte()?;
         let count = match head >> 4 {
@@ -164,12 +165,12 @@ impl Compact<'_> {
         (self.at <= self.bytes.len()).then_some(())
     }
 
-    /// The children of an element of a schema, which a column has none of.
+    /// Returns the number of children of an element of a schema; a column has none.
     fn children(&mut self) -> Option<u64> {
         let (mut before, mut children) = (0, 0);
         while let Some((number, kind)) = self.field(&mut before)? {
             if (number, kind) == (5, I32) {
-                // What is below 0 is refused as too many.
+                // A number below 0 is refused as too large.
                 children = u64::try_from(self.signed()?).unwrap_or(u64::MAX);
             } else {
                 self.skip(kind, MOST_DEPTH)?;

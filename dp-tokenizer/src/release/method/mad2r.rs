@@ -1,5 +1,5 @@
-//! Our variant of MAD2R: units with few items move weight from items that have more than enough to their other items. The
-//! first round biases the weights of the second.
+//! A variant of MAD2R by this project: units with few items move weight from items that have more than enough to their
+//! other items. The first round biases the weights of the second.
 //!
 //! # Definition
 //! A unit of d items intends to give item i the weight aᵢ: 1/√d each, unless there is a bias. Let m be [`MAX_DEGREE`]. A unit
@@ -59,44 +59,45 @@ use crate::release::fixed_point::{ONE, even_weight};
 use crate::release::selection::Selection;
 use crate::release::threshold::Threshold;
 
-/// Units with more items than this do not adapt.
+/// The most items of a unit that adapts; m of the module's definition.
 const MAX_DEGREE: usize = 50;
 
-/// How far above the threshold, in σ, weight becomes excess.
+/// The distance above the threshold, in σ, beyond which weight is excess.
 const EXCESS_SIGMAS: f64 = 2.0;
 
-/// How far, in σ of the first round, an item may lie below the second's threshold and still get weight.
+/// The distance below the threshold of the second round, in σ of the first, beyond which an item gets no weight.
 const SKIP_SIGMAS: f64 = 2.0;
 
-/// The least share of an even weight that a bias leaves.
+/// The least factor for the even weight of an item that has enough.
 const MIN_BIAS: f64 = 0.5;
 
 /// The largest factor by which a bias raises an even weight.
 const MAX_BIAS: f64 = 2.0;
 
-/// Bits below ONE's unit in which returned weight is summed.
+/// The number of bits below ONE's unit in which returned weight is summed.
 const EXTRA_BITS: u32 = 20;
 
 pub(super) struct Mad2r {
     pub(super) cap: u32,
     /// τ: the weight beyond which an item returns initial weights.
     pub(super) limit: u64,
-    /// By item, the share of an even weight that is enough. Empty in the first round, where nothing is known.
+    /// The factor for an even weight of each item; below 1 for an item that has enough. Empty in the first round, where
+    /// nothing is known.
     pub(super) bias: Vec<f64>,
     pub(super) threshold: i64,
     pub(super) next: Option<NextRound>,
 }
 
-/// What the noisy weights of one round are held against for the next.
+/// The figures with which the noisy weights of one round decide the weights of the next.
 pub(super) struct NextRound {
-    /// An item below this will hardly reach the next threshold.
+    /// The noisy weight below which an item will hardly reach the next threshold.
     skip_below: f64,
-    /// ρ.
+    /// ρ, the threshold of the next round.
     threshold: f64,
 }
 
 impl NextRound {
-    /// With noise of σ in this round, and the threshold of the next.
+    /// Returns the figures for noise of σ in this round, and the threshold of the next.
     pub(super) fn new(sigma: u64, threshold: i64) -> Self {
         let threshold = threshold as f64;
         Self { skip_below: threshold - SKIP_SIGMAS * sigma as f64, threshold }
@@ -106,7 +107,8 @@ impl NextRound {
         (noisy as f64) < self.skip_below
     }
 
-    /// The share of an even weight that is enough.
+    /// Returns the factor for an item's weight in the next round: threshold / `noisy`, at least `MIN_BIAS`, where its
+    /// noisy weight exceeds the threshold; else 1.
     pub(super) fn share(&self, noisy: i64) -> f64 {
         let noisy = noisy as f64;
         if noisy > self.threshold { (self.threshold / noisy).max(MIN_BIAS) } else { 1.0 }
@@ -118,7 +120,7 @@ impl Mad2r {
         Self { cap, limit: 0, bias: Vec::new(), threshold: 0, next: None }
     }
 
-    /// The histogram of one round.
+    /// Returns the histogram of one round.
     pub(super) fn weigh(
         &self,
         Hidden { items, selection }: Hidden<'_>,
@@ -160,17 +162,18 @@ impl Mad2r {
         Ok(histogram)
     }
 
-    /// Turns a unit's items into the weights aᵢ that it intends to give them, of L2 norm at most ONE.
+    /// Replaces the counts of a unit's items by the weights aᵢ that it intends to give them, of L2 norm at most ONE.
     fn set_intended_weights(&self, open: &mut [(u64, u64)]) {
         let even = even_weight(open.len()) as f64;
-        // The part of the squares that the reduced items free, in even weights; and the number of the other items.
+        // The sum of squares that the reduced items free, in units of an even weight's square, and the number of the
+        // other items.
         let (mut freed, mut others) = (0.0, 0.0);
         for &(item, _) in open.iter() {
             let share = self.share(item);
             freed += 1.0 - share * share;
             others += f64::from(share >= 1.0);
         }
-        // The factor outweighs the rounding errors. Without other items it is infinite, and used for none.
+        // The last term outweighs the rounding errors. Without other items the root is infinite, and used for none.
         let factor = (1.0 + freed / others).sqrt().min(MAX_BIAS) * (1.0 - 1e-12);
         for (item, weight) in open {
             let share = self.share(*item);
@@ -178,13 +181,13 @@ impl Mad2r {
         }
     }
 
-    /// The share of an even weight that is enough for an item; 1 where nothing is known.
+    /// Returns the factor for the even weight of an item; 1 where nothing is known.
     fn share(&self, item: u64) -> f64 {
         self.bias.get(item as usize).copied().unwrap_or(1.0)
     }
 }
 
-/// The threshold of a round. Only the first has no bias.
+/// Returns the threshold of a round. Only the first has no bias.
 fn threshold(config: &ReleaseConfig, round: usize) -> Threshold {
     Threshold { max_bias: if round > 0 { MAX_BIAS } else { 1.0 }, ..config.round_threshold(round) }
 }
@@ -214,7 +217,7 @@ impl RoundMethod for Mad2r {
     }
 }
 
-/// gᵢ from aᵢ.
+/// Returns the initial weight gᵢ for the intended weight aᵢ.
 fn initial_weight(weight: u64, degree: usize) -> u64 {
     if degree > MAX_DEGREE {
         return 0;
@@ -223,12 +226,12 @@ fn initial_weight(weight: u64, degree: usize) -> u64 {
     (ONE / degree as u64).min(weight).min(2 * weight.saturating_sub(bound))
 }
 
-/// κ.
+/// Returns the discount κ.
 fn discount() -> f64 {
     1.0 - 0.5 / (MAX_DEGREE as f64).sqrt()
 }
 
-/// κ·e/m in the finer unit, for e in multiples of ONE⁻¹.
+/// Returns κ·e/m in the finer unit, for e in multiples of ONE⁻¹.
 fn rerouted_weight(returned: f64) -> u64 {
     (returned * (1_u64 << EXTRA_BITS) as f64 * discount() / MAX_DEGREE as f64) as u64
 }
@@ -238,8 +241,8 @@ mod tests {
     use super::*;
     use mechanisms::{PrivacyRng, Purpose, TestRng};
 
-    /// The bound of the module's proof: the norm of a unit's own part, plus what its initial weights move elsewhere. `cut`
-    /// has the share xᵢ of each initial weight that is cut off, and e = `kept`·X.
+    /// Returns the bound of the module's proof: the norm of a unit's own part, plus what its initial weights move
+    /// elsewhere. `cut` has the share xᵢ of each initial weight that is cut off, and e = `kept`·X.
     fn moved(open: &[(u64, u64)], cut: &[f64], kept: f64, initial: impl Fn(u64) -> u64) -> f64 {
         let one = ONE as f64;
         let gone: Vec<f64> = open.iter().zip(cut).map(|(o, x)| x * initial(o.1) as f64 / one).collect();
@@ -265,7 +268,7 @@ mod tests {
             let square: u128 = open.iter().map(|o| u128::from(o.1) * u128::from(o.1)).sum();
             assert!(square <= u128::from(ONE) * u128::from(ONE));
             assert!(open.iter().all(|o| o.1 as f64 <= MAX_BIAS * even_weight(degree) as f64));
-            // Which weights are cut: by chance, or those of the reduced items, which are in demand.
+            // The weights to cut are chosen by chance, or are those of the reduced items, which are in demand.
             let cut: Vec<f64> = match kinds {
                 3 => open.iter().map(|o| f64::from(method.share(o.0) < 1.0)).collect(),
                 _ => (0..degree).map(|_| s.below(3) as f64 / 2.0).collect(),

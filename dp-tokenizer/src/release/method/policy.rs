@@ -21,25 +21,25 @@ use crate::release::error::ReleaseError;
 use crate::release::fixed_point::ONE;
 use crate::release::selection::{Selection, sample_items};
 
-/// Bits below ONE's unit.
+/// The number of bits below ONE's unit.
 const EXTRA_BITS: u32 = 16;
 
-/// How far a unit may move the histogram, in the finer unit: 1 − 2⁻⁸.
+/// The distance by which a unit may move the histogram, in the finer unit: 1 − 2⁻⁸.
 const STEP: u64 = (ONE - (ONE >> 8)) << EXTRA_BITS;
 
-/// How far above the threshold, in σ, the target lies: an item that reaches it is almost surely released.
+/// The distance of the target above the threshold, in σ. An item that reaches the target is almost surely released.
 const TARGET_SIGMAS: f64 = 4.0;
 
 #[derive(Default)]
 pub(super) struct Policy {
     pub(super) cap: u32,
-    /// The weight beyond which an item needs no more.
+    /// The weight at which an item needs no more.
     pub(super) target: u64,
     pub(super) threshold: i64,
 }
 
 impl Policy {
-    /// The histogram after every unit's turn.
+    /// Returns the histogram after every unit's turn.
     pub(super) fn weigh(
         &self,
         Hidden { items, selection }: Hidden<'_>,
@@ -73,12 +73,12 @@ impl RoundMethod for Policy {
     }
 }
 
-/// Moves the weights of one unit's items to the target, or a step towards it.
+/// Moves the weights of one unit's items to the target, or a step towards it if the target is further than a step.
 fn take_turn(histogram: &mut [u64], held: &[(u64, u64)], target: u64, step: u64) {
     let gap = |histogram: &[u64], item: u64| target.saturating_sub(histogram[item as usize]);
     let square: f64 = held.iter().map(|&(item, _)| (gap(histogram, item) as f64).powi(2)).sum();
     let norm = square.sqrt();
-    // The factor outweighs the rounding of root and quotient.
+    // The last factor outweighs the rounding of root and quotient.
     let scale = if norm <= step as f64 { 1.0 } else { step as f64 / norm * (1.0 - 1e-12) };
     for &(item, _) in held {
         let gap = gap(histogram, item);
@@ -95,7 +95,7 @@ mod tests {
         let mut histogram = vec![0, 9 << EXTRA_BITS, 20 << EXTRA_BITS];
         let held = [(0, 1), (1, 1), (2, 1)];
         take_turn(&mut histogram, &held, 10 << EXTRA_BITS, 5 << EXTRA_BITS);
-        // Gaps 10 and 1: a step of length 5 along them; a weight beyond the target stays.
+        // The gaps are 10 and 1: the step of length 5 lies along them. A weight beyond the target stays.
         let step = 5.0 / 101_f64.sqrt();
         assert!((histogram[0] as f64 / f64::from(1 << EXTRA_BITS) - 10.0 * step).abs() < 1e-4);
         assert!((histogram[1] as f64 / f64::from(1 << EXTRA_BITS) - 9.0 - step).abs() < 1e-4);

@@ -1,4 +1,5 @@
-//! Our extension of DP-SIPS: the noisy weights of earlier rounds steer later ones and count towards the thresholds.
+//! An extension of DP-SIPS by this project: the noisy weights of earlier rounds steer later ones and count towards the
+//! thresholds.
 //!
 //! * A unit skips items that the evidence so far speaks against, and so has more weight for the others.
 //! * An item is released once the sum of its noisy weights over all rounds, with fixed factors, passes a threshold.
@@ -22,18 +23,20 @@ use crate::release::fixed_point::{ONE, even_weight, noise};
 use crate::release::selection::Selection;
 use crate::release::threshold::quantile;
 
-/// After round r, units skip an item whose evidence is less than this many standard deviations times r above 0.
+/// The bar for an item after each round, in standard deviations of its evidence times the number of rounds so far.
+/// Units skip an item below it.
 const SKIP_SIGMAS: f64 = 0.375;
 
-/// The last round's part of δ; the others share the rest.
+/// The share of δ for the last round. The others divide the rest.
 const LAST_DELTA: f64 = 0.7;
 
-/// How much a weight of a round tells, beside its noise: later rounds share among fewer items.
+/// Returns the trust in the weights of a round, apart from its noise: in later rounds units share weight among fewer
+/// items.
 fn trust(round: usize) -> f64 {
     1.0 + round as f64
 }
 
-/// The part of the threshold δ that `round` may use.
+/// Returns the part of the threshold δ that `round` may use.
 fn delta_share(round: usize, rounds: usize) -> f64 {
     match rounds {
         1 => 1.0,
@@ -42,12 +45,12 @@ fn delta_share(round: usize, rounds: usize) -> f64 {
     }
 }
 
-/// The weights with which the rounds so far enter the pooled evidence.
+/// The pooled evidence of the rounds so far.
 #[derive(Default)]
 struct Evidence {
-    /// What a unit adds at most to an item's sum: the sum of the factors.
+    /// The sum of the factors: the most that one unit adds to an item's sum.
     factors: f64,
-    /// Of the noise in a sum.
+    /// The variance of the noise in a sum.
     variance: f64,
 }
 
@@ -60,16 +63,16 @@ impl Evidence {
         factor
     }
 
-    /// What a sum must reach after `round`.
+    /// Returns the sum that an item must reach after `round`.
     fn threshold(&self, config: &ReleaseConfig, round: usize) -> f64 {
         let delta = config.threshold_delta() * delta_share(round, config.rounds());
         let noise = self.variance.sqrt() * quantile(delta, config.cap());
-        // A discrete draw lies at most one fixed-point unit beyond the normal one; the rest is rounding.
+        // A discrete draw lies at most one fixed-point unit beyond the normal one. The last factor is for rounding.
         (self.factors + noise + self.factors / ONE as f64) * (1.0 + 1e-12)
     }
 }
 
-/// σ of the noise in multiples of ONE.
+/// Returns σ of the noise in multiples of ONE.
 fn in_weights(sigma: u64) -> f64 {
     sigma as f64 / ONE as f64
 }
@@ -77,12 +80,12 @@ fn in_weights(sigma: u64) -> f64 {
 #[derive(Default)]
 pub(super) struct Pooled {
     evidence: Evidence,
-    /// Sum by item of factor × noisy weight, over the rounds.
+    /// For each item, the sum over the rounds of factor × noisy weight.
     sums: Vec<f64>,
-    /// Items that took part in the first round. The cap may leave an item out of every unit: then noise alone must not
-    /// release it.
+    /// Whether each item took part in the first round. The cap may leave an item out of every unit: then noise alone
+    /// must not release it.
     taking_part: Vec<bool>,
-    /// Of the round under way.
+    /// The factor of the current round.
     factor: f64,
     threshold: f64,
     skip_below: f64,
@@ -111,7 +114,7 @@ impl RoundMethod for Pooled {
         if *sum >= self.threshold {
             selection.release(item, *sum / self.evidence.factors);
         }
-        // No sum is NaN: all terms are finite.
+        // No sum is NaN, since all terms are finite.
         selection.passed_over[item] = *sum < self.skip_below;
     }
 
@@ -122,7 +125,7 @@ impl RoundMethod for Pooled {
     }
 }
 
-/// The histogram of one round: even weights over a unit's open items, of norm at most 1.
+/// Returns the histogram of one round: even weights over a unit's open items, of norm at most 1.
 pub(super) fn weigh(
     Hidden { items, selection }: Hidden<'_>,
     cap: u32,

@@ -16,7 +16,7 @@ use crate::unit::UnitError;
 
 #[derive(Default)]
 pub(super) struct Sips {
-    /// Of the round under way.
+    /// The threshold of the current round.
     threshold: i64,
 }
 
@@ -35,7 +35,7 @@ impl RoundMethod for Sips {
     }
 }
 
-/// The histogram of one round over the items that are still hidden. A unit adds an L2 norm of at most ONE.
+/// Returns the histogram of one round over the items that are still hidden. A unit adds an L2 norm of at most ONE.
 pub(super) fn histogram(
     Hidden { items, selection }: Hidden<'_>,
     contribution: Contribution,

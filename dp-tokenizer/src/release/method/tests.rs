@@ -1,5 +1,5 @@
-//! What every method must hold: neighboring corpora give histograms at most the stated distance apart, and what a round
-//! passes over changes no unit's choice of items.
+//! Tests of what every method must hold: neighboring corpora give histograms at most the stated distance apart, and the
+//! items that a round passes over change no unit's choice of items.
 //!
 //! 400 random pairs for each method, relation and state of the earlier rounds; `SENSITIVITY_PAIRS` sets another number.
 
@@ -20,10 +20,10 @@ use crate::release::selection::Selection;
 use crate::release::{Paper, PaperHistogram, ReleaseConfig};
 use crate::unit::Piece;
 
-/// Where τ and the target lie: low, so that small corpora reach them.
+/// The value of τ and the target in these tests, so low that small corpora reach it.
 const LOW: u64 = ONE + ONE / 4;
 
-/// What the earlier rounds left: the selection, and MAD2R's bias.
+/// The state after the earlier rounds: the selection, and MAD2R's bias.
 struct State {
     selection: Selection,
     bias: Vec<f64>,
@@ -54,17 +54,18 @@ fn weigh_by(
     Ok(sips::histogram(state.hidden(items), contribution, cap, never)?)
 }
 
-/// A method with its histogram, and the longest units it is tried on.
+/// A method with its histogram, and the largest lengths of units on which it is tried.
 struct Case {
     name: &'static str,
     lengths: &'static [u64],
     weigh: Weigh,
 }
 
-/// Lengths of units, at most: some with more items than adapt.
+/// The largest lengths of units: some have more items than adapt.
 const ANY: &[u64] = &[3, 12, 75];
 
-/// The papers' two methods reach the bound only with units of as many items, or of one item as often, as the cap.
+/// The methods. Those of the two papers reach the bound only with units of as many items, or of one item as often, as
+/// the cap.
 const CASES: [Case; 7] = [
     Case {
         name: "pooled",
@@ -115,7 +116,8 @@ fn names(items: &UnitItems) -> Vec<String> {
     names
 }
 
-/// The histogram by name of item. What earlier rounds released and passed over depends on the name alone.
+/// Returns the histogram by name of item. Whether earlier rounds released an item or passed it over depends on its name
+/// alone.
 fn histogram(units: &[Vec<u64>], weigh: Weigh, state: u64) -> BTreeMap<String, u64> {
     let pieces = units
         .iter()
@@ -133,7 +135,8 @@ fn histogram(units: &[Vec<u64>], weigh: Weigh, state: u64) -> BTreeMap<String, u
     names.into_iter().zip(weigh(&items, &state).unwrap()).collect()
 }
 
-/// What a first round's noisy weight may have been: far beyond need for some items, a little for some, less for most.
+/// Returns the factor after a first round whose noisy weight depends on the name: far beyond need for some items, a
+/// little for some, less for most.
 fn share(name: &str) -> f64 {
     let next = NextRound::new(3, 20);
     next.share([0, 10, 25, 60][name.bytes().last().map_or(0, usize::from) % 4])
@@ -147,7 +150,7 @@ fn distance(a: &BTreeMap<String, u64>, b: &BTreeMap<String, u64>) -> f64 {
     (square as f64).sqrt() / ONE as f64
 }
 
-/// A corpus of up to 30 units, many alike, of few words or many.
+/// Returns a corpus of up to 30 units, many alike, of few words or many.
 fn corpus(s: &mut Stream, longest: u64) -> Vec<Vec<u64>> {
     let variety = [1, 70][s.below(2) as usize];
     let (words, units) = (2 + s.below(variety), 1 + s.below(30));
@@ -177,7 +180,7 @@ fn neighboring_histograms_lie_at_most_the_sensitivity_apart_for_each_method_and_
             replaced = replaced.max(distance(&full, &histogram(&other, weigh, state)));
         }
         eprintln!("{name}: {removed:.4} when a unit is removed, {replaced:.4} when one is replaced");
-        // Near the bound: otherwise the pairs would not notice weights that are 5 % too large.
+        // The largest distance is near the bound. Otherwise the pairs would not notice weights that are 5 % too large.
         assert!(removed <= 1.0 && removed > 0.97, "{name}: {removed} when a unit is removed");
         assert!(replaced <= 2.0 && replaced > 0.97, "{name}: {replaced} when a unit is replaced");
     }
@@ -211,7 +214,8 @@ fn histogram_of_texts(
 
 #[test]
 fn the_histogram_moves_by_at_most_one_when_a_unit_is_removed() {
-    // About 10,000 random neighboring pairs for each way to weigh; the sensitivity is compared in exact integers.
+    // There are about 10,000 random neighboring pairs for each way to weigh. The sensitivity is compared in exact
+    // integers.
     let mut s = TestRng::from_seed(9).stream(Purpose::Data, 0, 0);
     for _ in 0..30_000 {
         let texts: Vec<String> = (0..1 + s.below(6))
@@ -221,7 +225,7 @@ fn the_histogram_moves_by_at_most_one_when_a_unit_is_removed() {
         let fewer: Vec<String> =
             texts.iter().enumerate().filter(|(i, _)| *i != removed).map(|(_, t)| t.clone()).collect();
         let released = if s.below(2) == 0 { &["▁w", "x"][..] } else { &["01", "02"][..] };
-        // A cap that no unit reaches: the items chosen would otherwise depend on their numbers.
+        // No unit reaches this cap: the items chosen would otherwise depend on their numbers.
         let contribution =
             [Contribution::Even, Contribution::Presence, Contribution::Counts][s.below(3) as usize];
         let of = |texts: &[String]| histogram_of_texts(texts, released, contribution, 100);

@@ -104,6 +104,8 @@ impl Block {
         Self { norm_1, attention, norm_2, feed_forward, norms_after }
     }
 
+    /// Applies attention and the feed-forward part with their norms, each added to the stream.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {

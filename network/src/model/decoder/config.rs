@@ -4,23 +4,23 @@ use serde_json::{Value, json};
 
 use crate::model::{ConfigField, FieldType, rope};
 
-/// Name of a layer that sees only the last tokens before a token.
+/// The entry of `layer_types` for a layer that sees only the last tokens before a token.
 pub(super) const SLIDING: &str = "sliding_attention";
 
-/// The number added to the mean square in norms, with the family's usual value.
+/// Returns the field of the number that is added to the mean square in norms, with the family's usual value.
 pub(in crate::model) const fn rms_norm_eps(usual: &'static str) -> ConfigField {
     ConfigField::new("rms_norm_eps", usual, FieldType::Positive)
 }
 
-/// Number of tokens that a layer with a window sees, with the family's usual value.
+/// Returns the field of the number of tokens that a layer with a window sees, with the family's usual value.
 pub(in crate::model) const fn sliding_window(usual: &'static str, field_type: FieldType) -> ConfigField {
     ConfigField::new("sliding_window", usual, field_type)
 }
 
-/// Biases of all four projections of attention.
+/// Whether all four projections of attention have biases.
 pub(in crate::model) const ATTENTION_BIAS: ConfigField =
     ConfigField::new("attention_bias", "false", FieldType::Flag);
-/// Biases of the feed-forward part.
+/// Whether the projections of the feed-forward part have biases.
 pub(in crate::model) const MLP_BIAS: ConfigField = ConfigField::new("mlp_bias", "false", FieldType::Flag);
 /// The base of rotary positions in layers with a window, which are never scaled.
 pub(in crate::model) const LOCAL_BASE: ConfigField =
@@ -32,7 +32,7 @@ pub(in crate::model) const QUERY_SCALAR: ConfigField =
 pub(in crate::model) const ATTENTION_CAP: ConfigField =
     ConfigField::new("attn_logit_softcapping", "50.0", FieldType::PositiveOrNull);
 
-/// A cap of the logits, with the family's usual value.
+/// Returns the field of the cap of the logits, with the family's usual value.
 pub(in crate::model) const fn logit_cap(usual: &'static str) -> ConfigField {
     ConfigField::new("final_logit_softcapping", usual, FieldType::PositiveOrNull)
 }
@@ -40,7 +40,7 @@ pub(in crate::model) const fn logit_cap(usual: &'static str) -> ConfigField {
 pub(in crate::model) const LAYER_TYPES: ConfigField =
     ConfigField::new("layer_types", "null", FieldType::LayerTypes);
 
-/// Reads the fields that all these families state in the same way.
+/// Reads a field that all these families state in the same way; `None` for any other field.
 pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
     match field {
         rope::BASE => rope::base(config),
@@ -50,7 +50,7 @@ pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
     }
 }
 
-/// Returns the head width that a file omits.
+/// Returns the width of a head in a file that omits it.
 pub(in crate::model) fn usual_head_width(config: &Value) -> Option<Value> {
     let [width, heads] = ["hidden_size", "num_attention_heads"].map(|size| config[size].as_u64());
     Some(json!(width.zip(heads).and_then(|(width, heads)| width.checked_div(heads))))
@@ -63,7 +63,7 @@ pub(in crate::model) fn layer_types(config: &Value, slides: impl Fn(u64) -> bool
     if !given.is_null() {
         return given.clone();
     }
-    // One more than a plan may have, so that a file cannot ask for memory.
+    // One more layer than a plan may have. The limit keeps a file from asking for any amount of memory.
     const MAX_LAYERS: u64 = 1024 + 1;
     let layers = config["num_hidden_layers"].as_u64().unwrap_or(0).min(MAX_LAYERS);
     (0..layers).map(|at| layer_type(slides(at))).collect()
@@ -73,7 +73,7 @@ pub(super) fn layer_type(slides: bool) -> Value {
     json!(if slides { SLIDING } else { "full_attention" })
 }
 
-/// Whether any layer of a list slides.
+/// Returns whether any layer of a list has a window.
 pub(in crate::model) fn any_slides(layer_types: &Value) -> bool {
     layer_types.as_array().is_some_and(|types| types.iter().any(|layer| layer == SLIDING))
 }

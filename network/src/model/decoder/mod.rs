@@ -61,18 +61,15 @@ pub enum Projections {
     Fused,
 }
 
-/// The sizes of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sizes {
     d_model: usize,
     layers: usize,
     /// Query heads; a multiple of `kv_heads`.
     heads: usize,
-    /// Key and value heads.
     kv_heads: usize,
     /// Width of a head; even.
     d_head: usize,
-    /// Width of the feed-forward part.
     d_ff: usize,
     norm_epsilon: f64,
     /// Whether the output projection of attention has a bias. If it does, the input projections
@@ -196,7 +193,7 @@ impl Model for Decoder {
     }
 }
 
-/// `config.json` as `transformers` reads it, without the fields that a plan gives.
+/// Returns `config.json` as `transformers` reads it, without the fields that a plan gives.
 fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &[bool]) -> Value {
     let family = style.hugging_face;
     let mut config = json!({

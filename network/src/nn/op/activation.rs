@@ -1,9 +1,9 @@
-//! Functions of each element. They have no parameters.
+//! Activation functions, applied to each element. They have no parameters.
 
 use crate::nn::{ForwardPass, Kernels, Var};
 use crate::tensor::{Tensor, activation};
 
-/// A function of each element.
+/// An activation function, applied to each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// max(x, 0)
@@ -19,6 +19,8 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// Applies the function to each element.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {

@@ -1,8 +1,8 @@
-//! Sums and factors. They have no parameters.
+//! Adds values and multiplies them by numbers. These operators have no parameters.
 
 use crate::nn::{ForwardPass, Kernels, Var};
 
-/// The sum of two values, such as a block's part and the residual stream.
+/// Returns the sum of two values, such as a block's part and the residual stream.
 pub fn add<B: Kernels>(pass: &mut ForwardPass<'_, B>, a: Var<B>, b: Var<B>) -> Var<B> {
     let slots = [a.slot, b.slot];
     let needed = slots.iter().any(Option::is_some);
@@ -12,13 +12,13 @@ pub fn add<B: Kernels>(pass: &mut ForwardPass<'_, B>, a: Var<B>, b: Var<B>) -> V
     })
 }
 
-/// A value times a number.
+/// Returns a value times a number.
 pub fn scale<B: Kernels>(pass: &mut ForwardPass<'_, B>, input: Var<B>, factor: f64) -> Var<B> {
     let Var { value, slot } = input;
     pass.note(value * factor, slot.is_some(), move |grad, back| back.add(slot, grad * factor))
 }
 
-/// `cap·tanh(x / cap)`: values near 0 stay, and none exceeds ±cap.
+/// Returns `cap·tanh(x / cap)`: values near 0 stay, and none exceeds ±cap.
 pub fn soft_cap<B: Kernels>(pass: &mut ForwardPass<'_, B>, input: Var<B>, cap: f64) -> Var<B> {
     let Var { value, slot } = input;
     let share = (value / cap).tanh();

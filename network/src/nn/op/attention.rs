@@ -21,6 +21,8 @@ pub struct FusedAttention {
 }
 
 impl FusedAttention {
+    /// Applies the projection, attention and the output projection.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(
@@ -35,16 +37,18 @@ impl FusedAttention {
     }
 }
 
-/// Self-attention, whichever its projections.
+/// Self-attention with either kind of projections.
 #[derive(Clone, Copy, Debug)]
 pub enum SelfAttention {
     /// One projection for queries, keys and values.
     Fused(FusedAttention),
-    /// A projection for each of them.
+    /// A projection each for queries, keys and values.
     Separate(MultiHeadAttention),
 }
 
 impl SelfAttention {
+    /// Applies self-attention.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(
@@ -89,7 +93,7 @@ impl MultiHeadAttention {
         Self { query, key, value, output, heads }
     }
 
-    /// Attention of the positions of `from` to those of `to`, which is the same sequence.
+    /// Applies attention of the positions of `from` to those of `to`, which is the same sequence.
     ///
     /// # Shapes
     /// - from, to, output: `[batch, seq, d]`, bias: `[heads, queries, keys]`, added to the scores of every example
@@ -108,8 +112,8 @@ impl MultiHeadAttention {
         self.output.forward(pass, context)
     }
 
-    /// Attention of a sequence to another, such as the encoder's output. Generation reads `memory` in its first pass only, in
-    /// which it must have no padding.
+    /// Applies attention of a sequence to another, such as the encoder's output. Generation reads `memory` in its first
+    /// pass only, in which it must have no padding.
     ///
     /// # Shapes
     /// - from, output: `[batch, queries, d]`, memory: `[batch, keys, d]`

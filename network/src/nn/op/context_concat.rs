@@ -35,7 +35,7 @@ impl ContextConcat {
         })
     }
 
-    /// The vectors of one new position of each row and of those before it.
+    /// Returns the vectors of one new position of each row, with those of the positions before it.
     fn next<B: Kernels>(self, cache: &mut Cache<B>, value: Tensor<B, 3>) -> Tensor<B, 3> {
         let [rows, _, d] = value.dims();
         let all = cache.exchange(|kept| {
@@ -45,7 +45,7 @@ impl ContextConcat {
         all.reshape([rows, 1, self.length * d])
     }
 
-    /// The vectors that the next position uses beside its own. `[rows, 1, length − 1, d]`
+    /// Returns the vectors that the next position uses beside its own. `[rows, 1, length − 1, d]`
     fn last_vectors<B: Kernels>(self, value: Tensor<B, 3>) -> Tensor<B, 4> {
         let [rows, seq, d] = value.dims();
         let none = Tensor::zeros([rows, self.length, d], (&value.device(), value.dtype()));

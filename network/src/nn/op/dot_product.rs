@@ -157,7 +157,7 @@ impl DotProductAttention {
         }
     }
 
-    /// The inverse of [`Self::apart_from`], as tensors whose heads follow one another.
+    /// Inverts [`Self::apart_from`]. Returns tensors whose heads follow one another.
     fn together<B: Kernels>(self, parts: [Tensor<B, 4>; 3], order: FusedOrder) -> Vec<Tensor<B, 4>> {
         match order {
             FusedOrder::ByPart if self.heads == self.kv_heads => parts.into(),
@@ -263,6 +263,8 @@ impl DotProductAttention {
         Var::constant(B::cached_attention(queries, keys, self.scale))
     }
 
+    /// Applies attention. Returns its output, and the tensors that the backward pass needs.
+    ///
     /// # Shapes
     /// - projected: `[batch, heads or kv_heads, seq, d_head]` each
     /// - output: `[batch, queries, heads·d_head]`
@@ -280,7 +282,7 @@ impl DotProductAttention {
             queries = angles.turn(queries);
             keys = angles.turn(keys);
         }
-        // What a causal query sees stays as it is when more tokens follow.
+        // Keys and values under a causal mask do not change when more tokens follow.
         if let Some(cache) = pass.cache().filter(|_| mask.causal) {
             cache.keep(vec![keys.clone(), values.clone()]);
         }
@@ -304,6 +306,8 @@ impl DotProductAttention {
         (context, Saved { queries, keys, values, probabilities, capped, dropout, angles })
     }
 
+    /// Returns the gradients of queries, keys, values and scores.
+    ///
     /// # Shapes
     /// - grad: `[batch, queries, heads·d_head]`
     fn backward<B: Kernels>(self, weights: &Weights<B>, saved: Saved<B>, grad: Tensor<B, 3>) -> Grads<B> {
@@ -340,7 +344,7 @@ impl DotProductAttention {
         values.reshape([batch, self.kv_heads, heads / self.kv_heads * seq, n])
     }
 
-    /// The inverse of [`Self::by_key_head`].
+    /// Inverts [`Self::by_key_head`].
     fn by_query_head<B: Kernels>(self, values: Tensor<B, 4>) -> Tensor<B, 4> {
         if self.heads == self.kv_heads {
             return values;
@@ -350,7 +354,7 @@ impl DotProductAttention {
     }
 }
 
-/// Values after dropout, if there is one.
+/// Returns the values after dropout, if there is one.
 fn dropped<B: Kernels>(values: Tensor<B, 4>, dropout: &Option<Tensor<B, 4>>) -> Tensor<B, 4> {
     match dropout {
         Some(factors) => values * factors.clone(),

@@ -17,6 +17,8 @@ pub struct FeedForward {
 }
 
 impl FeedForward {
+    /// Applies `widen`, the activation and `narrow`.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
@@ -59,6 +61,8 @@ pub struct FusedGatedFeedForward {
 }
 
 impl FusedGatedFeedForward {
+    /// Applies `gate_up`, the gated product and `down`.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
@@ -78,6 +82,8 @@ pub enum MaybeGated {
 }
 
 impl MaybeGated {
+    /// Applies the part, with or without a gate.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
@@ -89,6 +95,8 @@ impl MaybeGated {
 }
 
 impl GatedFeedForward {
+    /// Applies `gate` and `up`, the gated product and `down`.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {

@@ -4,7 +4,7 @@ use super::activation::silu_slope;
 use crate::nn::{ForwardPass, Kernels, Var};
 use crate::tensor::{Tensor, activation};
 
-/// `f(gate) ∘ up`
+/// A gated activation `f(gate) ∘ up`, by its function f.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// GELU in its tanh form: GEGLU of Gemma, T5 v1.1 and mT5.
@@ -16,6 +16,8 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// Returns `f(gate) ∘ up`.
+    ///
     /// # Shapes
     /// - gate, up, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, gate: Var<B>, up: Var<B>) -> Var<B> {

@@ -10,7 +10,7 @@ pub struct LayerNorm {
     pub gain: ParamId,
     /// `[d]`
     pub bias: Option<ParamId>,
-    /// Added to the variance.
+    /// A small number that is added to the variance.
     pub epsilon: f64,
 }
 
@@ -30,6 +30,8 @@ impl ParamList {
 }
 
 impl LayerNorm {
+    /// Normalises the last axis, and applies gain and bias.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {

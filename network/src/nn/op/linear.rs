@@ -70,6 +70,8 @@ impl ParamList {
 }
 
 impl Linear {
+    /// Applies the map to each position.
+    ///
     /// # Shapes
     /// - input: `[batch, seq, d_in]`
     /// - output: `[batch, seq, d_out]`
@@ -104,7 +106,7 @@ impl Linear {
         output.reshape([batch, seq, d_out])
     }
 
-    /// Input gradient, `[batch·seq, d_in]`.
+    /// Returns the gradient of the input, `[batch·seq, d_in]`.
     fn map_back<B: Kernels>(self, weights: &Weights<B>, grad: Tensor<B, 3>) -> Tensor<B, 2> {
         let [batch, seq, d_out] = grad.dims();
         let weight = match self.stored {

@@ -63,6 +63,8 @@ impl RelativeBias {
         (positions.len(), keys, positions.iter().flat_map(row).collect())
     }
 
+    /// Returns the record of the table: the sums along the diagonals, added up by bucket.
+    ///
     /// # Shapes
     /// - sums: `[batch, heads, queries + keys − 1]`
     fn gradients<B: Kernels>(self, param: ParamId, queries: usize, sums: Tensor<B, 3>) -> GradRecord<B> {

@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 pub struct RmsNorm {
     /// `[d]`
     pub gain: ParamId,
-    /// Added to the mean square.
+    /// A small number that is added to the mean square.
     pub epsilon: f64,
     /// Whether the factor is 1 + gain, as in Gemma, instead of the gain itself.
     pub unit_offset: bool,
@@ -28,6 +28,8 @@ impl ParamList {
 }
 
 impl RmsNorm {
+    /// Normalises the last axis, or each head in it, and applies the gain.
+    ///
     /// # Shapes
     /// - input, output: `[batch, seq, n·d]` for a gain of `[d]`: each of the n heads is normalised by itself
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {

@@ -61,7 +61,7 @@ pub enum RotaryScaling {
 
 impl Rotary {
     /// Returns the growth of an angle from one position to the next, in radians.
-    fn frequency(&self, pair: usize) -> f64 {
+    pub(crate) fn frequency(&self, pair: usize) -> f64 {
         let d = self.d_head as f64;
         let frequency = self.base.powf(-2.0 * pair as f64 / d);
         match self.scaling {
@@ -73,7 +73,7 @@ impl Rotary {
                 frequency * (kept + (1.0 - kept) / factor)
             }
             RotaryScaling::Yarn { factor, fast, slow, original_context, .. } => {
-                // The index of a pair that turns so often.
+                // The index of the pair that makes so many rotations within the original context.
                 let pair_of =
                     |turns: f64| d * (original_context / (turns * TAU)).ln() / (2.0 * self.base.ln());
                 let (first, last) = (pair_of(fast).floor().max(0.0), pair_of(slow).ceil().min(d - 1.0));
@@ -102,7 +102,7 @@ pub(super) struct Angles<B: Kernels> {
 }
 
 impl Rotary {
-    /// The angles of these positions, in the number format and on the device of `like`.
+    /// Returns the angles of these positions, in the number format and on the device of `like`.
     pub(super) fn angles<B: Kernels, const D: usize>(
         &self,
         positions: &[usize],

@@ -22,7 +22,7 @@ impl Sinusoids {
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
         let dims @ [batch, seq, d] = input.dims();
-        // One position of each row, or the same of all rows.
+        // In generation, each row has one position of its own. Otherwise all rows have the same positions.
         let vectors: Vec<f32> = match pass.rows_at() {
             Some(rows) => rows.iter().flat_map(|&position| self.vector(position)).collect(),
             None => (0..seq).flat_map(|position| self.vector(position)).collect(),

@@ -1,4 +1,4 @@
-//! The training text, its units and the evaluation text.
+//! Checks the training text, its units and the evaluation text.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,8 @@ fn check_source(source: &Source, path: &str) -> Result<(), PlanError> {
     refuse(path, "the same file twice", allowed, "remove one: its records would count as two units")
 }
 
-/// A plan is published with its names of fields: one that is longer than a few words may be a cell of the text.
+/// Refuses long names of fields. A plan is published with these names, and a name of more than a few words may be a
+/// cell of the text.
 fn check_names(file: &PlanFile) -> Result<(), PlanError> {
     let data = &file.data;
     let evaluated = file.evaluation.as_ref().and_then(|evaluation| evaluation.text_field.as_ref());
@@ -67,7 +68,8 @@ fn paths(source: &Source) -> Vec<&str> {
     }
 }
 
-/// A token file is a whole corpus, encoded with a tokenizer that existed before. Evaluation text is not read from one.
+/// Checks that a token file stands for the whole training text, under the public tokenizer that encoded it. Evaluation
+/// text is not read from one.
 fn check_tokens(file: &PlanFile) -> Result<(), PlanError> {
     let holds_one = |source, format| format == Format::Auto && paths(source).into_iter().any(is_token_file);
     let format = file.data.format;
@@ -93,7 +95,8 @@ fn check_tokens(file: &PlanFile) -> Result<(), PlanError> {
     }
 }
 
-/// A model that cuts text at punctuation would cut words as written.
+/// Checks the kind of words that a vocabulary releases. A model that cuts text at punctuation would cut words as
+/// written.
 fn check_words(file: &PlanFile, trained: &TrainedTokenizer) -> Result<(), PlanError> {
     let keeps_punctuation = matches!(trained.model, TokenizerModel::Unigram | TokenizerModel::Char);
     if trained.words == Words::PairsByLabel {
@@ -130,7 +133,8 @@ fn check_words(file: &PlanFile, trained: &TrainedTokenizer) -> Result<(), PlanEr
     )
 }
 
-/// The text of a record is its label, a line end, and the text to be written.
+/// Checks that words can be counted by label: the text of a record is its label, a line end, and the text to be
+/// written.
 fn check_words_by_label(file: &PlanFile) -> Result<(), PlanError> {
     let data = &file.data;
     let labels = data.label_histogram.iter().flat_map(|histogram| &histogram.labels);
@@ -151,7 +155,7 @@ fn check_words_by_label(file: &PlanFile) -> Result<(), PlanError> {
     )
 }
 
-/// The histogram of a paper counts the words of units of N words.
+/// Checks that a release fits the privacy unit: those of the papers count the words of units of N words.
 fn check_release(file: &PlanFile) -> Result<(), PlanError> {
     if let Tokenizer::Train(trained) = &file.tokenizer {
         check_words(file, trained)?;
@@ -208,7 +212,7 @@ fn check_unit(file: &PlanFile) -> Result<(), PlanError> {
     }
 }
 
-/// Figures on the evaluation text are published without noise, so it must not be the private text.
+/// Refuses evaluation text that is the private text, because figures on it are published without noise.
 pub(super) fn check_evaluation(file: &PlanFile) -> Result<(), PlanError> {
     let Some(evaluation) = &file.evaluation else { return Ok(()) };
     check_source(&evaluation.source, "evaluation.source")?;

@@ -1,4 +1,4 @@
-//! Fields that are valid by themselves but do not fit one another.
+//! Checks fields that are valid by themselves but may not fit one another.
 
 mod data;
 mod model;
@@ -12,7 +12,7 @@ use super::memory::Network;
 use crate::messages::{refuse, shown};
 use crate::{PlanError, PlanFile};
 
-/// More memory than any machine that this version runs on.
+/// Bound on a plan's memory, which exceeds that of any machine that this version runs on.
 const MAX_BYTES: u128 = 1 << 40;
 
 /// Accepts a file whose fields fit one another.
@@ -32,7 +32,7 @@ pub(crate) fn check(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {
     data::check_evaluation(file)
 }
 
-/// The name becomes the name of a folder.
+/// Checks the name of the plan, which becomes the name of a folder.
 fn check_name(name: &str) -> Result<(), PlanError> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
     let starts = name.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());

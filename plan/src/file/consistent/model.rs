@@ -1,4 +1,4 @@
-//! The model's fields among one another.
+//! Checks the fields of the model.
 
 use crate::messages::refuse;
 use crate::{
@@ -20,7 +20,7 @@ pub(super) fn check(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanErro
     check_trainable(model)
 }
 
-/// A field that the family does not read would be a promise nobody keeps.
+/// Refuses fields that the family does not read: they would have no effect.
 fn check_strangers(model: &Model) -> Result<(), PlanError> {
     type Reads = fn(Family) -> bool;
     let fields: [(&str, bool, Reads); 7] = [
@@ -96,7 +96,7 @@ fn check_feed_forward(model: &Model) -> Result<(), PlanError> {
     refuse("model.hidden", given, &allowed, "set layers to their number and d_ff to the largest")
 }
 
-/// A checkpoint means nothing without the vocabulary that it was trained with.
+/// Refuses a checkpoint without the tokenizer that it was trained with.
 fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> {
     let Initial::Checkpoint(path) = &model.initial else { return Ok(()) };
     if path.trim().is_empty() || path.contains('\0') {
@@ -114,7 +114,8 @@ fn check_initial(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> 
     )
 }
 
-/// RoBERTa counts positions from the id of its padding token, so `transformers` reads a model with another one in another way.
+/// Refuses a new tokenizer for RoBERTa. RoBERTa counts positions from the id of its padding token, so `transformers`
+/// would read a model with another id differently.
 fn check_padding(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> {
     match (model.family, tokenizer) {
         (Family::Roberta, Tokenizer::Train(_) | Tokenizer::Bytes) => refuse(
@@ -127,7 +128,8 @@ fn check_padding(model: &Model, tokenizer: &Tokenizer) -> Result<(), PlanError> 
     }
 }
 
-/// What a file was made from is stated where there is a file, and private units are those of a private text.
+/// Checks that the plan states what its files were made from, and states it of no file that it does not use. Private
+/// units can be the same only if the text is private.
 pub(super) fn check_made_from(file: &PlanFile) -> Result<(), PlanError> {
     let field = "model.checkpoint_made_from";
     match (&file.model.initial, file.model.checkpoint_made_from) {
@@ -164,7 +166,7 @@ pub(super) fn check_made_from(file: &PlanFile) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// A head for labels can be shaped and trained alone only where there is one.
+/// Refuses a pooling, and the training of the head alone, in a plan without such a head.
 pub(super) fn check_head(file: &PlanFile) -> Result<(), PlanError> {
     use Objective::{MultiLabelClassification, SequenceClassification};
     let objective = file.training.objective;

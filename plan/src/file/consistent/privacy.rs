@@ -1,4 +1,4 @@
-//! The privacy guarantee: sampling, δ and the budget.
+//! Checks the privacy guarantee: sampling, δ and the budget.
 
 use accountant::{Delta, NeighboringRelation};
 
@@ -20,7 +20,7 @@ pub(super) fn check(file: &PlanFile, delta: Delta) -> Result<(), PlanError> {
     }
 }
 
-/// A public plan adds no noise, so it must not state an ε.
+/// Refuses ε and noise in a public plan, which adds no noise.
 fn check_public(privacy: &Privacy) -> Result<(), PlanError> {
     let (given, field) = match (&privacy.epsilon, &privacy.noise_multipliers) {
         (Some(_), _) => ("privacy.epsilon", "privacy.epsilon"),
@@ -36,7 +36,8 @@ fn check_public(privacy: &Privacy) -> Result<(), PlanError> {
     )
 }
 
-/// A scheme that depends on the number of units needs a relation under which that number is public.
+/// Checks the sampling. A scheme that depends on the number of units needs a relation under which that number is
+/// public.
 fn check_sampling(file: &PlanFile) -> Result<(), PlanError> {
     let sampling = file.privacy.sampling;
     if sampling.needs_exact_units() && file.privacy.relation == NeighboringRelation::AddOrRemoveOne {
@@ -70,7 +71,7 @@ fn check_sampling(file: &PlanFile) -> Result<(), PlanError> {
     }
 }
 
-/// With more examples than the units can have, batches would be smaller than their divisor.
+/// Refuses more examples than the units can have: batches would be smaller than their divisor.
 fn check_examples(units: u64, given: PoissonOfExamples) -> Result<(), PlanError> {
     let PoissonOfExamples { examples, examples_per_unit } = given;
     let most = units.saturating_mul(examples_per_unit.into());
@@ -87,7 +88,8 @@ fn check_examples(units: u64, given: PoissonOfExamples) -> Result<(), PlanError>
     )
 }
 
-/// Correlated noise needs a part of the units for each band, and a norm that does not change between steps.
+/// Checks correlated noise. It needs a part of the units for each band, and a clip norm that does not change between
+/// steps.
 fn check_bands(file: &PlanFile, bands: u64) -> Result<(), PlanError> {
     let field = "privacy.sampling.cyclic_poisson.bands";
     if let Clipping::Adaptive(_) = file.training.clipping {

@@ -1,4 +1,4 @@
-//! Labels, and the fields of the data that a task reads.
+//! Checks labels, and the fields of the data that a task reads.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
     if file.training.objective.reads_fields() { check_data(file) } else { Ok(()) }
 }
 
-/// A field that the objective does not read would be a promise nobody keeps.
+/// Refuses fields that the objective does not read: they would have no effect.
 fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
     use Objective::{
         Chat, MaskedLmNextSentence, MultiLabelClassification, PrefixLm, SequenceClassification, TextToText,
@@ -81,7 +81,7 @@ fn check_fields(file: &PlanFile) -> Result<(), PlanError> {
     }
 }
 
-/// Labels that differ, or numbers that are multiples of one above 0.
+/// Checks that labels differ, or that numbers are multiples of a number above 0.
 fn check_answers(answers: &Answers) -> Result<(), PlanError> {
     let path = "training.answers.labels";
     match answers {
@@ -93,7 +93,7 @@ fn check_answers(answers: &Answers) -> Result<(), PlanError> {
     }
 }
 
-/// The template and its special tokens are those of an existing tokenizer.
+/// Checks that conversations have an existing tokenizer, which has their template and its special tokens.
 fn check_chat(file: &PlanFile) -> Result<(), PlanError> {
     if let Some(date) = file.training.chat().date.filter(|date| !is_date(date)) {
         let given = shown(&date.as_str().into());
@@ -112,7 +112,8 @@ fn check_chat(file: &PlanFile) -> Result<(), PlanError> {
     )
 }
 
-/// Whether this is a day of some month, as 2026-01-31. Whether that month has it is for the reader of dates to say.
+/// Returns whether a text has the form of a date, such as 2026-01-31. Whether its month has that day is checked when
+/// the date is read.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let number = |at: usize, digits: usize, allowed: std::ops::RangeInclusive<u32>| {

@@ -1,4 +1,4 @@
-//! Batches, steps and the objective.
+//! Checks batches, steps and the objective.
 
 use crate::messages::refuse;
 use crate::{
@@ -14,7 +14,8 @@ pub(super) fn check(file: &PlanFile) -> Result<(), PlanError> {
     check_steps(&file.training)
 }
 
-/// Either both of `expected_batch_size` and `steps`, or `batch_schedule` alone. Epochs that stand alone were turned into steps.
+/// Checks that a plan has both `expected_batch_size` and `steps`, or `batch_schedule` alone. Epochs without steps were
+/// turned into steps.
 fn check_batch_fields(training: &Training) -> Result<(), PlanError> {
     let Training { expected_batch_size, steps, epochs, batch_schedule, .. } = training;
     if epochs.is_some() && (steps.is_some() || batch_schedule.is_some()) {
@@ -55,8 +56,8 @@ fn check_batch_sizes(file: &PlanFile) -> Result<(), PlanError> {
     refuse(&path, given, &format!("at most {field}"), &fix)
 }
 
-/// A unit has several views only if it has several windows, records or masks. Together they are no longer than the longest window: norms are
-/// computed over all of their positions.
+/// Checks the views of a unit. A unit has several views only if it has several windows, records or masks. Together they
+/// are no longer than the longest window, because norms are computed over all of their positions.
 fn check_views(file: &PlanFile) -> Result<(), PlanError> {
     /// The largest `model.context`.
     const LONGEST: u32 = 131_072;
@@ -96,7 +97,8 @@ fn check_steps(training: &Training) -> Result<(), PlanError> {
     refuse("training.learning_rate.warmup_steps", given, "at most the number of steps", "shorten the warm-up")
 }
 
-/// Texts are drawn from released words, for a model that has learnt nothing yet and predicts the tokens of running text.
+/// Checks the start from texts of released words: the text is private, words are released, the model has no checkpoint,
+/// and the objective reads running text or labelled texts.
 pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
     if file.training.warm_start.is_none() {
         return Ok(());
@@ -118,12 +120,12 @@ pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
     refuse("training.warm_start", given, allowed, "remove it")
 }
 
-/// Whether the release counts words by label. Its words fit the data, so that `text_to_text` has labels to read.
+/// Returns whether words are released by label, so that texts for `text_to_text` can be drawn.
 fn draws_labelled_texts(file: &PlanFile) -> bool {
     matches!(&file.tokenizer, Tokenizer::Train(trained) if trained.words == Words::PairsByLabel)
 }
 
-/// A feed-forward model has no dropout.
+/// Refuses dropout in a feed-forward model, which has none.
 pub(super) fn check_dropout(file: &PlanFile) -> Result<(), PlanError> {
     if file.training.dropout == 0.0 || file.model.family != crate::Family::FeedForward {
         return Ok(());
@@ -132,7 +134,7 @@ pub(super) fn check_dropout(file: &PlanFile) -> Result<(), PlanError> {
     refuse("training.dropout", given, "0 with this model.family", "remove it")
 }
 
-/// Each family learns some objectives only.
+/// Refuses an objective that the family cannot learn.
 pub(super) fn check_objective(file: &PlanFile) -> Result<(), PlanError> {
     let (objective, context) = (file.training.objective, file.model.context);
     let able = file.model.family.objectives();
@@ -169,7 +171,7 @@ pub(super) fn check_objective(file: &PlanFile) -> Result<(), PlanError> {
     refuse("model.context", given, &format!("at least {SHORTEST}"), &format!("set it to {SHORTEST} or more"))
 }
 
-/// Each part of a window and its end-of-text token fit the model.
+/// Checks that each part of a window and its end-of-text token fit the model.
 fn check_prefix_split(file: &PlanFile) -> Result<(), PlanError> {
     let Some(PrefixSplit { read, written }) = file.training.prefix_split else { return Ok(()) };
     let model = &file.model;
@@ -188,7 +190,7 @@ fn check_prefix_split(file: &PlanFile) -> Result<(), PlanError> {
     }
 }
 
-/// A value as the plan writes it.
+/// Returns a value as the plan writes it.
 fn written(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -6,14 +6,14 @@ use super::{first_sentence, resolve};
 
 /// One choice among several.
 pub(crate) struct Variant {
-    /// Its name.
+    /// Name of the choice.
     pub(crate) name: &'static str,
-    /// What it holds; `None` for a bare name.
+    /// The schema of the choice's contents; `None` for a bare name.
     pub(crate) content: Option<&'static Value>,
 }
 
 impl Variant {
-    /// How it is written in JSON.
+    /// Returns the choice as it is written in JSON.
     pub(crate) fn written(&self) -> String {
         match self.content {
             Some(content) => format!("{{\"{}\": {}}}", self.name, example(content)),
@@ -22,7 +22,7 @@ impl Variant {
     }
 }
 
-/// The choices of a `oneOf`.
+/// Returns the choices of a `oneOf`.
 pub(crate) fn variants(schema: &'static Value) -> Vec<Variant> {
     let choices = schema["oneOf"].as_array().into_iter().flatten();
     choices
@@ -36,12 +36,12 @@ pub(crate) fn variants(schema: &'static Value) -> Vec<Variant> {
         .collect()
 }
 
-/// The names of an object's fields.
+/// Returns the names of an object's fields.
 pub(crate) fn names(schema: &'static Value) -> Vec<&'static str> {
     schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 
-/// What a field may hold.
+/// Describes the values that a field may hold.
 pub(crate) fn allowed(outer: &'static Value) -> String {
     let schema = resolve(outer);
     if let Some(choice) = schema["anyOf"].get(0) {
@@ -66,7 +66,7 @@ pub(crate) fn allowed(outer: &'static Value) -> String {
     }
 }
 
-/// A placeholder of the right shape.
+/// Returns a placeholder of the right shape.
 pub(crate) fn example(outer: &'static Value) -> &'static str {
     let schema = resolve(outer);
     match kind(schema) {
@@ -79,7 +79,7 @@ pub(crate) fn example(outer: &'static Value) -> &'static str {
     }
 }
 
-/// The purpose of a field, in brackets: its description up to the first full stop.
+/// Returns the purpose of a field, in brackets: its description up to the first full stop.
 pub(crate) fn meaning(schema: &'static Value) -> String {
     let sentence = first_sentence(schema["description"].as_str().unwrap_or_default());
     if sentence.is_empty() { String::new() } else { format!(" ({sentence})") }

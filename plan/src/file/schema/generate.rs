@@ -1,17 +1,18 @@
-//! The schema as the types generate it.
+//! Generates the schema from the types.
 
 use serde_json::Value;
 
 use super::first_sentence;
 
-/// The schema made from the types of this build.
+/// Returns the schema made from the types of this build.
 #[must_use]
 pub fn generated() -> Value {
     schemars::schema_for!(crate::PlanFile).to_value()
 }
 
-/// [`generated`] without what only a reader needs: the program checks plans with it, and the page downloads it. Fields that
-/// a plan must have keep the first sentence of their description, which the refusal of a plan without them quotes.
+/// Returns [`generated`] without the parts that only a reader needs. The program checks plans with the result, and the
+/// page downloads it. Fields that a plan must have keep the first sentence of their description, which the refusal of a
+/// plan without them quotes.
 #[must_use]
 pub fn rules() -> Value {
     let mut rules = generated();
@@ -26,7 +27,7 @@ fn remove_annotations(schema: &mut Value, is_required: bool) {
     if let Some(Value::String(text)) = fields.get_mut("description") {
         *text = first_sentence(text).to_owned();
     }
-    // A field of one of these names is an object; the annotation is a text.
+    // A field that has one of these names is an object; an annotation is a text.
     fields.retain(|name, value| match name.as_str() {
         "description" => is_required || !value.is_string(),
         "format" | "title" | "$schema" => !value.is_string(),

@@ -34,7 +34,7 @@ pub(crate) fn resolve_in(root: &'static Value, schema: &'static Value) -> &'stat
     reference.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
 }
 
-/// A description up to the first full stop.
+/// Returns a description up to the first full stop.
 pub(crate) fn first_sentence(text: &str) -> &str {
     let sentence = text.split([';', '\n']).next().unwrap_or_default();
     sentence.split_once(". ").map_or(sentence.trim_end_matches('.'), |(first, _)| first)

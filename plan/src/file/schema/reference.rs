@@ -1,4 +1,4 @@
-//! The field reference, written from the schema.
+//! Writes the field reference from the schema.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::describe::{allowed, variants};
 use super::{DESCRIBED, resolve_in};
 
-/// Every field of a plan as Markdown: a table of the plain top-level fields, then a section for each of the others.
+/// Returns every field of a plan as Markdown: a table of the plain top-level fields, then a section for each of the
+/// others.
 #[must_use]
 pub fn reference() -> String {
     let (mut plain, mut sections) = (Table::default(), String::new());
@@ -63,7 +64,7 @@ impl Table {
         }
     }
 
-    /// One row per choice, each followed by the fields of the choice.
+    /// Adds one row per choice, each followed by the fields of the choice.
     fn choices(&mut self, field: &'static Value, path: &str) {
         let schema = inner(field);
         let choices = schema["oneOf"].as_array().into_iter().flatten();
@@ -83,7 +84,7 @@ impl Table {
     }
 }
 
-/// The allowed values, without the limit that every whole number of a plan has.
+/// Describes the allowed values, without the limit that every whole number of a plan has.
 fn value(field: &'static Value) -> String {
     allowed(field).replace(" and ≤ 9007199254740991", "").replace('|', "\\|")
 }
@@ -105,12 +106,12 @@ fn meaning(described: &Value) -> String {
     described["description"].as_str().unwrap_or_default().replace('\n', " ")
 }
 
-/// The schema of a field, whether it is optional or not.
+/// Returns the schema of a field, whether the field is optional or not.
 fn inner(outer: &'static Value) -> &'static Value {
     resolve_in(&DESCRIBED, outer["anyOf"].get(0).unwrap_or(outer))
 }
 
-/// The name of the definition that a field refers to.
+/// Returns the name of the definition that a field refers to.
 fn definition(field: &'static Value) -> Option<&'static str> {
     field["anyOf"].get(0).unwrap_or(field)["$ref"].as_str()
 }

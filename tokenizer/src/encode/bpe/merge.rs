@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::{Bpe, pair};
 
-/// Up to this many symbols, the best merge is found by linear search; above, by a queue.
+/// The most symbols among which the best merge is found by linear search. With more, a queue finds it.
 const SHORT: usize = 48;
 
 impl Bpe {
@@ -45,7 +45,8 @@ impl Bpe {
         }
     }
 
-    /// The same with a queue over a linked list: n log n, for words without end.
+    /// Merges as [`Self::merge_by_scan`] does, with a queue over a linked list: in time n log n, for long words. A
+    /// merge is left out at a step if `drops` says so.
     pub(super) fn merge_by_queue(&self, start: usize, out: &mut Vec<u32>, drops: &mut dyn FnMut() -> bool) {
         const GONE: u32 = u32::MAX;
         let mut symbols = out.split_off(start);
@@ -69,7 +70,7 @@ impl Bpe {
             if symbols[left] != a || symbols.get(right) != Some(&b) {
                 continue;
             }
-            // What is left out at one step can be merged at the next.
+            // A merge that is left out at one step can be made at the next.
             if drops() {
                 dropped.push(proposed);
                 continue;

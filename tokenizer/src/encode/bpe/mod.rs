@@ -18,9 +18,9 @@ pub(crate) enum Alphabet {
     Bytes,
     /// Characters.
     Characters {
-        /// What stands for a character outside the vocabulary; without it such characters are left out.
+        /// The token for a character outside the vocabulary. Without it, such characters are left out.
         unk_token: Option<String>,
-        /// Whether unknown characters that touch are one unknown.
+        /// Whether unknown characters in a row become one token.
         fuse_unk: bool,
         /// Whether an unknown character becomes its bytes, `<0x00>` to `<0xFF>`, if the vocabulary has them.
         byte_fallback: bool,
@@ -30,30 +30,30 @@ pub(crate) enum Alphabet {
 /// Rules of BPE that few vocabularies have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WordRules {
-    /// A word that is a token is that token, whatever the merges.
+    /// Whether a word that is a token becomes that token, whatever the merges.
     pub(crate) ignore_merges: bool,
-    /// What symbols inside a word start with.
+    /// The prefix of the symbols inside a word.
     pub(crate) continuing_prefix: String,
-    /// What the last symbol of a word ends with.
+    /// The suffix of the last symbol of a word.
     pub(crate) word_suffix: String,
 }
 
-/// Why a vocabulary and merges are inconsistent.
+/// The reason why a vocabulary and merges are inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BpeError {
     /// A merge whose parts or result are not tokens.
     #[error("merge {index} ({left:?} + {right:?}) needs the token {missing:?}, which the vocabulary lacks")]
     MissingToken {
-        /// Its place in the list, from 0.
+        /// The place of the merge in the list, from 0.
         index: usize,
-        /// Its left part.
+        /// The left part.
         left: String,
-        /// Its right part.
+        /// The right part.
         right: String,
-        /// What is missing.
+        /// The part or result that is not a token.
         missing: String,
     },
-    /// A special role is given to a token that is not there.
+    /// The unknown token is not in the vocabulary.
     #[error("the unknown token {token:?} is not in the vocabulary; add it, or state none")]
     MissingUnknown {
         /// The token.
@@ -72,11 +72,11 @@ pub(crate) struct Bpe {
     alphabet: Alphabet,
     /// Pair of ids → rank and id of the merged token.
     ranks: FxHashMap<u64, (u32, u32)>,
-    /// Ids of single bytes: the alphabet's own, or the ones fallen back to.
+    /// Ids of the tokens of single bytes: those of the alphabet, or those for byte fallback.
     bytes: Box<[Option<u32>; 256]>,
     unk_id: Option<u32>,
     rules: WordRules,
-    /// The tokens that are whole words, where such a word is not merged.
+    /// The ids of tokens by the bytes of the words that they are; empty unless `ignore_merges` is set.
     whole: FxHashMap<Box<[u8]>, u32>,
     mark_cuts: Option<MarkCuts>,
 }
@@ -86,10 +86,10 @@ fn pair(left: u32, right: u32) -> u64 {
 }
 
 impl Bpe {
-    /// A model from tokens and merges, most urgent merge first.
+    /// Returns a model over tokens and merges, with the merge of lowest rank first.
     ///
     /// # Errors
-    /// If a merge speaks of tokens that are not there, or the unknown token is not.
+    /// If a merge or the unknown token names a token that the vocabulary lacks.
     pub(crate) fn new(
         vocabulary: Vocabulary,
         merges: Vec<(String, String)>,
@@ -98,7 +98,7 @@ impl Bpe {
         Self::with_rules(vocabulary, merges, alphabet, WordRules::default())
     }
 
-    /// The same with further rules.
+    /// Returns a model with further rules.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -155,7 +155,7 @@ impl Bpe {
         Ok(bpe)
     }
 
-    /// The bytes of a word that `token` is as a whole.
+    /// Returns the bytes of the word that `token` is as a whole.
     fn spelt(&self, token: &str) -> Option<Vec<u8>> {
         match self.alphabet {
             Alphabet::Bytes => token.chars().map(char_to_byte).collect(),
@@ -163,7 +163,8 @@ impl Bpe {
         }
     }
 
-    /// The marks (U+2581) before which a text may be cut without a change of its tokens; none if it must stay whole.
+    /// Returns the marks (U+2581) before which a text may be cut without a change of its tokens; `None` if it must stay
+    /// whole.
     pub(crate) fn mark_cuts(&self) -> Option<MarkCuts> {
         self.mark_cuts
     }
@@ -194,7 +195,7 @@ impl Bpe {
         Some(cuts)
     }
 
-    /// What `word` is before the first merge: ids with the number of bytes they stand for.
+    /// Passes the symbols of `word` before the first merge to `take`: ids, each with the number of bytes it stands for.
     #[inline]
     fn each_symbol(&self, word: &str, mut take: impl FnMut(u32, usize)) {
         let has_affixes = !self.rules.continuing_prefix.is_empty() || !self.rules.word_suffix.is_empty();
@@ -215,7 +216,8 @@ impl Bpe {
         }
     }
 
-    /// The same for words of characters. What is unknown is held back until a known character or the end.
+    /// Does what [`Self::each_symbol`] does, for an alphabet of characters. An unknown token is held back until a known
+    /// character or the end of the word, so that it can grow.
     fn each_character(
         &self,
         word: &str,
@@ -249,7 +251,7 @@ impl Bpe {
         unknown.into_iter().for_each(|(unk, length)| take(unk, length));
     }
 
-    /// A character with what its place in the word adds.
+    /// Returns a character with the prefix or suffix that its place in the word requires.
     fn affixed(&self, c: char, is_first: bool, is_last: bool) -> String {
         let prefix = if is_first { "" } else { &self.rules.continuing_prefix };
         let suffix = if is_last { &self.rules.word_suffix } else { "" };
@@ -263,7 +265,7 @@ impl Bpe {
         let (mut at, mut start) = (0, 0);
         for &id in ids {
             let is_merged = symbols.get(at).is_some_and(|symbol| symbol.0 != id);
-            // Only characters that have tokens merge.
+            // Only characters with tokens of their own merge, so a merged token has one symbol per character.
             let count =
                 if is_merged { self.vocabulary.token(id).map_or(1, |t| self.symbols_of(t, at)) } else { 1 };
             let end = start + symbols.iter().skip(at).take(count).map(|symbol| symbol.1).sum::<usize>();
@@ -272,29 +274,26 @@ impl Bpe {
         }
     }
 
-    /// How many symbols were merged into `token`, which stands at symbol `at`.
+    /// Returns the number of symbols that were merged into `token`, which stands at symbol `at`.
     fn symbols_of(&self, token: &str, at: usize) -> usize {
         let token =
             if at > 0 { token.strip_prefix(&self.rules.continuing_prefix).unwrap_or(token) } else { token };
         token.strip_suffix(&self.rules.word_suffix).unwrap_or(token).chars().count()
     }
 
-    /// The tokens.
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    /// The merges, most urgent first.
+    /// Returns the merges, lowest rank first.
     pub(crate) fn merges(&self) -> &[(String, String)] {
         &self.merges
     }
 
-    /// Its further rules.
     pub(crate) fn rules(&self) -> &WordRules {
         &self.rules
     }
 
-    /// What words are made of.
     pub(crate) fn alphabet(&self) -> &Alphabet {
         &self.alphabet
     }
@@ -314,7 +313,7 @@ impl Encode for Bpe {
         self.merge(start, out);
     }
 
-    /// Characters that are left out take no place, as in tokenizers.
+    /// Appends the tokens of `word`. Characters that are left out take no place, as in Hugging Face tokenizers.
     fn tokens(&self, word: &str, out: &mut Vec<Token>) {
         let mut ids = Vec::new();
         self.encode(word, &mut ids);
@@ -332,7 +331,7 @@ impl Encode for Bpe {
         self.unk_id
     }
 
-    /// Part by part, where the text may be cut before marks.
+    /// Encodes part by part where the text may be cut before marks.
     fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
         let (mut from, end) = (place.start, place.end);
         let mut take = |place: Range<usize>| {
@@ -359,7 +358,7 @@ impl Encode for Bpe {
         matches!(self.alphabet, Alphabet::Characters { byte_fallback: true, .. })
     }
 
-    /// The tokens of a word where each possible merge, at each step, is left out if `drops` says so.
+    /// Appends the tokens of a word. At each step, each possible merge is left out if `drops` says so.
     ///
     /// # References
     /// Provilkov, Emelianenko, Voita 2020, <https://arxiv.org/abs/1910.13267>, algorithm 1.

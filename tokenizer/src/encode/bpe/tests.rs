@@ -1,4 +1,4 @@
-//! Merging beside its definition.
+//! Compares merging with its definition.
 
 use super::*;
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn merges_that_do_not_fit_the_vocabulary_are_refused() {
     assert!(matches!(Bpe::new(vocabulary, vec![], unk), Err(BpeError::MissingUnknown { .. })));
 }
 
-/// A `tokenizer.json` that makes marks of blanks, with these merges over a few characters.
+/// A tokenizer that turns blanks into marks, with these merges over a few characters.
 fn with_marks(merges: &[(&str, &str)], unk_token: Option<&str>, other_tokens: &[&str]) -> crate::Tokenizer {
     let characters = ["<unk>", "▁", ">", "<", "/", "a", "é"].map(str::to_owned);
     let merged = merges.iter().map(|(left, right)| format!("{left}{right}"));
@@ -108,7 +108,7 @@ fn bpe_of(tokenizer: &crate::Tokenizer) -> &Bpe {
     bpe
 }
 
-/// As in Gemma 3, where one merge joins a mark to what is before it.
+/// Merges as in Gemma 3, where one joins a mark to the character before it.
 const JOINING: [(&str, &str); 7] =
     [("▁", "▁"), ("▁", "<"), ("▁<", "/"), ("a", "a"), ("▁", "a"), (">", "▁</"), ("▁▁", "▁</")];
 
@@ -134,7 +134,7 @@ fn a_text_stays_whole_where_a_merge_may_reach_over_any_mark() {
     };
     assert!(has_cuts(&JOINING, Some("<unk>"), &[]));
     assert!(has_cuts(&JOINING[..5], None, &[]));
-    // With its unknown character left out, ">☃ </" has the merge.
+    // If the unknown character is left out, ">☃ </" has the merge.
     assert!(!has_cuts(&JOINING, None, &[]));
     assert!(!has_cuts(&[("é", "▁")], Some("<unk>"), &[]));
     assert!(!has_cuts(&[("<unk>", "▁")], Some("<unk>"), &[]));

@@ -2,12 +2,13 @@
 
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
 
-/// Bytes of merges for each byte of the pieces, beyond [`MARGIN`]. Models have at most some ten: their pieces are short.
+/// The bytes of merges allowed for each byte of the pieces, beyond [`MARGIN`]. Known models have about ten at most, as
+/// their pieces are short.
 const MAX_PER_PIECE: usize = 100;
 const MARGIN: usize = 1 << 20;
 
-/// All merges of two pieces into an ordinary piece, by falling score of the result, in time in proportion to the pieces and the merges.
-/// Pieces are distinct.
+/// Returns all merges of two pieces into an ordinary piece, by falling score of the result, in time in proportion to
+/// the pieces and the merges. Pieces are distinct.
 ///
 /// # Errors
 /// The number of a piece, if the merges up to it have more bytes than [`MAX_PER_PIECE`] allows: pieces of one letter, of two of them, of three …
@@ -35,12 +36,13 @@ pub(crate) fn implied_merges(model: &SentencePieceModel) -> Result<Vec<(&str, &s
     Ok(merges)
 }
 
-/// For each text, the lengths of the shorter texts with which it begins, from the shortest on. The empty text is none.
+/// Returns, for each text, the lengths of the shorter texts with which it begins, from the shortest on. The empty text
+/// is left out.
 fn beginnings(texts: &[&[u8]]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..texts.len()).collect();
     order.sort_unstable_by_key(|&at| texts[at]);
     let mut all = vec![Vec::new(); texts.len()];
-    // Each begins with the one before it.
+    // Each text in this list begins with the one before it.
     let mut open: Vec<&[u8]> = Vec::new();
     for at in order {
         while open.pop_if(|beginning| !texts[at].starts_with(beginning)).is_some() {}
@@ -61,7 +63,7 @@ mod tests {
         SentencePieceModel::new((0..).zip(pieces).map(piece).collect(), ModelType::Bpe)
     }
 
-    /// The same by trying each cut.
+    /// Finds the merges by trying each cut: the oracle.
     fn tried(model: &SentencePieceModel) -> Vec<(&str, &str)> {
         let known = |part: &str| model.pieces.iter().any(|piece| piece.text == part);
         let merged = model.pieces.iter().filter(|piece| piece.kind == PieceKind::Normal);

@@ -9,7 +9,7 @@ use crate::encode::DoubleArray;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) score: f32,
-    /// Merged on the way to longer pieces, but cut up again in the end.
+    /// Whether the piece is merged on the way to longer pieces, but cut up again in the end.
     pub(super) unused: bool,
 }
 
@@ -19,7 +19,7 @@ struct Symbol {
     end: usize,
     previous: Option<usize>,
     next: Option<usize>,
-    /// A symbol of the user, which never merges.
+    /// Whether this is a user-defined symbol, which never merges.
     frozen: bool,
 }
 
@@ -35,7 +35,7 @@ struct Pair {
 impl Eq for Pair {}
 
 impl Ord for Pair {
-    /// The highest score first, then the leftmost.
+    /// Orders pairs by score, then by place: the greatest is the leftmost of those with the highest score.
     fn cmp(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then_with(|| other.left.cmp(&self.left))
     }
@@ -47,7 +47,8 @@ impl PartialOrd for Pair {
     }
 }
 
-/// The characters of `text`, with each longest user-defined symbol as one, as (start, end, whether it is a symbol).
+/// Returns the characters of `text`, with each longest user-defined symbol as one, as (start, end, whether it is a
+/// symbol).
 pub(super) fn characters<'a>(
     text: &'a str,
     symbols: &'a DoubleArray,
@@ -68,7 +69,7 @@ struct Merging<'a> {
     pieces: &'a HashMap<String, Candidate>,
     symbols: Vec<Symbol>,
     agenda: BinaryHeap<Pair>,
-    /// Of unused pieces: where the last pair that made each was cut.
+    /// For each unused piece, where the last pair that formed it divides.
     cuts: HashMap<&'a str, usize>,
 }
 
@@ -84,11 +85,11 @@ impl Merging<'_> {
         if found.unused {
             self.cuts.insert(piece, a.end - a.start);
         }
-        // Zero has one sign here, as in a comparison.
+        // Adding 0 turns −0 into 0, which `total_cmp` tells apart.
         self.agenda.push(Pair { score: found.score + 0.0, left, right, bytes: piece.len() });
     }
 
-    /// Merges until no pair is left; pairs for which `drops` says so are left out.
+    /// Merges until no pair is left. A pair is left out for good if `drops` says so.
     fn run(&mut self, drops: &mut dyn FnMut() -> bool) {
         for right in 1..self.symbols.len() {
             self.consider(Some(right - 1), Some(right));

@@ -18,7 +18,7 @@ use merge::{Candidate, characters, merge};
 
 /// The score of an unknown character, relative to the lowest score of a piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
-/// A sum beyond this, of either sign, is subtracted from itself and from all open sums.
+/// The largest sum, of either sign. A larger one is subtracted from itself and from all open sums.
 const RESET: f32 = 100_000.0;
 const UNREACHED: u32 = u32::MAX;
 
@@ -37,16 +37,17 @@ const UNREACHED: u32 = u32::MAX;
 pub(crate) struct SentencePiece {
     model: SentencePieceModel,
     trie: DoubleArray,
-    /// For each key of the trie: its piece's id and score.
+    /// For each key of the trie, the id and score of its piece.
     found: Vec<(u32, f32)>,
-    /// The scores by id.
+    /// The scores of the pieces, by id.
     scores: Vec<f32>,
-    /// A bound on the sum of a word of [`SHORT_BYTES`], of either sign; none where pieces reach over blanks.
+    /// A bound on the score sum of a word of [`SHORT_BYTES`], of either sign; `None` where words cannot be encoded one
+    /// by one.
     reach: Option<f32>,
     ids: DoubleArray,
-    /// What BPE merges into; empty for the others.
+    /// The pieces that BPE can merge into; empty for other models.
     merged: HashMap<String, Candidate>,
-    /// The user's symbols.
+    /// The user-defined symbols.
     of_user: DoubleArray,
     unk_id: u32,
     unk_score: f32,
@@ -61,6 +62,8 @@ struct Best {
 }
 
 impl SentencePiece {
+    /// Returns the model in a `.model` file.
+    ///
     /// # Errors
     /// If a piece occurs twice, the unknown piece or a byte's piece is missing, or BPE pieces can be cut in too many places.
     pub(crate) fn new(model: SentencePieceModel) -> Result<Self, FormatError> {
@@ -90,7 +93,7 @@ impl SentencePiece {
         for (id, piece) in (0u32..).zip(&model.pieces) {
             let score = match piece.kind {
                 PieceKind::Normal => piece.score,
-                // Above every learned score, and one long symbol above several short ones.
+                // These scores lie above every learned score, and a long symbol above several short ones.
                 PieceKind::UserDefined => (0.1 * (piece.text.len() as f64 - 1.0)) as f32,
                 _ => continue,
             };
@@ -124,34 +127,34 @@ impl SentencePiece {
         &self.model
     }
 
-    /// Appends a piece in a text whose first id is `first` of `out`.
+    /// Appends the id of a piece. The ids of the text begin at `first` in `out`.
     fn push(&self, piece: &str, id: u32, first: usize, out: &mut Vec<u32>) {
         match &self.bytes {
             Some(bytes) if id == self.unk_id => out.extend(piece.bytes().map(|b| bytes[usize::from(b)])),
-            // Unknowns that touch are one.
+            // Unknown pieces in a row become one token.
             _ if id == self.unk_id && out[first..].last() == Some(&id) => {}
             _ => out.push(id),
         }
     }
 
-    /// Whether the sum before a word is so small that no sum within it, of up to [`SHORT_BYTES`], starts anew. Never where
-    /// pieces reach over blanks.
+    /// Whether the sum before a word is so small that no sum within the word, of up to [`SHORT_BYTES`], is reset. False
+    /// where words cannot be encoded one by one.
     fn is_far_from_reset(&self, sum: f32) -> bool {
         self.reach.is_some_and(|reach| sum.abs() + reach <= RESET)
     }
 
-    /// The sum after these pieces.
+    /// Returns the sum after these pieces.
     fn add(&self, sum: f32, ids: &[u32]) -> f32 {
         ids.iter().fold(sum, |sum, id| self.scores[*id as usize] + sum)
     }
 
-    /// Appends the pieces of a word of at most [`SHORT_BYTES`] that has the same after every sum that is far from a reset;
-    /// or answers false.
+    /// Appends the pieces of a word of at most [`SHORT_BYTES`] if they are the same after every sum that is far from a
+    /// reset; else returns false.
     ///
-    /// Sums of f32 below 2¹⁷ are rounded by at most 2⁻⁸. Up to a place n characters on, whatever the path, they have gone
-    /// wrong by n·2⁻⁸; so a path whose every step leads the next best to the same place by more than n·2⁻⁷ is the one found.
+    /// Sums of f32 below 2¹⁷ are rounded by at most 2⁻⁸. After n characters, the sum of any path is off by at most
+    /// n·2⁻⁸. So a path is the one found if each of its steps leads the next best to the same place by more than n·2⁻⁷.
     fn sure_pieces(&self, word: &str, out: &mut Vec<u32>) -> bool {
-        /// Exact sum, lead over the second best, start and id of the last piece.
+        /// The exact sum, the lead over the second best, and the start and id of the last piece.
         type Step = (f64, f64, usize, u32);
         const NOWHERE: Step = (f64::NEG_INFINITY, 0.0, 0, 0);
         let mut steps = [NOWHERE; SHORT_BYTES + 1];
@@ -182,15 +185,16 @@ impl SentencePiece {
         true
     }
 
-    /// Appends the ids of a word that stands after this sum, in a text whose first id is `first` of `out`; the sum after it.
+    /// Appends the ids of a word that stands after the score sum `sum`, and returns the sum after the word. The ids of
+    /// the text begin at `first` in `out`.
     fn encode_after(&self, sum: f32, word: &str, first: usize, out: &mut Vec<u32>) -> f32 {
         let best = self.search(sum, word);
         self.each_on_path(&best, word.len(), |start, end, id| self.push(&word[start..end], id, first, out));
         best[word.len()].score
     }
 
-    /// Appends a token of a text whose first token is `first` of `out`. Of the bytes of unknown text, the last has its place,
-    /// the others its start.
+    /// Appends a token. The tokens of the text begin at `first` in `out`. Of the byte tokens of unknown text, the last
+    /// has the place of the text, and the others are empty places at its start.
     fn push_token(&self, text: &str, token: Token, first: usize, out: &mut Vec<Token>) {
         let Token { id, start, end } = token;
         match (&self.bytes, out[first..].last_mut()) {
@@ -206,7 +210,7 @@ impl SentencePiece {
         }
     }
 
-    /// The pieces of a normalized text in order: start, end, id.
+    /// Passes the pieces of a normalized text to `take`, in order: start, end, id.
     fn each_piece(&self, text: &str, mut take: impl FnMut(usize, usize, u32)) {
         let mut look_up = |start: usize, end: usize| {
             take(start, end, self.id(&text[start..end]).unwrap_or(self.unk_id));
@@ -228,7 +232,7 @@ impl SentencePiece {
         }
     }
 
-    /// The pieces of the best path to `end`, from the first to the last.
+    /// Passes the pieces of the best path to `end` to `take`, from the first to the last.
     fn each_on_path(&self, best: &[Best], mut end: usize, mut take: impl FnMut(usize, usize, u32)) {
         let mut path = Vec::new();
         while end > 0 {
@@ -308,9 +312,10 @@ impl Encode for SentencePiece {
         Some(self.unk_id)
     }
 
-    /// Word by word, each with the score sum of the words before it. Most words do not depend on it and are cached.
+    /// Encodes word by word, each with the score sum of the words before it. Most words do not depend on that sum and
+    /// are cached.
     fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
-        // Pieces that reach over blanks are found in the whole text alone.
+        // Where words cannot be encoded one by one, only the whole text gives the pieces.
         if self.reach.is_none() {
             let word = &text[place.clone()];
             return cache.extend_within(text.as_bytes(), place, out, |out| self.encode(word, out));
@@ -382,7 +387,7 @@ impl Encode for SentencePiece {
     }
 }
 
-/// The first of the open sums, after subtracting it from all if it is too large.
+/// Returns the first of the open sums. If it is too large, it is subtracted from all of them, and 0 is returned.
 fn start_anew(open: &mut [Best]) -> f32 {
     let offset = open[0].score;
     if offset.abs() <= RESET {

@@ -35,7 +35,7 @@ fn words_one_by_one_give_the_path_of_the_whole_text() {
         let letters = [next(2000), next(2000), next(2000)].map(|n| -0.5 - n as f32 / 63.7);
         for name in names {
             let of = |c| letters["▁ab".chars().position(|letter| letter == c).unwrap_or(0)];
-            // Next to nothing above or below the sum of its letters, which rounding hides, or well off it.
+            // The distance from the sum of the letters: so small that rounding hides it, or large.
             let apart = if next(2) == 0 { (next(201) as f32 - 100.0) * 1e-5 } else { next(9) as f32 - 4.0 };
             let apart = if name.chars().count() == 1 { 0.0 } else { apart };
             pieces.push(piece(name, name.chars().map(of).sum::<f32>() + apart, PieceKind::Normal));

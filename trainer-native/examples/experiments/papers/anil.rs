@@ -34,13 +34,10 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
         row("batch-32", SMALL.0, "38.5 % at 32 k", batch(32)),
         row("batch-128", "batches of 128", "figure 3; preset anil-2021-dp-bert", batch(128)),
         row("batch-512", LARGE.0, "60.5 % at 2 M; preset anil-2021-dp-bert-2m", batch(512))
-            .published(LARGE.1, SMALL.0, SMALL.1),
+            .published(LARGE.1, SMALL),
         at(row("epsilon-1", "batches of 128, ε = 1.08", "33.2 % at 65 k", batch(128)), 1.08),
-        at(row("epsilon-11", "batches of 128, ε = 10.6", "42.85 % at 65 k", batch(128)), 10.6).published(
-            42.85,
-            "batches of 128, ε = 1.08",
-            33.2,
-        ),
+        at(row("epsilon-11", "batches of 128, ε = 10.6", "42.85 % at 65 k", batch(128)), 10.6)
+            .published(42.85, ("batches of 128, ε = 1.08", 33.2)),
         row(
             "batch-growing",
             "batches growing from 128 to 512",
@@ -71,8 +68,7 @@ fn plan(sizes: &Sizes) -> Value {
                 "objective": "masked_lm_next_sentence", "sentence_split": "sentence_end", "l2_clip_norm": 0.1, "optimizer": adamw(1.0),
                 "learning_rate": { "peak": 2e-2, "warmup_steps": 15, "decay": "quadratic" }
             },
-            "evaluation": { "source": { "path": "novels-test.jsonl" }, "every": 5, "records": 100 },
-            "performance": { "group_by_length": true }
+            "evaluation": { "source": { "path": "novels-test.jsonl" }, "every": 5, "records": 100 }
         }),
     )
 }

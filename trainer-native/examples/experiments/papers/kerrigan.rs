@@ -37,36 +37,36 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
         vec![large_brown.clone(), large(&from_checkpoint(plan, &large_brown), name)]
     };
     let row = |setting: &str, published, plans| Experiment::new("Kerrigan 2020", setting, published, plans);
+    let sgd = |noise| as_published(&reddit, noise);
+    let by_sgd = |noise: &str, reported, plans| {
+        row(&format!("Brown, then Reddit by SGD, σ = {noise}"), reported, plans)
+    };
     vec![
         row(BROWN.0, "perplexity 1584.54", vec![brown.clone()]),
         row("Reddit alone, without privacy", "3787.68", vec![named(&plain, "reddit")])
-            .published(3787.68, BROWN.0, BROWN.1),
+            .published(3787.68, BROWN),
         row("Reddit alone, ε = 8", "infinite (figure 1)", vec![named(&at(8.0), "reddit-8")]),
-        row(TUNED.0, "1037.81", tuned("tuned", &plain)).published(TUNED.1, BROWN.0, BROWN.1),
+        row(TUNED.0, "1037.81", tuned("tuned", &plain)).published(TUNED.1, BROWN),
         row("Brown, then Reddit, ε = 8", "1473.48 at σ = 1.1", tuned("tuned-8", &at(8.0)))
-            .published(1473.48, BROWN.0, BROWN.1),
+            .published(1473.48, BROWN),
         row("Brown, then Reddit, ε = 1", "–", tuned("tuned-1", &at(1.0))),
-        row(
-            "Brown, then Reddit by SGD, σ = 1.1",
-            "1473.48; preset kerrigan-2020-reddit",
-            tuned("tuned-sgd", &as_published(&reddit, 1.1)),
-        )
-        .published(1473.48, BROWN.0, BROWN.1),
-        row(
-            "Brown, then Reddit by SGD, σ = 0.1",
+        by_sgd("1.1", "1473.48; preset kerrigan-2020-reddit", tuned("tuned-sgd", &sgd(1.1)))
+            .published(1473.48, BROWN),
+        by_sgd(
+            "0.1",
             "1480.84; preset kerrigan-2020-reddit-less-noise",
-            tuned("tuned-sgd-less-noise", &as_published(&reddit, 0.1)),
+            tuned("tuned-sgd-less-noise", &sgd(0.1)),
         )
-        .published(1480.84, BROWN.0, BROWN.1),
+        .published(1480.84, BROWN),
         row(LARGE.0, "1677.42", vec![large_brown.clone()]),
         row("larger: Brown, then Reddit without privacy", "1019.31", large_tuned("tuned-large", &plain))
-            .published(1019.31, LARGE.0, LARGE.1),
+            .published(1019.31, LARGE),
         row(
             "larger: Brown, then Reddit by SGD, σ = 0.1",
             "1627.56; preset kerrigan-2020-reddit-large",
-            large_tuned("tuned-large-sgd", &as_published(&reddit, 0.1)),
+            large_tuned("tuned-large-sgd", &sgd(0.1)),
         )
-        .published(1627.56, LARGE.0, LARGE.1),
+        .published(1627.56, LARGE),
         row(
             "Brown, then messages, users as units, ε = 8",
             "–",
@@ -92,8 +92,7 @@ fn reddit(sizes: &Sizes) -> Value {
                 "optimizer": { "adamw": { "weight_decay": 0.01 } },
                 "learning_rate": { "peak": 5e-3, "warmup_steps": 2, "decay": "linear" }
             },
-            "evaluation": { "source": { "path": "reddit-test.txt" } },
-            "performance": { "group_by_length": true }
+            "evaluation": { "source": { "path": "reddit-test.txt" } }
         }),
     )
 }

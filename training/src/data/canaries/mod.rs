@@ -19,8 +19,8 @@ pub enum Planting {
     /// Number of windows of random tokens. Each window is a unit of its own, planted if a fair coin
     /// says so.
     Windows(u32),
-    /// Windows of a single token, repeated, that no text contains. Each is a unit of its own,
-    /// planted if a fair coin says so.
+    /// Windows of a single, repeated token that no text contains. Each window is a unit of its own, planted if a fair
+    /// coin says so.
     NewTokens {
         /// Number of canaries, and of tokens that the model's vocabulary grows by.
         new_tokens: u32,
@@ -30,7 +30,7 @@ pub enum Planting {
 }
 
 impl Planting {
-    /// Whether sequences are inserted into units, instead of being units of their own.
+    /// Returns whether sequences are inserted into units, instead of being units of their own.
     pub(crate) fn is_inserted(&self) -> bool {
         match self {
             Self::Secrets(secrets) => matches!(secrets.occurrences, Occurrences::Probabilities(_)),
@@ -38,7 +38,7 @@ impl Planting {
         }
     }
 
-    /// Number of tokens that the model's vocabulary grows by.
+    /// Returns the number of tokens by which the model's vocabulary grows.
     pub fn added_tokens(&self) -> usize {
         match self {
             Self::NewTokens { new_tokens } => *new_tokens as usize,
@@ -100,7 +100,7 @@ pub struct Canaries {
 }
 
 impl Canaries {
-    /// The secrets, if these are planted, with tokens drawn from `tokens`.
+    /// Returns the secrets, drawn from `tokens`, if secrets are planted.
     pub fn secrets(&self, tokens: &[u32]) -> Option<(&Secrets, Vec<Secret>)> {
         match &self.planting {
             Planting::Secrets(secrets) => Some((secrets, secrets.draw(self.seed, tokens))),
@@ -108,7 +108,7 @@ impl Canaries {
         }
     }
 
-    /// Number of windows, each of which is planted if a coin says so.
+    /// Returns the number of windows, each of which is planted if a coin says so.
     fn count(&self) -> u32 {
         match self.planting {
             Planting::Windows(count) | Planting::NewTokens { new_tokens: count } => count,

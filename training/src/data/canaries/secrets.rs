@@ -40,9 +40,9 @@ pub enum Occurrences {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
-    /// Hints before the secret.
+    /// Number of hints before the secret.
     before: usize,
-    /// Hints after it.
+    /// Number of hints after the secret.
     after: usize,
 }
 
@@ -50,12 +50,12 @@ pub struct Pattern {
 const LONGEST: usize = 16;
 
 impl Pattern {
-    /// The place of the secret in a sequence.
+    /// Returns the place of the secret in a sequence.
     pub fn place(self) -> usize {
         self.before
     }
 
-    /// Tokens of a sequence.
+    /// Returns the number of tokens in a sequence.
     pub fn length(self) -> usize {
         self.before + 1 + self.after
     }
@@ -103,18 +103,18 @@ impl fmt::Display for Pattern {
 /// A secret among its hints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Secret {
-    /// Index of its pattern.
+    /// Index of the pattern.
     pub pattern: usize,
     /// Index among [`Secrets::levels`].
     pub level: usize,
     /// Hints and secret.
     pub tokens: Vec<u32>,
-    /// Place of the secret among them.
+    /// Place of the secret in `tokens`.
     pub place: usize,
 }
 
 impl Secret {
-    /// The secret token.
+    /// Returns the secret token.
     pub fn secret(&self) -> u32 {
         self.tokens[self.place]
     }
@@ -137,7 +137,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether the unit holds a secret that is planted with this probability.
+    /// Returns whether the unit holds a secret that is planted with this probability.
     pub fn holds(&self, probability: f64) -> bool {
         self.chance < probability
     }
@@ -154,7 +154,7 @@ impl Secrets {
         std::iter::once(0.0).chain(planted).collect()
     }
 
-    /// Number of units that are added.
+    /// Returns the number of units that are added.
     pub(crate) fn units(&self) -> u64 {
         let copies = match &self.occurrences {
             Occurrences::Copies(copies) => copies.iter().copied().map(u64::from).sum(),
@@ -163,7 +163,7 @@ impl Secrets {
         copies * self.patterns.len() as u64 * u64::from(self.each)
     }
 
-    /// The secrets, by level, then by pattern. Hints and secrets are drawn uniformly from `tokens`.
+    /// Draws the secrets, by level, then by pattern. Hints and secrets are drawn uniformly from `tokens`.
     pub(super) fn draw(&self, seed: u64, tokens: &[u32]) -> Vec<Secret> {
         let rng = TestRng::from_seed(seed);
         let mut secrets = Vec::new();

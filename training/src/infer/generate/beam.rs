@@ -28,7 +28,7 @@ pub enum EarlyStopping {
     Impossible,
 }
 
-/// A text and its log-probability; its score once it is finished.
+/// A text with its log-probability or, once it is finished, its score.
 #[derive(Clone, Debug)]
 struct Scored {
     /// The generated tokens, without the end-of-text token.
@@ -44,10 +44,10 @@ struct Candidate {
     token: u32,
 }
 
-/// The search of one prompt.
+/// The search for one prompt.
 struct BeamSearch {
     growing: Vec<Scored>,
-    /// The best first; at most as many as beams.
+    /// Finished texts, the best first; at most as many as beams.
     finished: Vec<Scored>,
     done: bool,
 }
@@ -96,7 +96,8 @@ impl BeamSearch {
         parents
     }
 
-    /// The best continuations: of each beam one more than a text has ends, so that enough remain if the best ones end.
+    /// Returns the best continuations: for each beam, one more than there are tokens that end a text, so that enough
+    /// remain if the best ones end.
     fn candidates(
         &self,
         prompt: &Prompt,
@@ -123,7 +124,8 @@ impl BeamSearch {
         best
     }
 
-    /// Whether to stop at `length` generated tokens, where `best` is the log-probability of the best growing text.
+    /// Returns whether to stop at `length` generated tokens, where `best` is the log-probability of the best growing
+    /// text.
     fn is_over(&self, best: f32, length: usize, beams: &Beams, constraints: &Constraints) -> bool {
         let Some(worst) = self.finished.get(beams.width - 1) else { return false };
         let hypothetical = match beams.early_stopping {
@@ -142,7 +144,6 @@ impl BeamSearch {
     }
 }
 
-/// Turns logits into log-probabilities.
 fn log_softmax(logits: &mut [f32]) {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|&logit| f64::from((logit - largest).exp())).sum();
@@ -150,7 +151,7 @@ fn log_softmax(logits: &mut [f32]) {
     logits.iter_mut().for_each(|logit| *logit = *logit - largest - normalizer);
 }
 
-/// The best text that the search finds for each prompt: its generated tokens, without the end-of-text token.
+/// Returns the best text that the search finds for each prompt: its generated tokens, without the end-of-text token.
 pub(super) fn search<B: Kernels>(
     model: &InferenceModel<B>,
     prompts: &[Prompt],

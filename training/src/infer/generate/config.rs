@@ -1,4 +1,4 @@
-//! `generation_config.json` of a run: the tokens that end a text, and how tokens are drawn where nobody says otherwise.
+//! Reads and writes `generation_config.json`: the tokens that end a text, and the usual way to draw tokens.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::TokenSampling;
 use crate::store::files;
 use crate::{RunError, vocabulary};
 
-/// The file of a run; `Value::Null` where the model generates no text.
+/// Reads the file of a run; returns `Value::Null` if the model generates no text.
 pub(crate) fn read(folder: &Path) -> Result<Value, RunError> {
     Ok(durable::read_json(&folder.join(files::GENERATION_CONFIG))?.unwrap_or_default())
 }
@@ -20,17 +20,17 @@ pub(crate) fn ends(config: &Value) -> Vec<u32> {
     listed.iter().filter_map(|id| u32::try_from(id.as_u64()?).ok()).collect()
 }
 
-/// The tokens between which a text of a finished run stands.
+/// The tokens around a text of a finished run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextBounds {
-    /// The tokens that its tokenizer puts before a text.
+    /// The tokens that the run's tokenizer puts before a text.
     pub first: Vec<u32>,
     /// The tokens that end a text.
     pub ends: Vec<u32>,
 }
 
 impl TextBounds {
-    /// Reads them from a run folder.
+    /// Reads the tokens from a run folder.
     ///
     /// # Errors
     /// [`RunError`] for files that cannot be read.
@@ -40,8 +40,8 @@ impl TextBounds {
     }
 }
 
-/// Returns how tokens are drawn by the settings of the checkpoint that a finished run started from. `None` where these do not say that tokens
-/// are drawn.
+/// Returns how tokens are drawn by the settings of the checkpoint that a finished run started from, or `None` if these
+/// do not say that tokens are drawn.
 ///
 /// # Errors
 /// [`RunError`] for a file that cannot be read.
@@ -56,7 +56,8 @@ pub fn sampling_of_run(folder: &Path) -> Result<Option<TokenSampling>, RunError>
     Ok(Some(TokenSampling { temperature, top_k, top_p }))
 }
 
-/// Adds the settings of a checkpoint to those that a run writes: how tokens are drawn, and further tokens that end a text.
+/// Adds settings of the run's checkpoint to those that the run writes: how tokens are drawn, and further tokens that
+/// end a text.
 pub(crate) fn keep(own: &mut Value, checkpoint: &Value, vocab_size: usize) {
     for (name, value) in checkpoint.as_object().into_iter().flatten() {
         let is_kept =
@@ -82,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// As Llama 3's file has it.
+    /// The settings are those of Llama 3's file.
     #[test]
     fn settings_of_a_checkpoint_are_kept_beside_the_run_s_own_tokens() {
         let mut own = json!({ "eos_token_id": 9, "pad_token_id": 0, "bos_token_id": 1 });

@@ -93,7 +93,6 @@ impl<B: Kernels> InferenceModel<B> {
         self.most_written().unwrap_or_else(unread)
     }
 
-    /// Reads one prompt.
     fn read(&self, prompt: &Prompt) -> Result<(Option<Cache<B>>, Vec<f32>), InferenceError> {
         let Prompt { encoder_input, written } = prompt;
         let example = match self.network.shape().decoder {

@@ -1,4 +1,4 @@
-//! Text from a finished run's model.
+//! Generates text with a finished run's model.
 
 mod beam;
 pub(crate) mod config;
@@ -34,7 +34,7 @@ pub struct GenerationOptions {
     /// Largest number of tokens of a text. The end-of-text token may end it earlier, and so may the
     /// longest output of a decoder.
     pub tokens: usize,
-    /// Fewest tokens.
+    /// Smallest number of tokens of a text.
     pub min_tokens: usize,
     /// Length of the runs of tokens that may not occur twice in a text; 0 for no such limit.
     pub no_repeat_ngram: usize,
@@ -42,7 +42,7 @@ pub struct GenerationOptions {
     pub strategy: DecodingStrategy,
     /// Number of prompts that are continued at a time. Affects speed and memory only.
     pub batch: usize,
-    /// Makes sampled text reproducible.
+    /// A seed that makes sampled text reproducible.
     pub seed: Option<u64>,
     /// Index of the first prompt in the random streams of the seed.
     pub first: u64,
@@ -107,13 +107,13 @@ impl<B: Kernels> RunModel<B> {
             prompts.iter().map(|text| self.prompt(&self.encoded(text)?)).collect::<Result<_, _>>()?;
         let texts = self.generate(&prompts, options)?;
         let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
-            // The first token of a text is no part of the prompt, and an answer does not repeat its question.
+            // The token before a text is no part of the prompt, and an answer does not repeat its question.
             let before = match self.objective.generation() {
                 Generation::Answer { .. } | Generation::Turn { .. } => &[],
                 _ => &prompt.written[1..],
             };
             let whole = self.tokenizer.decode(&[before, tokens].concat());
-            // Decoded alone, the generated tokens would lose a blank at their beginning.
+            // If the generated tokens were decoded alone, a blank at their beginning would be lost.
             let text = whole.strip_prefix(&self.tokenizer.decode(before)).map(str::to_owned);
             Generated { text: text.unwrap_or_else(|| self.tokenizer.decode(tokens)), whole }
         };
@@ -180,7 +180,7 @@ impl<B: Kernels> RunModel<B> {
     }
 }
 
-/// The tokens that a model generates after each prompt, without the one of `ends` at which it ends.
+/// Generates tokens after each prompt, and returns them without the one of `ends` at which they end.
 ///
 /// # Errors
 /// [`RunError::Failed`] if a prompt does not fit the model.

@@ -1,4 +1,4 @@
-//! Files of prompts, and of what a model wrote for them.
+//! Reads files of prompts, and describes lines of generated text.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The next token drawn from the model's distribution, or the likeliest one.
+//! Draws the next token from the model's distribution, or takes the likeliest one.
 //!
 //! # References
 //! Fan et al. 2018, <https://arxiv.org/abs/1805.04833> (top-k); Holtzman et al. 2020, <https://arxiv.org/abs/1904.09751>
@@ -22,10 +22,10 @@ pub struct TokenSampling {
 }
 
 impl TokenSampling {
-    /// The likeliest token every time.
+    /// Always takes the likeliest token.
     pub const GREEDY: Self = Self { temperature: 0.0, top_k: None, top_p: None };
 
-    /// The token at quantile `uniform` of the distribution.
+    /// Returns the token at quantile `uniform` of the distribution.
     fn draw(&self, logits: &[f32], uniform: f64) -> u32 {
         if self.temperature == 0.0 {
             return likeliest(logits);
@@ -41,7 +41,7 @@ impl TokenSampling {
         likeliest(logits)
     }
 
-    /// Weight of each token: 0 for those that are not drawn.
+    /// Returns the weight of each token: 0 for tokens that are never drawn.
     fn weights(&self, logits: &[f32]) -> Vec<f64> {
         let top = f64::from(logits[likeliest(logits) as usize]);
         let weight = |&logit: &f32| ((f64::from(logit) - top) / self.temperature).exp();
@@ -52,7 +52,7 @@ impl TokenSampling {
         let mut order: Vec<usize> = (0..weights.len()).collect();
         order.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
         if let Some(&last) = self.top_k.and_then(|k| order.get(k.checked_sub(1)?)) {
-            // Tokens as likely as the last one are kept.
+            // Tokens as likely as the last one stay.
             let least = weights[last];
             order.retain(|&token| weights[token] >= least);
         }
@@ -71,7 +71,7 @@ impl TokenSampling {
     }
 }
 
-/// The first of the largest.
+/// Returns the token with the largest logit, and the first of equal ones.
 fn likeliest(logits: &[f32]) -> u32 {
     let mut best = 0;
     for (token, &logit) in logits.iter().enumerate() {
@@ -98,7 +98,7 @@ pub(super) fn sample<B: Kernels>(
     }
     let (mut decoding, mut logits) = Decoding::start(model, prompts)?;
     let mut texts: Vec<Vec<u32>> = prompts.iter().map(|prompt| prompt.written.clone()).collect();
-    // The prompt of each row.
+    // The index in `prompts` of each remaining row.
     let mut owners: Vec<usize> = (0..prompts.len()).collect();
     for length in 1..=constraints.most {
         let mut parents = Vec::new();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(kept(None, Some(0.69)), [false, true, false, true]);
         assert_eq!(kept(None, Some(0.71)), [true, true, false, true]);
         assert_eq!(kept(None, Some(1e-9)), [false, true, false, false]);
-        // Of the two likeliest, the first has 4/7.
+        // The first of the two likeliest tokens has 4/7 of their probability.
         assert_eq!(kept(Some(2), Some(0.57)), [false, true, false, false]);
         assert_eq!(kept(Some(9), Some(1.0)), [true; 4]);
         let top = TokenSampling { temperature: 0.5, top_k: Some(1), top_p: None };

@@ -20,7 +20,7 @@ fn model(model: &Value, objective: &str) -> InferenceModel<Flex> {
     InferenceModel::of_weights(network, weights, 1, FlexDevice)
 }
 
-/// Largest difference to the logits of the whole text, and the largest logit.
+/// Returns the largest difference to the logits of the whole text, and the largest logit.
 fn difference(model: &InferenceModel<Flex>, input: &[u32], text: &[u32], cached: &[f32]) -> (f32, f32) {
     let whole = match input {
         [] => model.next_token_logits(text, &[]).unwrap(),
@@ -93,7 +93,6 @@ fn cached_logits_are_those_of_the_whole_text() {
     }
 }
 
-/// A setting of `transformers`.
 fn setting(case: &Value, name: &str, default: f64) -> f64 {
     case["settings"][name].as_f64().unwrap_or(default)
 }

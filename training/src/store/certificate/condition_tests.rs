@@ -21,7 +21,7 @@ impl Run {
         plan::PlanFile::parse(&text).and_then(plan::Plan::try_from).unwrap().certify().unwrap()
     }
 
-    /// The conditions that the run's certificate states.
+    /// Returns the conditions that the run's certificate states.
     fn conditions(&self) -> String {
         let plan = self.certified();
         let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ impl Run {
     }
 }
 
-/// The plan of a text in a file.
+/// Returns the plan of a text in a file.
 fn of_file() -> Value {
     let mut plan: Value =
         serde_json::from_str(include_str!("../../../../plan/tests/fixtures/tiny.json")).unwrap();
@@ -83,7 +83,7 @@ fn plain(plan: Value) -> Run {
     Run { plan, change: |_| (), entry: None }
 }
 
-/// A part of each condition, a run that has it, and a run that has not.
+/// Returns a part of each condition, a run that has it, and a run that has not.
 #[allow(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<(&'static str, Run, Run)> {
     let file = || plain(of_file());

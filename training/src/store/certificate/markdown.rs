@@ -1,4 +1,4 @@
-//! The certificate for readers.
+//! Writes the certificate for readers.
 
 use std::fmt::{self, Write};
 

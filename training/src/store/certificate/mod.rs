@@ -29,24 +29,24 @@ use crate::ranks::Placement;
 /// The certificate of a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Certificate {
-    /// Version of this format.
+    /// Version of the certificate's format.
     pub certificate_version: u32,
     /// Name of the plan.
     pub name: String,
-    /// The name that no other run has.
+    /// The run's unique name.
     pub id: String,
     /// Whether the run is private.
     pub private: bool,
     /// Whether the plan declares the training text public.
     pub public_data: bool,
-    /// The reasons if it is not.
+    /// The reasons why the run is not private; empty if it is.
     pub not_private_because: Vec<String>,
     /// The unit that is protected, from whom, and how well, in two sentences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The guarantee.
     pub guarantee: Guarantee,
-    /// The search that the run is a trial of. ε is that of the whole search.
+    /// The search in which the run is a trial. ε is that of the whole search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
     /// The mechanisms that provide the guarantee.
@@ -64,7 +64,7 @@ pub struct Certificate {
     pub assumptions: Vec<String>,
     /// Limits of the guarantee.
     pub not_protected: Vec<String>,
-    /// The sentences in use.
+    /// The sentences of this certificate's version.
     #[serde(skip)]
     wording: &'static Wording,
 }
@@ -91,7 +91,7 @@ pub struct Guarantee {
 pub struct Mechanisms {
     /// The sampling scheme.
     pub sampling: plan::Sampling,
-    /// Units declared public: N.
+    /// N, the number of units that the plan declares.
     pub declared_units: u64,
     /// C, the L2 norm to which a unit's gradient was clipped; its initial value where clipping was adaptive.
     pub l2_clip_norm: f64,
@@ -113,10 +113,10 @@ pub struct Mechanisms {
     pub randomness: Randomness,
     /// The way in which steps were computed.
     pub computation: Computation,
-    /// The devices that computed them.
+    /// The devices that computed the steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<plan::Device>,
-    /// The ranks that computed them, if there were several.
+    /// The ranks that computed the steps, if there were several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) placements: Vec<Option<Placement>>,
 }
@@ -141,12 +141,12 @@ pub struct PhaseSummary {
 /// A stage that the run builds on, in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EarlierStage {
-    /// Name of its plan.
+    /// Name of the stage's plan.
     pub name: String,
-    /// The name that no other stage has; absent where it used public text.
+    /// The stage's unique name; absent if the stage used public text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// SHA-256 of its ledger or statement.
+    /// SHA-256 of the stage's ledger or statement.
     pub sha256: String,
     /// Relation of the stage's text to that of this run, as the plan declares it.
     pub made_from: plan::MadeFrom,
@@ -174,7 +174,7 @@ impl EarlierStage {
 pub struct LedgerSummary {
     /// Number of lines.
     pub lines: u64,
-    /// Digest of the last line, which covers all.
+    /// Digest of the last line, which covers all lines.
     pub sha256: String,
     /// Logical steps whose output is in the model.
     pub steps_done: u64,
@@ -182,7 +182,7 @@ pub struct LedgerSummary {
     pub steps_planned: u64,
     /// Reservations of steps, each charged.
     pub reservations: u64,
-    /// Reservations whose output was lost in a crash, or that an early stop left out.
+    /// Reservations whose output was lost in a crash, and steps that an early stop left out.
     pub burned: u64,
     /// Whether the plan may stop training early.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -214,7 +214,7 @@ pub struct Hashes {
 }
 
 impl Certificate {
-    /// The certificate that follows from a certified plan and a completed ledger.
+    /// Derives the certificate from a certified plan and a completed ledger.
     ///
     /// # Errors
     /// [`RunError::Verification`] if the ledger is not this plan's, or the run is not finished.
@@ -269,7 +269,7 @@ impl Certificate {
         })
     }
 
-    /// The certificate for programs.
+    /// Returns the certificate for programs.
     ///
     /// # Errors
     /// [`RunError::Failed`] if a figure has no JSON form.
@@ -299,13 +299,13 @@ impl Certificate {
         text
     }
 
-    /// The unit in words.
+    /// Describes the unit in words.
     #[must_use]
     pub fn unit_in_words(&self) -> String {
         statements::unit(self.wording, self.guarantee.unit)
     }
 
-    /// The neighbouring relation in words.
+    /// Describes the neighbouring relation in words.
     #[must_use]
     pub fn relation_in_words(&self) -> &'static str {
         match self.guarantee.relation {
@@ -315,7 +315,7 @@ impl Certificate {
         }
     }
 
-    /// The certificate for readers.
+    /// Returns the certificate for readers.
     #[must_use]
     pub fn to_markdown(&self) -> String {
         markdown::render(self)
@@ -351,9 +351,9 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
     }
 }
 
-/// The diagonals of the matrix of a phase with correlated noise.
+/// Returns the diagonals of the matrix of a phase with correlated noise; none for independent noise.
 fn correlation(phase: &Phase) -> Vec<f64> {
-    // A certified phase has its matrix.
+    // The matrix of a certified phase can always be computed.
     let matrix = phase.mechanism.bands().ok().flatten().filter(|matrix| matrix.count() > 1);
     matrix.map(|matrix| matrix.coefficients()).unwrap_or_default()
 }

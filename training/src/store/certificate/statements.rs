@@ -13,7 +13,7 @@ use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
 use network::tensor_file::PrivacyMark;
 
-/// Beginning of the mark of a run on public text.
+/// Beginning of the mark on the files of a run on public text.
 pub(crate) const DECLARED_PUBLIC: &str = "the plan declares the training text public";
 
 /// Reason why a run or a sweep with a known key is not private.
@@ -60,7 +60,7 @@ pub fn mark(plan: &CertifiedPlan, ledger: &LedgerState) -> PrivacyMark {
     PrivacyMark { promise, id: Some(ledger.header().id.clone()) }
 }
 
-/// The guarantee for a reader without background.
+/// States the guarantee for a reader without background.
 pub(super) fn summary(
     wording: &Wording,
     plan: &CertifiedPlan,
@@ -103,12 +103,12 @@ pub(super) fn statement(
     }
 }
 
-/// Marks a guarantee as void that only secret randomness would give.
+/// Marks a guarantee as void, because only secret randomness would give it.
 pub(crate) fn void_by_known_noise(sentence: &str) -> String {
     format!("NOT PRIVATE. With secret randomness the same run would give: {sentence}")
 }
 
-/// The guarantee in a sentence.
+/// States the guarantee in a sentence.
 pub(crate) fn guarantee(wording: &Wording, plan: &CertifiedPlan, epsilon: Option<Bounds>) -> String {
     if plan.plan().is_public() {
         return wording.guarantee_of_public_text.to_owned();
@@ -131,7 +131,7 @@ fn with_figures(template: &str, wording: &Wording, plan: &CertifiedPlan, epsilon
         .replace("{delta}", &plan.delta().get().to_string())
 }
 
-/// The unit in words.
+/// Describes the unit in words.
 pub(super) fn unit(wording: &Wording, unit: PrivacyUnit) -> String {
     match unit {
         PrivacyUnit::Record => "one record".to_owned(),
@@ -193,7 +193,7 @@ fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Optio
     is_compared.then(|| wording.earlier_public_text.replace("{stages}", &names.join(", ")))
 }
 
-/// The ranks of a process.
+/// Describes the ranks of a process.
 pub(super) fn ranks(placement: Option<Placement>) -> String {
     placement.map_or_else(|| "1".to_owned(), |placement| placement.to_string())
 }
@@ -298,7 +298,7 @@ pub(super) fn refusals(plan: &Plan) -> Vec<String> {
     conditions
 }
 
-/// What the release of a vocabulary is refused for.
+/// Returns the conditions under which the release of a vocabulary accepts text.
 fn release_conditions(method: ReleaseMethod, unit: PrivacyUnit) -> Vec<String> {
     let most = most_units(method).map(|most| format!("it has at most {most} units"));
     let is_ordered = method == ReleaseMethod::Policy && unit == PrivacyUnit::User;
@@ -320,7 +320,7 @@ fn search_in_words(wording: &Wording, search: &Search) -> String {
     }
 }
 
-/// The distribution of the number of trials in words.
+/// Describes the distribution of the number of trials.
 pub(crate) fn distribution(trials: Trials) -> String {
     match trials {
         Trials::Poisson { mean } => format!("a Poisson distribution of mean {mean}"),
@@ -368,7 +368,7 @@ fn copies(wording: &Wording, resumed: u64) -> String {
     }
 }
 
-/// How the noise of a phase is correlated.
+/// Describes how the noise of a phase is correlated.
 pub(super) fn correlation(phase: &PhaseSummary) -> String {
     let diagonals: Vec<String> = phase.correlation.iter().map(f64::to_string).collect();
     format!(

@@ -13,7 +13,7 @@ const PLAN: &str = r#"{
         "optimizer": { "sgd": {} }, "learning_rate": { "peak": 0.1 } }
 }"#;
 
-/// A finished run of a plan, in a folder that is deleted with the returned value.
+/// Returns a finished run of a plan, in a folder that is deleted with the returned value.
 fn finished(plan: &str) -> (tempfile::TempDir, Request) {
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));

@@ -3,47 +3,48 @@
 /// Sentences with places for figures in braces.
 #[derive(Debug, PartialEq)]
 pub struct Wording {
-    /// The guarantee for a reader without background, if the certificate has it.
+    /// The guarantee for a reader without background; absent in certificates without this sentence.
     pub summary: Option<&'static str>,
     pub guarantee: &'static str,
-    /// Neighbouring texts, by relation.
+    /// Descriptions of neighbouring texts, one for each relation.
     pub add_or_remove_one: &'static str,
     pub replace_one: &'static str,
     pub zero_out: &'static str,
     pub guarantee_of_public_text: &'static str,
     pub public_text: &'static str,
-    /// Files in which no mark of an earlier stage was found.
+    /// Origin of public files in which no mark of an earlier stage was found.
     pub public_checkpoint: &'static str,
     pub public_tokenizer: &'static str,
-    /// Earlier stages called their text public.
+    /// Comparison with the text of earlier stages that called it public.
     pub earlier_public_text: &'static str,
-    /// The text was written by the model of an earlier run.
+    /// Origin of text that the model of an earlier run wrote.
     pub written_text: &'static str,
     pub written_evaluation: &'static str,
-    /// Of evaluation text, where there are earlier stages.
+    /// Limit of the comparison of evaluation text, if there are earlier stages.
     pub evaluation_of_stages: &'static str,
-    /// The number of units, if sampling does not depend on it and if it does.
+    /// Statements of the number of units: two for sampling that does not depend on it, and one for sampling that does.
     pub declared_units: &'static str,
     pub declared_examples: &'static str,
     pub exact_units: &'static str,
     pub evaluation: &'static str,
-    /// From which length equal records count, and which shorter ones do not. The same for [`Wording::equal_phrases`].
+    /// Two phrases in `evaluation`: the length from which equal records count, and the length below which they do not.
+    /// [`Wording::equal_phrases`] replace them if the plan accepts equal phrases.
     pub every_record: [&'static str; 2],
     pub equal_phrases: [&'static str; 2],
-    /// Texts that are refused are not compared.
+    /// Condition that the training text is not refused.
     pub refusals: &'static str,
-    /// The unit is a user.
+    /// Condition on users, if they are the unit.
     pub user_ids: &'static str,
-    /// A privacy unit of words.
+    /// Meaning of a unit that is a number of words.
     pub unit_of_words: &'static str,
     pub hyperparameters: &'static str,
     /// Replaces `hyperparameters` if a sweep published the best trial, or every trial.
     pub selected_trial: &'static str,
     pub published_trial: &'static str,
-    /// Secrets of a sweep that published the best trial.
+    /// Secrecy of the trials of a sweep that published only the best one.
     pub secret_trials: &'static str,
     pub randomness: &'static str,
-    /// Sums within a micro-batch are in floating point.
+    /// Limit of floating-point sums within a micro-batch.
     pub fast_sums: &'static str,
     /// Limits of the privacy unit.
     pub records: &'static str,
@@ -55,17 +56,17 @@ pub struct Wording {
     pub copies: &'static str,
     pub public_inputs: &'static str,
     pub unprotected_public_text: &'static str,
-    /// What several ranks rest on.
+    /// Trust among the ranks, if there are several.
     pub trusted_hosts: &'static str,
-    /// The text behind an earlier stage, as the plan declares it.
+    /// Relation of the text behind an earlier stage to the training text, as the plan declares it.
     pub stage_on_same_units: &'static str,
     pub stage_on_disjoint_units: &'static str,
     pub stage_on_public_text: &'static str,
-    /// How the gradient noise is drawn, and clipped gradients are summed.
+    /// The way in which gradient noise is drawn, and the way in which clipped gradients are summed.
     pub exact_noise: &'static str,
     pub sums_of_floats: &'static str,
     pub sums_of_integers: &'static str,
-    /// Why a run took fewer steps than its plan.
+    /// The reasons why a run took fewer steps than its plan.
     pub stopped_early: &'static str,
     pub out_of_spare_steps: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Sums of the charges in a ledger.
+//! Adds up the charges in a ledger.
 
 use std::collections::HashMap;
 
@@ -17,9 +17,10 @@ pub struct Charge {
 #[serde(from = "Vec<Charge>", into = "Vec<Charge>")]
 pub struct Charges {
     in_order: Vec<Charge>,
-    /// The place of each event, by its form for debugging: a ledger may have another event for each step.
+    /// The index of each event in `in_order`, by its debug form. A ledger may have a different event for each step, so
+    /// a linear search would be slow.
     places: HashMap<String, usize>,
-    /// The place of the last addition. Most steps have the event of the step before.
+    /// The index of the last addition. Most steps have the same event as the step before.
     last: usize,
 }
 
@@ -67,7 +68,7 @@ impl Charges {
         self.in_order.iter()
     }
 
-    /// The charges, each as one event.
+    /// Returns the charges, each as one event.
     pub fn events(&self) -> impl Iterator<Item = DpEvent> {
         self.in_order.iter().map(|charge| match charge.count {
             1 => charge.event.clone(),

@@ -41,11 +41,11 @@ pub struct Computation {
     pub placement: Option<Placement>,
 }
 
-/// The way in which noise is drawn, on every device.
+/// The way in which noise is drawn, the same on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoiseDraw {
-    /// A Gaussian rounded to the integers of a grid, exact: [`mechanisms::RoundedGaussian`].
+    /// An exact Gaussian, rounded to the integers of a grid: [`mechanisms::RoundedGaussian`].
     ExactOnGrid,
 }
 
@@ -56,7 +56,7 @@ impl Randomness {
     }
 }
 
-/// The search that a run is a trial of. The run is charged the ε of the search.
+/// The search in which a run is a trial. The run is charged the ε of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// SHA-256 of the sweep's charge.
@@ -69,8 +69,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Whether trials that carry out `plan` belong to the search. The release of its vocabulary
-    /// counts as well.
+    /// Returns whether trials that carry out `plan` belong to the search. If the plan releases a vocabulary, the search
+    /// must include that release.
     pub fn includes(&self, plan: &CertifiedPlan) -> bool {
         let DpEvent::Composed { events } = &self.event else { return false };
         let release = plan.tokenizer_release().map(|release| &release.event);
@@ -89,7 +89,7 @@ impl Search {
         events.iter().map(|trials| published(trials, trial)).sum()
     }
 
-    /// The distribution of the number of trials, if only the best one is published.
+    /// Returns the distribution of the number of trials, if only the best one is published.
     pub fn selection(&self) -> Option<Trials> {
         let DpEvent::Composed { events } = &self.event else { return None };
         events.iter().find_map(|event| match event {
@@ -215,7 +215,7 @@ pub enum Entry {
     },
     /// The weights are those of a public checkpoint before the first step.
     InitialWeights {
-        /// SHA-256 of the digests of its files.
+        /// SHA-256 of the digests of the checkpoint's files.
         sha256: String,
     },
     /// A training step is about to run.
@@ -307,7 +307,7 @@ pub(super) fn decode(line: &[u8], sequence: u64, previous: &str) -> Result<(Entr
     if body.previous != previous {
         return Err("it does not follow the line before it");
     }
-    // Only the canonical form is accepted: no unknown field, no second spelling of a figure.
+    // Only the canonical form is accepted, without unknown fields or other spellings of numbers.
     match encode(sequence, previous, &body.entry) {
         Ok((canonical, digest)) if canonical == text => Ok((body.entry, digest)),
         _ => Err("it is not written as this version writes it"),

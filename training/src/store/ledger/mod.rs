@@ -1,4 +1,4 @@
-//! The ledger: the charges of a run, written before they are spent.
+//! The ledger: the charges of a run, each written before the computation that spends it.
 //!
 //! Each line is a JSON object with the digest of the line before it and its own. A line is on the
 //! disk (`fdatasync`) before the computation that it announces begins, so a crash can only
@@ -182,7 +182,7 @@ impl Ledger {
 fn open_to_append(path: &Path) -> Result<(File, FileIdentity, u64), RunError> {
     let storage = |error: std::io::Error| RunError::storage("open", path, &error);
     let file = OpenOptions::new().append(true).open(path).map_err(storage)?;
-    // On systems with mandatory locks, it would keep this process from reading the file.
+    // On systems with mandatory locks, a lock would keep this process from reading the file.
     if cfg!(unix)
         && let Err(fs::TryLockError::WouldBlock) = file.try_lock()
     {

@@ -9,26 +9,26 @@ use super::Charges;
 /// A stage that a run builds on: an earlier run, or a vocabulary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parent {
-    /// Name of its plan; `vocabulary` for a vocabulary.
+    /// Name of the stage's plan, or `vocabulary` for a vocabulary.
     pub name: String,
     /// The unique name of the stage, from its ledger's header or its `privacy.json`. Absent if the
     /// stage used public text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// SHA-256 of the last line of its ledger, or of its `privacy.json`.
+    /// SHA-256 of the last line of the stage's ledger, or of its `privacy.json`.
     pub sha256: String,
-    /// Relation of the stage's text to that of this run.
+    /// Relation of the stage's text to the text of this run.
     pub made_from: MadeFrom,
     /// Privacy unit of the stage.
     pub unit: PrivacyUnit,
     /// Neighbouring relation of the stage.
     pub relation: NeighboringRelation,
-    /// The reasons if it is not private.
+    /// The reasons why the stage is not private; empty if it is.
     pub not_private_because: Vec<String>,
-    /// Charges of the stage itself, without those of the stages that it builds on. A trial of a
-    /// search is charged the whole search.
+    /// Charges of the stage itself, without those of the stages that it builds on. A trial of a search is charged for
+    /// the whole search.
     pub charges: Charges,
-    /// Digest of the search that it is a trial of, if it is one.
+    /// Digest of the search in which the stage is a trial, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Parent {
         self.id.as_deref().unwrap_or(&self.sha256)
     }
 
-    /// Name of the folder of its proof, within `parents/`.
+    /// Returns the name of the folder of the stage's proof, within `parents/`.
     pub fn folder(&self) -> String {
         self.sha256.chars().take(16).collect()
     }

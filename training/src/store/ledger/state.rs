@@ -17,7 +17,7 @@ use crate::store::files;
 pub struct LedgerPosition {
     /// Number of lines.
     pub lines: u64,
-    /// Digest of the last of them.
+    /// Digest of the last line.
     pub sha256: String,
 }
 
@@ -28,7 +28,7 @@ pub struct LedgerState {
     digests: Vec<String>,
     attempts: HashMap<u64, u64>,
     parents: Vec<Parent>,
-    /// Their places, by digest.
+    /// The index in `parents` of each stage, by its digest.
     parent_places: HashMap<String, usize>,
 }
 
@@ -203,7 +203,7 @@ impl LedgerState {
         }
     }
 
-    /// The header. Every ledger that was read or created has one.
+    /// Returns the header. Every ledger that was read or created has one.
     #[must_use]
     pub fn header(&self) -> &Header {
         match self.entries.first() {
@@ -213,25 +213,25 @@ impl LedgerState {
         }
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The stages that the run builds on.
+    /// Returns the stages that the run builds on.
     #[must_use]
     pub fn parents(&self) -> &[Parent] {
         &self.parents
     }
 
-    /// The stage with this digest that the run builds on, if it does.
+    /// Returns the stage with this digest, if the run builds on it.
     #[must_use]
     pub fn parent(&self, sha256: &str) -> Option<&Parent> {
         self.parent_places.get(sha256).and_then(|place| self.parents.get(*place))
     }
 
-    /// What the vocabulary release spent, if one was reserved.
+    /// Returns the event of the vocabulary's release, if one was reserved.
     #[must_use]
     pub fn release(&self) -> Option<&DpEvent> {
         self.entries.iter().find_map(|entry| match entry {
@@ -258,7 +258,7 @@ impl LedgerState {
         })
     }
 
-    /// The released counts of labels, once there are any.
+    /// Returns the released counts of labels, once there are any.
     #[must_use]
     pub fn label_counts(&self) -> Option<&[i64]> {
         self.entries.iter().find_map(|entry| match entry {
@@ -267,7 +267,7 @@ impl LedgerState {
         })
     }
 
-    /// SHA-256 of the public checkpoint that training began from, if any.
+    /// Returns the SHA-256 of the public checkpoint that training began from, if any.
     #[must_use]
     pub fn initial_weights(&self) -> Option<&str> {
         self.entries.iter().find_map(|entry| match entry {
@@ -276,7 +276,7 @@ impl LedgerState {
         })
     }
 
-    /// Logical steps reserved at least once: 0, 1, … without a gap.
+    /// Returns the number of logical steps that were reserved at least once: 0, 1, … without a gap.
     #[must_use]
     pub fn steps_reserved(&self) -> u64 {
         self.attempts.len() as u64
@@ -294,7 +294,7 @@ impl LedgerState {
         self.attempts.values().sum()
     }
 
-    /// The devices that computed steps, in the order of their first use.
+    /// Returns the devices that computed steps, in the order of their first use.
     #[must_use]
     pub fn devices(&self) -> Vec<plan::Device> {
         let mut devices = Vec::new();
@@ -340,7 +340,7 @@ impl LedgerState {
         self.entries.iter().filter(copied).count() as u64
     }
 
-    /// Steps done and files written, if the run is complete.
+    /// Returns the number of steps done and the files written, if the run is complete.
     #[must_use]
     pub fn completed(&self) -> Option<(u64, &[FileDigest])> {
         match self.entries.last() {
@@ -349,13 +349,13 @@ impl LedgerState {
         }
     }
 
-    /// Returns the files that the finished run wrote. Empty before.
+    /// Returns the files that the finished run wrote; none for an unfinished run.
     #[must_use]
     pub fn files(&self) -> &[FileDigest] {
         self.completed().map_or(&[], |(_, files)| files)
     }
 
-    /// Returns the finished model in formats of 16 bits. Empty before.
+    /// Returns the finished model in formats of 16 bits; none for an unfinished run.
     #[must_use]
     pub fn rounded(&self) -> &[RoundedModel] {
         match self.entries.last() {
@@ -380,13 +380,13 @@ impl LedgerState {
         charges
     }
 
-    /// The position of the last line.
+    /// Returns the position of the last line.
     #[must_use]
     pub fn position(&self) -> LedgerPosition {
         LedgerPosition { lines: self.entries.len() as u64, sha256: self.last_digest().to_owned() }
     }
 
-    /// The position after an entry that follows.
+    /// Returns the position after an entry that follows.
     pub(super) fn position_after(&self, entry: &Entry) -> Result<LedgerPosition, RunError> {
         let (lines, last) = (self.entries.len() as u64, self.last_digest());
         let (_, sha256) =
@@ -394,7 +394,7 @@ impl LedgerState {
         Ok(LedgerPosition { lines: lines + 1, sha256 })
     }
 
-    /// Whether `position` belongs to this ledger or to an earlier state of it.
+    /// Returns whether `position` belongs to this ledger or to an earlier state of it.
     #[must_use]
     pub fn continues(&self, position: &LedgerPosition) -> bool {
         let last = usize::try_from(position.lines).ok().and_then(|lines| lines.checked_sub(1));
@@ -402,7 +402,7 @@ impl LedgerState {
     }
 }
 
-/// Whether a file is below the folder of its run.
+/// Returns whether a file is below the folder of its run.
 fn is_below(file: &FileDigest) -> bool {
     Path::new(&file.name).components().all(|part| matches!(part, Component::Normal(_)))
         && !file.name.is_empty()

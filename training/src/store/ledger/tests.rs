@@ -75,7 +75,7 @@ fn what_is_appended_is_read_back_and_every_attempt_is_charged() {
     assert_eq!(fs::read(folder.path().join(files::LEDGER)).unwrap(), bytes);
 }
 
-/// A finished run of one file.
+/// Returns a finished run of one file.
 fn completed_with(name: &str) -> Entry {
     let file = FileDigest { name: name.to_owned(), sha256: String::new() };
     Entry::Completed { steps_done: 2, files: vec![file], rounded: vec![] }

@@ -21,7 +21,7 @@ use crate::quick_fix::quick_fixes;
 use crate::refusal_text::refusal_text;
 use crate::typed::{NumberKind, typed};
 
-/// A text input for a number, with a slider if the number has one.
+/// Builds a text input for a number, with a slider if the number has one.
 pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
     let PlanField { id, label, hint: text, path } = number.field;
     let value = Memo::new(move |_| state.plan.with(number.read));
@@ -62,12 +62,13 @@ pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
         .child(errors)
 }
 
-/// The error of the setting at `path`, unless it is that of the field's text, which stands beside it.
+/// Shows the error of the setting at `path`, unless it is the error of the field's text, which is shown beside the
+/// text.
 fn untyped_error(state: PlannerState, id: &str, path: &str) -> Content {
     if state.unread(id).is_some() { Content::Nothing } else { error_at(state, path) }
 }
 
-/// The text of a number of the plan. A text that cannot be read makes the plan refused.
+/// The text of a number field. While it cannot be read, the plan is refused.
 #[derive(Clone, Copy)]
 pub(crate) struct Typed {
     state: PlannerState,
@@ -79,7 +80,8 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    /// The text of the field `id`, for the setting at `path`. It is the one with which the page was left if that could not be read.
+    /// Creates the text of the field `id`, for the setting at `path`. It starts with the text that could not be read
+    /// when the page was left, if there is one.
     pub(crate) fn new(state: PlannerState, id: &str, path: &'static str, kind: NumberKind) -> Self {
         let draft = RwSignal::new(kept_unread(id));
         let field = Self { state, id: StoredValue::new(id.to_owned()), path, kind, draft };
@@ -92,7 +94,7 @@ impl Typed {
                 draft.set(None);
             }
         });
-        // The plan alone speaks for a field that is gone.
+        // A field that was removed can no longer make the plan refused.
         on_cleanup(move || field.note(None));
         field
     }
@@ -113,7 +115,7 @@ impl Typed {
         self.note(None);
     }
 
-    /// An input that shows the plan's number with `shown`, and writes what is typed with `write`.
+    /// Builds an input that shows the plan's number with `shown`, and writes what is typed with `write`.
     pub(crate) fn input(
         self,
         shown: impl Fn() -> String + 'static,
@@ -198,12 +200,12 @@ impl Slider {
     }
 }
 
-/// Sets a value at most once per frame, the last one. A key that is held down fires faster than a slow machine draws.
+/// Sets a value at most once per frame: the latest one. A key that is held down fires faster than a slow machine draws.
 #[derive(Clone)]
 struct PerFrame {
     set: Rc<dyn Fn(f64)>,
     waiting: Rc<Cell<Option<f64>>>,
-    /// Whether a frame is awaited.
+    /// Whether a frame is pending.
     busy: Rc<Cell<bool>>,
 }
 
@@ -230,12 +232,12 @@ impl PerFrame {
     }
 }
 
-/// The refusal of the setting at `path`, if there is one.
+/// Builds the refusal of the setting at `path`, if there is one.
 pub(crate) fn error_at(state: PlannerState, path: &str) -> Content {
     state.refusal_at(path).map(|refusal| error_box(state, refusal)).into()
 }
 
-/// A refusal: what is wrong, what is allowed, and quick fixes as buttons.
+/// Builds a refusal: what is wrong, what is allowed, and quick fixes as buttons.
 pub(crate) fn error_box(state: PlannerState, refusal: Refusal) -> El {
     let fixes = state.plan.with_untracked(|plan| quick_fixes(&refusal, plan));
     let advice = if fixes.is_empty() { refusal.fix.as_str() } else { "" };
@@ -252,7 +254,7 @@ pub(crate) fn explanation(name: &str, given: &str, allowed: &str, fix: &str) -> 
     el("p").child(el("strong").child(problem)).child(rest)
 }
 
-/// Returns the name in messages of the setting at a path.
+/// Returns the name that messages use for the setting at a path.
 pub(crate) fn name_of(path: &str) -> &str {
     match path {
         "privacy.delta" => "δ",
@@ -274,7 +276,7 @@ pub(crate) fn name_of(path: &str) -> &str {
     }
 }
 
-/// A drop-down list of values with their labels.
+/// Builds a drop-down list of values with their labels.
 pub(crate) fn select(
     id: &str,
     options: impl Iterator<Item = (&'static str, &'static str)>,
@@ -287,7 +289,7 @@ pub(crate) fn select(
     })
 }
 
-/// A drop-down list for a [`Choice`].
+/// Builds a drop-down list for a [`Choice`].
 pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
     let Choice { field, options, read, write } = choice;
     let id = field.id;
@@ -300,7 +302,7 @@ pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
     labelled(state, field, list)
 }
 
-/// A text input for a [`Text`].
+/// Builds a text input for a [`Text`].
 pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
     let Text { field, read, write } = text;
     let id = field.id;
@@ -312,7 +314,7 @@ pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
     labelled(state, field, input)
 }
 
-/// The label, hint and errors around the input of a setting.
+/// Builds the label, hint and errors around the input of a setting.
 fn labelled(state: PlannerState, field: PlanField, input: El) -> El {
     let PlanField { id, label, path, .. } = field;
     el("div")
@@ -324,7 +326,7 @@ fn labelled(state: PlannerState, field: PlanField, input: El) -> El {
         .dynamic(move || error_at(state, path))
 }
 
-/// The number of units, named after the unit.
+/// Returns the label of the number of units, which names the unit.
 fn units_label(unit: PrivacyUnit) -> &'static str {
     match unit {
         PrivacyUnit::User => "Number of users, N",
@@ -333,12 +335,12 @@ fn units_label(unit: PrivacyUnit) -> &'static str {
     }
 }
 
-/// A number in a field. No units means that the number has not been entered.
+/// Returns the text for a number. For the number of units, 0 means that none was entered and gives an empty text.
 fn shown_number(path: &str, number: f64) -> String {
     if path == "data.units" && number == 0.0 { String::new() } else { json_number(number) }
 }
 
-/// A number as JSON would have it.
+/// Returns a number as JSON would have it.
 fn json_number(number: f64) -> String {
     let size = number.abs();
     if number != 0.0 && !(1e-3..1e15).contains(&size) { format!("{number:e}") } else { number.to_string() }

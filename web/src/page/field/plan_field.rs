@@ -7,7 +7,7 @@ use crate::log_scale::LogScale;
 /// The properties of every setting.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanField {
-    /// Unique on the page.
+    /// Id of the input, unique on the page.
     pub(crate) id: &'static str,
     pub(crate) label: &'static str,
     /// Explanation below the field.
@@ -21,11 +21,11 @@ pub(crate) struct PlanField {
 pub(crate) struct Number {
     pub(crate) field: PlanField,
     pub(crate) integer: bool,
-    /// Range of its slider, if it has one.
+    /// Range of the slider, if the field has one.
     pub(crate) slider: Option<LogScale>,
-    /// Reads it. `None` if the plan does not have it.
+    /// Reads the number. `None` if the plan does not have it.
     pub(crate) read: fn(&PlanFile) -> Option<f64>,
-    /// Writes it.
+    /// Writes the number.
     pub(crate) write: fn(&mut PlanFile, f64),
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Choice {
 #[derive(Clone, Copy)]
 pub(crate) struct Text {
     pub(crate) field: PlanField,
-    /// Reads it.
+    /// Reads the text.
     pub(crate) read: fn(&PlanFile) -> String,
-    /// Writes it.
+    /// Writes the text.
     pub(crate) write: fn(&mut PlanFile, String),
 }
 
@@ -114,7 +114,7 @@ macro_rules! plan_path {
 }
 pub(crate) use plan_path;
 
-/// A [`Number`] at a place of the plan: id, label, hint; place and type, slider.
+/// Makes a [`Number`] at a place of the plan: id, label, hint; place and type, slider.
 macro_rules! number {
     ($id:literal, $label:literal, $hint:literal; $($place:ident).+ as $type:ty, $slider:expr) => {{
         use $crate::page::field::plan_field::{Number, Numeric, PlanField, plan_path};
@@ -151,8 +151,8 @@ macro_rules! option_value {
 }
 pub(crate) use option_value;
 
-/// A [`Choice`] at a place of the plan. Each option has a value, a label, and a variant of the field's enum. A variant with
-/// data needs a pattern, and the value that it starts with.
+/// Makes a [`Choice`] at a place of the plan. Each option has a value, a label, and a variant of the field's enum. A
+/// variant with data needs a pattern, and the value that it starts with.
 macro_rules! choice {
     ($id:literal, $label:literal, $hint:literal; $($place:ident).+;
         $($value:literal, $option:literal => ($($variant:tt)+);)+) => {{

@@ -1,7 +1,7 @@
 //! The privacy budget: ε, δ, the noise, and how the stages share them.
 
 use leptos::prelude::*;
-use plan::{NoiseMultipliers, PlanFile, Sampling};
+use plan::{NoiseMultipliers, PlanFile};
 
 use crate::log_scale::LogScale;
 use crate::numbers::rounded_up;
@@ -20,7 +20,7 @@ pub(crate) const EPSILON: Number = number!(
     privacy.epsilon as Option<f64>, Some(LogScale { min: 0.05, max: 50.0, integer: false })
 );
 
-/// A noise multiplier of the plan.
+/// Describes a noise multiplier of the plan.
 const fn noise(
     field: PlanField,
     read: fn(&PlanFile) -> Option<f64>,
@@ -106,7 +106,7 @@ pub(crate) fn budget(state: PlannerState) -> El {
         .child(other_targets(state))
 }
 
-/// Lets the user choose which of the four quantities to compute. The other three are locked.
+/// Lets the user choose which of the four quantities is computed from the other three.
 fn modes(state: PlannerState) -> El {
     // A schedule has no single number of steps and no single batch size.
     let scheduled = move || state.plan.with(|plan| plan.training.batch_schedule.is_some());
@@ -126,22 +126,20 @@ fn modes(state: PlannerState) -> El {
     })
 }
 
-/// Shows the cost of the reserve steps.
 fn reserve_cost(state: PlannerState) -> Option<El> {
     let without = state.secondary_results.without_reserve.get()?;
     let (plan, certified) = state.secondary_results.plan.get()?;
-    let passes = match plan.privacy.sampling {
-        Sampling::BallsInBins | Sampling::Shuffle | Sampling::CyclicPoisson(_) => {
-            " This sampling is charged by whole passes, so they pay for a pass."
-        }
-        _ => "",
+    let passes = if plan.privacy.sampling.is_charged_by_pass() {
+        " This sampling is charged by whole passes, so they pay for a pass."
+    } else {
+        ""
     };
     let [without, with] = [without, certified.epsilon].map(|bounds| rounded_up(bounds.upper, 4));
     let text = format!("Without reserve steps, this noise has ε ≤ {without}; with them ε ≤ {with}.{passes}");
     Some(el("p").class("hint").id("reserve-cost").child(text))
 }
 
-/// A padlock: closed for a given quantity, open for the computed one.
+/// Draws a padlock: closed for a given quantity, open for the computed one.
 fn lock(closed: bool) -> El {
     let shackle = if closed { "M4 7V5a4 4 0 0 1 8 0v2" } else { "M4 7V5a4 4 0 0 1 8 0" };
     let icon = svg("svg").class("lock").attr("viewBox", "0 0 16 16").attr("role", "img");
@@ -151,7 +149,7 @@ fn lock(closed: bool) -> El {
         .child(body.attr_f64("height", 7.5).attr_f64("rx", 1.5))
 }
 
-/// The computed quantity, if it has no field of its own.
+/// Shows the computed quantity, if it has no field of its own.
 fn computed(state: PlannerState) -> El {
     let is_noise = move || state.solve_for.get() == SolveFor::Noise;
     let name = move || if is_noise() { "Training noise multiplier, σ" } else { "Privacy loss, ε" };
@@ -221,7 +219,7 @@ fn at_most(epsilon: f64) -> String {
     format!("ε ≤ {}", rounded_up(epsilon, 4))
 }
 
-/// A target stated as μ or as the success of an attack. The accountant converts it to ε.
+/// Shows inputs for a target stated as μ or as the success of an attack. The accountant converts it to ε.
 fn other_targets(state: PlannerState) -> El {
     let [mu, hits, alarms] = ["1", "10", "1"].map(|text| RwSignal::new(text.to_owned()));
     let input_error = RwSignal::new(String::new());
@@ -263,7 +261,7 @@ fn labelled_input(line: El, id: &'static str, label: &'static str, text: RwSigna
     line.child(el("label").attr("for", id).child(label)).child(input)
 }
 
-/// A button for the default δ of this number of units, if the plan has another one.
+/// Shows a button for the default δ of this number of units, if the plan has another δ.
 fn default_delta(state: PlannerState) -> Option<El> {
     let default = state.certified.with(|it| it.as_ref().map(|(_, certified)| certified.default_delta))?;
     let differs =

@@ -30,8 +30,12 @@ struct Axes {
     scale: Scale,
 }
 
+const fn axes(title: &'static str, x_label: &'static str, y_label: &'static str, scale: Scale) -> Axes {
+    Axes { title, x_label, y_label, scale }
+}
+
 impl Axes {
-    /// A chart with one curve.
+    /// Makes a chart with one curve.
     fn curve(self, points: Points, highlight: Option<(f64, f64)>) -> Chart {
         self.curves(vec![Series { name: self.y_label.to_owned(), points }], highlight)
     }
@@ -49,37 +53,15 @@ impl Axes {
     }
 }
 
-const BY_NOISE: Axes =
-    Axes {
-        title: "ε by noise multiplier", x_label: "noise multiplier σ", y_label: "ε ≤", scale: Scale::Log
-    };
-const BY_STEPS: Axes =
-    Axes { title: "ε during training", x_label: "steps", y_label: "ε ≤", scale: Scale::Linear };
-const ATTACK_ERRORS: Axes = Axes {
-    title: "Errors of the best attack",
-    x_label: "false positive rate",
-    y_label: "false negative rate ≥",
-    scale: Scale::Linear,
-};
-const NOISE_BY_BATCH: Axes = Axes {
-    title: "Noise for the same ε",
-    x_label: "expected batch size B",
-    y_label: "σ ≥",
-    scale: Scale::Log,
-};
-const RATIO_BY_BATCH: Axes = Axes {
-    title: "Noise-to-batch ratio",
-    x_label: "expected batch size B",
-    y_label: "σ/B",
-    scale: Scale::Log,
-};
+const BY_NOISE: Axes = axes("ε by noise multiplier", "noise multiplier σ", "ε ≤", Scale::Log);
+const BY_STEPS: Axes = axes("ε during training", "steps", "ε ≤", Scale::Linear);
+const ATTACK_ERRORS: Axes =
+    axes("Errors of the best attack", "false positive rate", "false negative rate ≥", Scale::Linear);
+const NOISE_BY_BATCH: Axes = axes("Noise for the same ε", "expected batch size B", "σ ≥", Scale::Log);
+const RATIO_BY_BATCH: Axes = axes("Noise-to-batch ratio", "expected batch size B", "σ/B", Scale::Log);
 
-const RATIO_BY_COMPUTE: Axes = Axes {
-    title: "Noise-to-batch ratio, compute and ε",
-    x_label: "floating-point operations",
-    y_label: "σ/B",
-    scale: Scale::Log,
-};
+const RATIO_BY_COMPUTE: Axes =
+    axes("Noise-to-batch ratio, compute and ε", "floating-point operations", "σ/B", Scale::Log);
 
 const VIEWS: [ChartView; 6] = [
     view("by-noise", "More noise gives a smaller ε. The ring marks this plan.", Rounding::Up),
@@ -110,7 +92,7 @@ const fn view(id: &'static str, caption: &'static str, rounding: Rounding) -> Ch
     ChartView { id, caption, rounding, choose: None }
 }
 
-/// The charts with their current values, in the order of [`VIEWS`].
+/// Returns the charts with their current values, in the order of [`VIEWS`].
 pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 6] {
     let results = state.secondary_results;
     [
@@ -156,7 +138,7 @@ fn at_batch(plan: &PlanFile, batch: f64) -> PlanFile {
     plan
 }
 
-/// Gives the plan the batch size whose steps take so many operations, which are proportional to it.
+/// Sets the batch size whose steps take so many operations. Operations are proportional to the batch size.
 fn set_compute(state: PlannerState, operations: f64) {
     let plan = state.plan.get_untracked();
     let one = at_batch(&plan, 1.0).cost().flops;
@@ -166,7 +148,7 @@ fn set_compute(state: PlannerState, operations: f64) {
     }
 }
 
-/// A curve for each stage that has points.
+/// Returns a curve for each stage that has points.
 fn attack_errors(state: PlannerState) -> Vec<Series> {
     let series = |(index, stage): (usize, &Stage)| {
         let name = match stage {
@@ -180,7 +162,7 @@ fn attack_errors(state: PlannerState) -> Vec<Series> {
     STAGES.iter().enumerate().map(series).filter(|series| !series.points.is_empty()).collect()
 }
 
-/// A figure of the plan that the charts belong to.
+/// Returns a figure of the plan to which the charts belong.
 fn of_plan(state: PlannerState, read: fn(&Certified) -> Option<f64>) -> Option<f64> {
     state.secondary_results.plan.with(|it| it.as_ref().and_then(|(_, certified)| read(certified)))
 }
@@ -189,7 +171,7 @@ fn noise(state: PlannerState) -> Option<f64> {
     of_plan(state, |certified| certified.phases.first().map(|phase| phase.noise_multiplier))
 }
 
-/// The plan's batch size. A schedule has several.
+/// Returns the plan's batch size. A schedule has several, so it has none.
 fn batch_size(state: PlannerState) -> Option<f64> {
     of_plan(state, |certified| match certified.phases.as_slice() {
         [only] => Some(only.expected_batch_size as f64),

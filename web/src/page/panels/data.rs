@@ -204,7 +204,7 @@ const SAMPLING: Choice = Choice {
             }
             "shuffle" => Sampling::Shuffle,
             "poisson" => Sampling::Poisson,
-            // The field offers no other name.
+            // The drop-down list offers no other name.
             _ => return,
         };
     },

@@ -63,8 +63,8 @@ fn groups(state: PlannerState) -> El {
     table("groups", "Several units of one person", &["Units", "ε at the same δ"], rows)
 }
 
-/// ε of a group. Where the vocabulary's thresholds fail the group more often than δ, the probability of that, and ε of
-/// training alone.
+/// Describes ε of a group. If the vocabulary's thresholds fail the group with a probability above δ, gives that
+/// probability, and ε of training alone.
 fn group(GroupFigures { whole, failure, training }: GroupFigures) -> String {
     match (whole, training) {
         (Some(whole), _) => at_most(whole),

@@ -34,7 +34,7 @@ fn set_family(plan: &mut PlanFile, name: &str) {
     }
     model.untied &= family.can_untie();
     if family == Family::FeedForward {
-        // Without attention, a plan has one head.
+        // A model without attention has one head in the plan.
         (model.history, model.heads) = (model.history.or(Some(8)), 1);
     } else {
         (model.history, model.hidden) = (None, None);
@@ -102,7 +102,7 @@ pub(crate) fn model(state: PlannerState) -> El {
     panel.child(choice_field(state, DEVICE)).child(machines(state))
 }
 
-/// Machines of one kind that train together, in the table.
+/// Number of machines of one kind that train together, in the table.
 const TOGETHER: u64 = 8;
 
 /// Size of the model, and estimated time and memory on some machines.

@@ -62,7 +62,7 @@ pub(crate) fn statement(state: PlannerState) -> El {
         .child(el("div").class("files").child(save).child(print))
 }
 
-/// A text that belongs to the statement, not to the plan.
+/// Shows an input for a text that belongs to the statement, not to the plan.
 fn kept_text(id: &'static str, label: &'static str, name: &'static str) -> El {
     let input = el("input").id(id).attr("type", "text").attr("autocomplete", "off");
     let text = kept::read(name).unwrap_or_default();
@@ -72,7 +72,7 @@ fn kept_text(id: &'static str, label: &'static str, name: &'static str) -> El {
     el("div").class("field").child(el("label").attr("for", id).child(label)).child(input)
 }
 
-/// The date where the reader is, as in ISO 8601.
+/// Returns the reader's local date, as in ISO 8601.
 fn today() -> String {
     let now = js_sys::Date::new_0();
     format!("{}-{:02}-{:02}", now.get_full_year(), now.get_month() + 1, now.get_date())

@@ -143,7 +143,7 @@ fn clipped(state: PlannerState) -> Option<El> {
     Some(el("p").class("hint").id("clipped").child(text))
 }
 
-/// The phases of a batch schedule: steps, and the batch size during them.
+/// Builds the phases of a batch schedule: steps, and the batch size during them.
 fn schedule(state: PlannerState) -> El {
     let count = Memo::new(move |_| state.plan.with(|plan| plan.training.phases().len()));
     let rows =

@@ -151,7 +151,7 @@ const FILE: Text = Text {
     },
 };
 
-/// The release and the file of words added to a public vocabulary.
+/// The release method, and the file, of words added to a public vocabulary.
 const ADDED_RELEASE: Choice =
     Choice { field: PlanField { path: "tokenizer.extend.release", ..RELEASE.field }, ..RELEASE };
 const EXTENDED_FILE: Text = Text { field: PlanField { path: "tokenizer.extend.path", ..FILE.field }, ..FILE };

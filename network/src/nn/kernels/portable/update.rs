@@ -120,7 +120,8 @@ pub fn adam<B: Backend>(tensors: AdamTensors<B>, grad: Tensor<B, 1>, step: &Adam
 /// Number of elements below which a thread is not worth its cost.
 const LEAST_PIECE: usize = 1 << 16;
 
-/// Elements of each core's piece: whole blocks of the random stream.
+/// The number of elements that each thread updates: an even share, at least `LEAST_PIECE`, rounded up to 8 so that no
+/// block of random numbers is split.
 pub fn piece_length(length: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     length.div_ceil(cores).max(LEAST_PIECE).next_multiple_of(8)

@@ -55,7 +55,7 @@ fn error(session: Session, reason: String) -> El {
     el("div").class("error").id("no-preview").child(text).child(retry)
 }
 
-/// The text, and the release method.
+/// Builds the inputs of the text and of the release method.
 fn inputs(session: Session) -> El {
     let set_method = move |name: String| {
         let paper = match name.as_str() {
@@ -177,7 +177,7 @@ fn survival(preview: &Preview) -> Chart {
     }
 }
 
-/// A token or word with a visible sign for each space.
+/// Returns a token or word with a visible sign for each space.
 fn visible_spaces(token: &str) -> String {
     token.replace('\u{2581}', "␣")
 }

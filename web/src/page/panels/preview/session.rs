@@ -17,7 +17,7 @@ use crate::preview::{MAX_FILE_BYTES, PreviewMessage, PreviewRequest, PreviewStat
 use crate::protocol::{decode, encode};
 use crate::worker::READY;
 
-/// Starts the worker's WASM.
+/// The script that starts the worker's WASM.
 const SCRIPT: &str = "./vocabulary_loader.js";
 const LINES: [&str; 2] = [".txt", ".text"];
 const JSON_LINES: [&str; 2] = [".jsonl", ".ndjson"];
@@ -27,7 +27,7 @@ thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
-/// Bytes read, of all bytes.
+/// Number of bytes read, and of all bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
     pub(super) read: f64,
@@ -38,7 +38,7 @@ pub(super) struct Progress {
 #[derive(Clone, Copy)]
 pub(super) struct Session {
     pub(super) state: PlannerState,
-    /// Number of the current preview. Messages about others are dropped.
+    /// Number of the current preview. Messages about other previews are dropped.
     id: RwSignal<u64>,
     /// `None` while no worker runs.
     pub(super) progress: RwSignal<Option<Progress>>,
@@ -49,7 +49,7 @@ pub(super) struct Session {
     pub(super) error: RwSignal<Option<String>>,
     /// The text in the text area.
     pub(super) pasted: RwSignal<String>,
-    /// A release method in place of the plan's.
+    /// The release method, if it is not the plan's.
     pub(super) method: RwSignal<Option<Method>>,
 }
 
