@@ -37,7 +37,7 @@ pub(super) struct ExactExample<B: Kernels> {
 enum Gradient<B: Kernels> {
     /// Flat.
     Whole(Tensor<B, 1>),
-    /// Factors, which are smaller. Their product is computed when it is added.
+    /// Factors, whose product is computed when it is added.
     Factors(GradRecord<B>),
 }
 

@@ -17,7 +17,11 @@ const LENGTH_STEP: usize = 8;
 /// Tokens from which an example is long. Its gradient of a matrix then takes less time than the Gram matrices that give its norm.
 const LONG: usize = 512;
 
-/// Tokens of short examples whose gradients are held as factors at a time.
+/// Tokens of an example from which most gradients of matrices are held whole, which takes the memory of the model for each example
+/// that is held.
+const HELD_WHOLE: usize = 160;
+
+/// Tokens of the examples whose gradients are held at a time, if these are factors.
 const GROUP: usize = 1024;
 
 /// The lot of a step: one example of each sampled unit. It may be empty.
@@ -68,8 +72,8 @@ impl<B: Kernels> Lot<'_, B> {
         let one_by_one = Self { physical_batch: 1, ..*self };
         let alone = one_by_one.micro_batches();
         let (tokens, each) = (self.shape.input.max(1), alone.len().div_ceil(B::workers()));
-        // The gradients of a group are held together: as factors if the examples are short, else whole.
-        let group = if tokens < LONG { (GROUP / tokens).min(self.physical_batch).min(each) } else { 1 };
+        let holds_whole = self.recompute || tokens >= HELD_WHOLE;
+        let group = if holds_whole { 1 } else { (GROUP / tokens).min(self.physical_batch).min(each) };
         let groups: Vec<&[MicroBatch<'_>]> = alone.chunks(group.max(1)).collect();
         Reduce::on_threads(B::workers()).for_each(&groups, weights, |weights, group| {
             work(weights, &mut group.iter().map(|part| self.batch(weights, part)));
