@@ -8,7 +8,7 @@ use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::release::{ReleaseConfig, check_units, public_corpus_counts, release_items};
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
-    extend, unigram, wordpiece,
+    extend, nothing_added, unigram, wordpiece,
 };
 use mechanisms::{PrivacyRng, PrivacyUnit, Words};
 use plan::CertifiedPlan;
@@ -97,9 +97,13 @@ fn extended(
     public: &Tokenizer,
     words: &[(String, f64)],
 ) -> Result<Tokenizer, RunError> {
-    extend(public, words, settings.added_tokens as usize)
-        .map(|trained| trained.tokenizer)
-        .map_err(|error| RunError::Refused(format!("tokenizer.extend.path: {}: {error}", settings.path)))
+    let extended = extend(public, words, settings.added_tokens as usize)
+        .map_err(|error| RunError::Refused(format!("tokenizer.extend.path: {}: {error}", settings.path)))?
+        .tokenizer;
+    if let Some(warning) = nothing_added(public, &extended) {
+        note(&format!("tokenizer.extend: {warning}"));
+    }
+    Ok(extended)
 }
 
 /// Trains the plan's kind of vocabulary, with room for `special` more tokens, on the released words

@@ -81,6 +81,16 @@ pub fn extend(public: &Tokenizer, words: &[(String, f64)], most: usize) -> Resul
     Ok(Trained { tokenizer: extended, requested: public.vocab_size() })
 }
 
+/// Returns a warning if no released word became a token of the `extended` tokenizer.
+#[must_use]
+pub fn nothing_added(public: &Tokenizer, extended: &Tokenizer) -> Option<String> {
+    (extended.vocab_size() == public.vocab_size()).then(|| {
+        "no released word saves a token, so the vocabulary is the public one; a larger ε or more text \
+         releases rarer words"
+            .to_owned()
+    })
+}
+
 fn refused(reason: &dyn std::fmt::Display) -> TrainError {
     TrainError::NotExtensible { reason: reason.to_string() }
 }
@@ -253,6 +263,18 @@ mod tests {
                 |id: u32| if id as usize >= public.vocab_size() { public.encode(" fever") } else { vec![id] };
             assert_eq!(after.into_iter().flat_map(cut).collect::<Vec<_>>(), before, "{text}");
         }
+    }
+
+    #[test]
+    fn an_extension_that_adds_nothing_says_so() {
+        let word = |text: &str| (text.to_owned(), 9.0);
+        let public = bpe(&[word("▁pain")], &BpeConfig::default()).unwrap().tokenizer;
+        let warning = |text: &str| {
+            let extended = extend(&public, &[word(text)], 10).unwrap().tokenizer;
+            nothing_added(&public, &extended)
+        };
+        assert_eq!(warning("▁fever"), None);
+        assert!(warning("▁pain").unwrap().contains("no released word saves a token"));
     }
 
     #[test]

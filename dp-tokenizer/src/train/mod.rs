@@ -17,7 +17,7 @@ mod words;
 
 pub use bpe::{BpeConfig, bpe};
 pub use characters::{CharacterConfig, characters};
-pub use extend::extend;
+pub use extend::{extend, nothing_added};
 pub use unigram::{Trained, unigram};
 pub use unigram_config::UnigramConfig;
 pub use unseen::unseen_words;

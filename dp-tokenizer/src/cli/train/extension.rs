@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dp_tokenizer::train::{Trained, extend};
+use dp_tokenizer::train::{Trained, extend, nothing_added};
 use serde_json::{Value, json};
 use tokenizer::Tokenizer;
 
@@ -60,6 +60,10 @@ impl Extension {
     pub(super) fn train(&self, words: &[(String, f64)]) -> anyhow::Result<Trained> {
         extend(&self.public, words, self.most)
             .map_err(|error| refuse(format!("{}: {error}", self.path.display())))
+    }
+
+    pub(super) fn nothing_added(&self, extended: &Tokenizer) -> Option<String> {
+        nothing_added(&self.public, extended)
     }
 
     /// Returns the most tokens that the result can have.

@@ -118,7 +118,8 @@ fn make(
             words.len()
         ));
     }
-    if let Some(warning) = trained.warning() {
+    let added = extension.and_then(|extension| extension.nothing_added(&trained.tokenizer));
+    if let Some(warning) = trained.warning().or(added) {
         note(&format!("warning: {warning}"));
     }
     let tokenizer = match privacy["id"].as_str() {
