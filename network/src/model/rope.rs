@@ -126,7 +126,7 @@ pub(crate) fn name_in_file<'a>(config: &Value, field: &'a str) -> &'a str {
 
 /// Returns the scaling that the configuration asks for.
 pub(super) fn of_config(config: &ConfigValues) -> RotaryScaling {
-    read(&config.value(&ROPE_SCALING))
+    read(config.value(&ROPE_SCALING))
 }
 
 /// Returns the growth of the angle of each pair of a head from one position to the next, in radians.
