@@ -95,8 +95,8 @@ impl Experiment {
     }
 
     /// The same, published as `figure` beside `other` of the row of another setting.
-    pub fn published(self, figure: f64, (setting, other): (impl Into<String>, f64)) -> Self {
-        let beside = (setting.into(), other);
+    pub fn published(self, figure: f64, beside: (impl Into<String>, f64)) -> Self {
+        let beside = (beside.0.into(), beside.1);
         Self { comparison: Some(Comparison { figure, beside }), ..self }
     }
 
