@@ -131,6 +131,20 @@ impl<B: Backend> GradRecord<B> {
 /// memory, and affects speed only.
 const PASSES: usize = 30;
 
+/// Whether the whole gradient of a record of one example takes less time than the norm from Gram matrices. It does for all parameters
+/// but matrices of short examples, and tables that are only looked up.
+pub fn is_cheaper_whole<B: Backend>(record: &GradRecord<B>) -> bool {
+    let [positions, d_in, d_out] = match record {
+        GradRecord::Explicit { .. } => return true,
+        GradRecord::Lookup { .. } => return false,
+        GradRecord::Product { input, grad, .. } => [input.dims()[1], input.dims()[2], grad.dims()[2]],
+        GradRecord::TiedEmbedding { hidden, logits_grad, .. } => {
+            [hidden.dims()[1], hidden.dims()[2], logits_grad.dims()[2]]
+        }
+    };
+    PASSES * d_in * d_out < positions * positions * (d_in + d_out) / 2
+}
+
 /// Converts each matrix's gradients to the form that takes less time: factors, whose norms come
 /// from their Gram matrices and whose sum is another product, or whole gradients for long examples.
 /// Whole gradients are never larger.

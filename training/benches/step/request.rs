@@ -11,6 +11,7 @@ pub struct Request {
     pub device: Device,
     /// The kind of step of which this process takes several to report its peak memory.
     pub memory_of: Option<String>,
+    context: Option<usize>,
     lot: Option<usize>,
     physical_batch: Option<usize>,
 }
@@ -23,20 +24,21 @@ impl Request {
     pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let mut arguments = arguments.peekable();
         let (mut names, mut device, mut memory_of) = (Vec::new(), "cpu".to_owned(), None);
-        let [mut lot, mut physical_batch] = [None, None];
+        let [mut context, mut lot, mut physical_batch, mut pairs] = [None; 4];
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 // Cargo adds this flag.
                 "--bench" => {}
                 "--device" => device = value()?,
+                "--context" => context = Some(value()?.parse()?),
+                "--pairs" => pairs = Some(value()?.parse()?),
                 "--lot" => lot = Some(value()?.parse()?),
                 "--physical-batch" => physical_batch = Some(value()?.parse()?),
                 "--memory-of" => memory_of = Some(value()?),
                 flag if flag.starts_with("--") => {
-                    return Err(
-                        format!("{flag} is no flag; allowed: --device, --lot, --physical-batch").into()
-                    );
+                    let allowed = "--device, --context, --lot, --physical-batch, --pairs";
+                    return Err(format!("{flag} is no flag; allowed: {allowed}").into());
                 }
                 name => names.push(name.to_owned()),
             }
@@ -44,10 +46,12 @@ impl Request {
         let device = serde_json::from_value(device.into())?;
         let mut settings = chosen(&names)?;
         for setting in &mut settings {
+            setting.context = context.unwrap_or(setting.context);
+            setting.pairs = pairs.map_or(setting.pairs, |pairs: usize| pairs as u64);
             setting.lot = lot.unwrap_or(setting.lot);
             setting.physical_batch = physical_batch.unwrap_or(setting.physical_batch);
         }
-        Ok(Self { settings, device, memory_of, lot, physical_batch })
+        Ok(Self { settings, device, memory_of, context, lot, physical_batch })
     }
 
     pub fn device_name(&self) -> &'static str {
@@ -63,6 +67,7 @@ impl Request {
         let flags = [
             ("--memory-of", Some(kind.to_owned())),
             ("--device", Some(self.device_name().to_owned())),
+            ("--context", self.context.map(|tokens| tokens.to_string())),
             ("--lot", self.lot.map(|lot| lot.to_string())),
             ("--physical-batch", self.physical_batch.map(|rows| rows.to_string())),
         ];

@@ -1,32 +1,44 @@
 //! Clipping in exact arithmetic: each example's gradient by itself, in integers whose norm is checked.
 //!
 //! The floating-point norm only chooses the factor. The scaled gradient is rounded toward zero to
-//! the grid, and the norm of these integers is compared with the clip norm without rounding.
-//! Therefore no rounding error, whatever its source, lets an example move the sum by more than the
-//! clip norm.
+//! the grid, and the squares of these integers are summed without rounding before they are added:
+//! integers that would lift the norm above the clip norm are left out. Therefore no rounding
+//! error, whatever its source, lets an example move the sum by more than the clip norm. A forward
+//! and a backward pass of its own keep an example's integers independent of other examples.
 
 use mechanisms::{L2Sensitivity, MechanismError};
 use plan::Clipping;
 
 use super::clip::ClipFactors;
-use super::norms::SquaredNorms;
-use super::sum::GradSum;
-use network::nn::{Kernels, ParamId, ParamSpec};
-use network::tensor::{FloatDType, from_host, to_host};
+use super::grid_sum::GridSum;
+use super::norms::{SquaredNorms, squared_norm};
+use super::sum::weighted_sum;
+use network::model::{Batch, Network};
+use network::nn::{GradRecord, Kernels, ParamId, ParamSpec, Weights, is_cheaper_whole};
+use network::tensor::{FloatDType, Tensor, from_host};
 
 /// Clips single examples to multiples of a grid's step.
 pub(super) struct ExactClip {
     clipping: Clipping,
     l2_clip_norm: f64,
-    grid_step: f64,
     /// ⌊C/step⌋²
     largest_square: u128,
 }
 
-/// The clipped gradient of one example.
-pub(super) struct ExactGradient {
-    pub parts: Vec<Vec<i64>>,
-    pub unclipped_halves: i64,
+/// An example whose clip factors are known, and whose gradient is not added yet.
+pub(super) struct ExactExample<B: Kernels> {
+    /// The gradient of each parameter.
+    parts: Vec<Gradient<B>>,
+    factors: ClipFactors,
+    largest_square: u128,
+}
+
+/// One example's gradient of one parameter.
+enum Gradient<B: Kernels> {
+    /// Flat.
+    Whole(Tensor<B, 1>),
+    /// Factors, whose product is computed when it is added.
+    Factors(GradRecord<B>),
 }
 
 impl ExactClip {
@@ -38,79 +50,138 @@ impl ExactClip {
         let steps = L2Sensitivity::new(l2_clip_norm)?.get() / grid_step;
         if steps < (1_u64 << 51) as f64 {
             let largest = steps as u128;
-            return Ok(Self { clipping, l2_clip_norm, grid_step, largest_square: largest * largest });
+            return Ok(Self { clipping, l2_clip_norm, largest_square: largest * largest });
         }
         let name = "clip norm in units of the noise's grid (2^28 divided by the noise multiplier)";
         Err(MechanismError::OutOfRange { name, value: steps, allowed: "below 2^51" })
     }
 
-    /// The gradient of one example in integers, with a norm of at most ⌊C/step⌋.
-    pub fn clip<B: Kernels>(&self, gradient: GradSum<B>, specs: &[ParamSpec]) -> ExactGradient {
-        let device = gradient.0.first().map(|part| part.device()).unwrap_or_default();
-        let parts: Vec<Vec<f32>> = gradient.0.into_iter().map(to_host).collect();
-        let square = |part: &Vec<f32>| part.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>();
-        let tensor = |(index, part): (usize, &Vec<f32>)| {
-            (ParamId(index), from_host(vec![square(part) as f32], [1], FloatDType::F32, &device))
-        };
-        let squares: SquaredNorms<B> = parts.iter().enumerate().map(tensor).collect();
-        let factors = ClipFactors::new(self.clipping, &squares, 1, self.l2_clip_norm, specs);
-        let factor = |param: usize| f64::from(factors.of_param(param)[0]);
-        ExactGradient { parts: self.scaled(&parts, factor), unclipped_halves: factors.unclipped_halves }
-    }
-
-    /// Returns the parts times their factors in integers, with a norm of at most ⌊C/step⌋ even if a
-    /// factor is too large.
-    fn scaled(&self, parts: &[Vec<f32>], factor: impl Fn(usize) -> f64) -> Vec<Vec<i64>> {
-        // The first scale suffices unless rounding made the norm too low. The last one is 0.
-        for shrink in [1.0, 1.0 - 1e-3, 0.0] {
-            let scale = |param: usize| factor(param) / self.grid_step * shrink;
-            let integers: Vec<Vec<i64>> =
-                parts.iter().enumerate().map(|(param, part)| truncated(part, scale(param))).collect();
-            if square_of(&integers) <= self.largest_square {
-                return integers;
+    /// Computes the gradient of the only example of a batch, and its clip factors. With `recompute`, no factors are held.
+    ///
+    /// # Panics
+    /// If a parameter has not exactly one record, which is an error in a model of this crate.
+    pub fn example<B: Kernels>(
+        &self,
+        model: &Network,
+        weights: &Weights<B>,
+        alone: Batch<B>,
+        recompute: bool,
+    ) -> ExactExample<B> {
+        let specs = weights.specs();
+        let mut parts: Vec<Option<Gradient<B>>> = specs.iter().map(|_| None).collect();
+        model.hand_over_records(weights, alone, recompute, |block| {
+            for record in block {
+                let param = record.param().0;
+                let whole = recompute || is_cheaper_whole(&record);
+                let part = if whole {
+                    Gradient::Whole(weighted_sum(record, None, &specs[param]))
+                } else {
+                    Gradient::Factors(record)
+                };
+                assert!(parts[param].is_none(), "{} has two records", specs[param].name);
+                parts[param] = Some(part);
             }
-        }
-        parts.iter().map(|part| vec![0; part.len()]).collect()
+        });
+        let parts = parts.into_iter().zip(specs);
+        let all = |(part, spec): (Option<_>, &ParamSpec)| {
+            part.unwrap_or_else(|| panic!("{} has no record", spec.name))
+        };
+        self.of_parts(parts.map(all).collect(), specs)
+    }
+
+    #[cfg(test)]
+    pub fn of_whole<B: Kernels>(&self, parts: Vec<Tensor<B, 1>>, specs: &[ParamSpec]) -> ExactExample<B> {
+        self.of_parts(parts.into_iter().map(Gradient::Whole).collect(), specs)
+    }
+
+    fn of_parts<B: Kernels>(&self, parts: Vec<Gradient<B>>, specs: &[ParamSpec]) -> ExactExample<B> {
+        let square = |(index, part): (usize, &Gradient<B>)| (ParamId(index), part.square());
+        let squares: SquaredNorms<B> = parts.iter().enumerate().map(square).collect();
+        let factors = ClipFactors::new(self.clipping, &squares, 1, self.l2_clip_norm, specs);
+        ExactExample { parts, factors, largest_square: self.largest_square }
     }
 }
 
-/// Returns the values times `factor`, rounded toward zero. NaN becomes 0, and a value beyond the
-/// range of integers becomes the nearest integer.
-fn truncated(part: &[f32], factor: f64) -> Vec<i64> {
-    part.iter().map(|&value| (f64::from(value) * factor) as i64).collect()
+impl<B: Kernels> Gradient<B> {
+    /// Squared norm. `[1]`
+    fn square(&self) -> Tensor<B, 1> {
+        match self {
+            Self::Whole(part) => {
+                from_host(vec![B::square_sum(part.clone()) as f32], [1], FloatDType::F32, &part.device())
+            }
+            Self::Factors(record) => squared_norm(record),
+        }
+    }
+
+    fn into_whole(self, spec: &ParamSpec) -> Tensor<B, 1> {
+        match self {
+            Self::Whole(part) => part,
+            Self::Factors(record) => weighted_sum(record, None, spec),
+        }
+    }
 }
 
-/// Returns the sum of squares, or the largest number if the sum does not fit.
-fn square_of(parts: &[Vec<i64>]) -> u128 {
-    let of_part = |part: &Vec<i64>| {
-        part.iter().fold(0_u128, |sum, &integer| {
-            let magnitude = u128::from(integer.unsigned_abs());
-            sum.saturating_add(magnitude * magnitude)
-        })
-    };
-    parts.iter().map(of_part).fold(0, u128::saturating_add)
+/// Adds the gradients of examples, clipped, in integers. Those of one example have a norm of at most ⌊C/step⌋.
+pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[ParamSpec], sum: &GridSum) {
+    let mut open: Vec<_> = Vec::with_capacity(examples.len());
+    for ExactExample { parts, factors, largest_square } in examples {
+        sum.count(factors.unclipped_halves);
+        open.push((parts.into_iter(), factors, largest_square));
+    }
+    // The sums of one parameter stay in the cache from example to example.
+    for (param, spec) in specs.iter().enumerate() {
+        for (parts, factors, room) in &mut open {
+            let Some(part) = parts.next() else { continue };
+            let factor = f64::from(factors.of_param(param)[0]);
+            *room = sum.add_truncated(param, part.into_whole(spec), factor, *room);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use network::nn::Initializer;
+    use network::tensor::{Flex, FlexDevice};
 
     /// Whatever the factor is, the resulting integers have a norm of at most ⌊C/step⌋.
     #[test]
     fn a_factor_that_is_too_large_does_not_let_a_gradient_pass() {
         let grid_step = 2.0_f64.powi(-20);
-        let clip = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap();
-        let parts = [vec![3.0, -1.0], vec![f32::NAN, 2.5, f32::INFINITY], vec![4.0]];
-        let finite = [vec![3.0, -1.0], vec![4.0]];
-        let norm = 26.0_f64.sqrt();
+        let largest_square = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap().largest_square;
+        let specs = [3, 3000].map(|length| ParamSpec {
+            name: String::new(),
+            shape: vec![length],
+            initial: Initializer::Constant(0.0),
+        });
+        let parts = |first: [f32; 3]| {
+            let second = (0..3000).map(|at| (at % 7) as f32 - 3.0).collect();
+            let flat = |values: Vec<f32>| {
+                let length = values.len();
+                from_host::<Flex, 1>(values, [length], FloatDType::F32, &FlexDevice)
+            };
+            vec![flat(first.to_vec()), flat(second)]
+        };
+        let norm = (26.0 + (0..3000).map(|at| f64::from(at % 7 - 3).powi(2)).sum::<f64>()).sqrt();
+        let square = |parts: Vec<Tensor<Flex, 1>>, factor: f64| {
+            let sum = GridSum::zero(&specs, 1.0, grid_step);
+            parts
+                .into_iter()
+                .enumerate()
+                .fold(largest_square, |room, (param, part)| sum.add_truncated(param, part, factor, room));
+            let integers = sum.finish().unwrap().parts.into_iter().flatten();
+            integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum::<u128>()
+        };
         for excess in [1.0, 1.0 + 1e-5, 1.0 + 9e-4, 1.5, 1e9, f64::INFINITY, f64::NAN] {
-            for parts in [&parts[..], &finite[..]] {
-                let square = square_of(&clip.scaled(parts, |_| excess / norm));
-                assert!(square <= clip.largest_square, "{excess}: {square}");
+            for first in [[1.0, 5.0, 0.0], [f32::NAN, 5.0, 1.0], [1.0, f32::INFINITY, 5.0], [3e38; 3]] {
+                let square = square(parts(first), excess / norm);
+                assert!(square <= largest_square, "{excess}: {square}");
             }
         }
-        // A rounding error costs at most a thousandth of the gradient.
-        let kept = square_of(&clip.scaled(&finite, |_| (1.0 + 1e-5) / norm)) as f64;
-        assert!(kept.sqrt() * grid_step > 0.998, "{kept}");
+        // A factor that fits leaves nothing out, and one that does not leaves out only what exceeds.
+        let kept = square(parts([1.0, 5.0, 0.0]), (1.0 - 1e-5) / norm) as f64;
+        assert!(kept.sqrt() * grid_step > 0.999, "{kept}");
+        let kept = square(parts([1.0, 5.0, 0.0]), (1.0 + 1e-5) / norm) as f64;
+        assert!(kept.sqrt() * grid_step > 0.7, "{kept}");
     }
 }

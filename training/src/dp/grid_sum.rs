@@ -10,6 +10,7 @@ use super::StepError;
 use super::clip::ClippedSum;
 use super::sum::ClippedPart;
 use network::nn::{Kernels, ParamSpec};
+use network::tensor::Tensor;
 
 /// A sum that several threads add to.
 pub(super) struct GridSum {
@@ -34,7 +35,7 @@ impl GridSum {
 
     /// Adds the sum over a micro-batch, rounded to the grid once.
     pub fn add<B: Kernels>(&self, part: ClippedPart<B>) {
-        self.unclipped_halves.fetch_add(part.unclipped_halves, Ordering::Relaxed);
+        self.count(part.unclipped_halves);
         for (sum, part) in self.parts.iter().zip(part.sum.0) {
             let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
             if !B::add_on_grid(part, self.grid_step, &mut sum) {
@@ -43,13 +44,21 @@ impl GridSum {
         }
     }
 
-    /// Adds one example's integers.
-    pub(crate) fn add_integers(&self, example: &[Vec<i64>], unclipped_halves: i64) {
+    /// Adds one example's gradient of a parameter times `factor`, in integers: see [`Kernels::add_truncated`].
+    pub fn add_truncated<B: Kernels>(
+        &self,
+        param: usize,
+        gradient: Tensor<B, 1>,
+        factor: f64,
+        room: u128,
+    ) -> u128 {
+        let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
+        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum)
+    }
+
+    /// Adds to the count of examples within the clip norm.
+    pub fn count(&self, unclipped_halves: i64) {
         self.unclipped_halves.fetch_add(unclipped_halves, Ordering::Relaxed);
-        for (sum, part) in self.parts.iter().zip(example) {
-            let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
-            sum.iter_mut().zip(part).for_each(|(sum, integer)| *sum = sum.wrapping_add(*integer));
-        }
     }
 
     /// The sum over all examples added.

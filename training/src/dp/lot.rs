@@ -14,6 +14,16 @@ use network::tensor::Backend;
 /// Lengths of grouped micro-batches are multiples of this.
 const LENGTH_STEP: usize = 8;
 
+/// Tokens from which an example is long. Its gradient of a matrix then takes less time than the Gram matrices that give its norm.
+const LONG: usize = 512;
+
+/// Tokens of an example from which most gradients of matrices are held whole, which takes the memory of the model for each example
+/// that is held.
+const HELD_WHOLE: usize = 160;
+
+/// Tokens of the examples whose gradients are held at a time, if these are factors.
+const GROUP: usize = 1024;
+
 /// The lot of a step: one example of each sampled unit. It may be empty.
 ///
 /// How it is cut into micro-batches affects speed and memory only.
@@ -51,6 +61,28 @@ impl<B: Kernels> Lot<'_, B> {
         Reduce::on_threads(B::workers()).for_each(&self.micro_batches(), weights, |weights, part| {
             work(weights, self.batch(weights, part));
         });
+    }
+
+    /// Computes groups of examples, each example as a batch of its own, in any order.
+    pub(super) fn for_each_alone(
+        &self,
+        weights: &Weights<B>,
+        work: impl Fn(&Weights<B>, &mut dyn Iterator<Item = Batch<B>>) + Sync,
+    ) {
+        let one_by_one = Self { physical_batch: 1, ..*self };
+        let alone = one_by_one.micro_batches();
+        let (tokens, each) = (self.shape.input.max(1), alone.len().div_ceil(B::workers()));
+        let holds_whole = self.recompute || tokens >= HELD_WHOLE;
+        let group = if holds_whole { 1 } else { (GROUP / tokens).min(self.physical_batch).min(each) };
+        let groups: Vec<&[MicroBatch<'_>]> = alone.chunks(group.max(1)).collect();
+        Reduce::on_threads(B::workers()).for_each(&groups, weights, |weights, group| {
+            work(weights, &mut group.iter().map(|part| self.batch(weights, part)));
+        });
+    }
+
+    /// Whether examples are so long that computing each by itself takes no more time than computing several at once.
+    pub(super) fn has_long_examples(&self) -> bool {
+        B::COMPUTES_ALONE && !self.group_by_length && self.shape.input >= LONG
     }
 
     fn micro_batches(&self) -> Vec<MicroBatch<'_>> {

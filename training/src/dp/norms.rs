@@ -48,7 +48,7 @@ fn rounded_up(squares: Vec<f64>) -> PerExampleNorms {
 ///
 /// # Shapes
 /// - output: `[batch]`
-fn squared_norm<B: Kernels>(record: &GradRecord<B>) -> Tensor<B, 1> {
+pub(super) fn squared_norm<B: Kernels>(record: &GradRecord<B>) -> Tensor<B, 1> {
     match record {
         GradRecord::Explicit { grads, .. } => B::dots(grads.clone(), grads.clone()),
         GradRecord::Product { input, grad, .. } => B::product_squares(input.clone(), grad.clone()),

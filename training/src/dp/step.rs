@@ -11,8 +11,7 @@ use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng, Purpose};
 use plan::{Arithmetic, CertifiedPlan, Clipping};
 
 use super::adaptive::CountRelease;
-use super::exact::ExactClip;
-use super::gradients::plain_sum;
+use super::exact::{ExactClip, add_examples};
 use super::grid_sum::GridSum;
 use super::shared::sum_of_all;
 use super::{BandedNoise, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
@@ -132,20 +131,17 @@ pub(crate) fn clipped_sum<B: Kernels>(
     grid_step: f64,
 ) -> Result<ClippedSum, StepError> {
     let sum = GridSum::zero(weights.specs(), l2_clip_norm, grid_step);
-    match summation.arithmetic {
-        Arithmetic::Fast => lot.for_each(weights, |weights, micro_batch| {
+    if summation.arithmetic == Arithmetic::Exact || lot.has_long_examples() {
+        let clip = ExactClip::new(summation.clipping, l2_clip_norm, grid_step)?;
+        lot.for_each_alone(weights, |weights, examples| {
+            let examples = examples.map(|alone| clip.example(model, weights, alone, lot.recompute));
+            add_examples(examples.collect(), weights.specs(), &sum);
+        });
+    } else {
+        lot.for_each(weights, |weights, micro_batch| {
             let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
             sum.add(gradients.clip_and_sum(summation.clipping, l2_clip_norm));
-        }),
-        Arithmetic::Exact => {
-            let example = ExactClip::new(summation.clipping, l2_clip_norm, grid_step)?;
-            let one_by_one = Lot { physical_batch: 1, ..*lot };
-            one_by_one.for_each(weights, |weights, alone| {
-                let gradient = plain_sum(model, weights, alone, lot.recompute);
-                let clipped = example.clip(gradient, weights.specs());
-                sum.add_integers(&clipped.parts, clipped.unclipped_halves);
-            });
-        }
+        });
     }
     sum.finish()
 }

@@ -93,7 +93,7 @@ fn without_rows<B: Kernels>(records: Vec<GradRecord<B>>, marked: &[bool]) -> Vec
 }
 
 /// Sum over examples of factor × gradient, flat.
-fn weighted_sum<B: Kernels>(
+pub(super) fn weighted_sum<B: Kernels>(
     record: GradRecord<B>,
     factors: Option<&[f32]>,
     spec: &ParamSpec,

@@ -36,6 +36,9 @@ pub trait Kernels: Backend {
     /// Whether frozen weights stay in the 16 bits of their file.
     const HOLDS_16_BITS: bool = false;
 
+    /// Whether a pass over a single long example takes no more time than its share of a pass over several.
+    const COMPUTES_ALONE: bool = false;
+
     /// Returns the number of micro-batches that are processed at a time. Affects speed only.
     fn workers() -> usize {
         1
@@ -307,6 +310,24 @@ pub trait Kernels: Backend {
     /// - values: `[n]` for n sums
     fn add_on_grid(values: Tensor<Self, 1>, unit: f64, sums: &mut [i64]) -> bool {
         portable::add_on_grid(values, unit, sums)
+    }
+
+    /// Rounds each element times `factor` toward zero and adds these integers to `sums`, which is in the memory of the host.
+    /// Subtracts the sum of the integers' squares, computed without rounding, from `room`, and returns what is left. Leaves out
+    /// stretches of up to 1,024 integers whose squares exceed the room left, and those with an element that is not finite.
+    ///
+    /// # Shapes
+    /// - values: `[n]` for n sums
+    fn add_truncated(values: Tensor<Self, 1>, factor: f64, room: u128, sums: &mut [i64]) -> u128 {
+        portable::add_truncated(values, factor, room, sums)
+    }
+
+    /// Sum of the squares of all elements, in double precision.
+    ///
+    /// # Shapes
+    /// - values: `[n]`
+    fn square_sum(values: Tensor<Self, 1>) -> f64 {
+        portable::square_sum(values)
     }
 
     /// Takes one step of Adam for one parameter.

@@ -38,14 +38,16 @@ impl Candidates {
     }
 
     fn release_on_grid(&self) -> Vec<f32> {
-        let initial = network::nn::Initializer::Constant(0.0);
-        let specs = [ParamSpec { name: String::new(), shape: vec![LENGTH], initial }];
-        let sum = GridSum::zero(&specs, 1.0, self.grid.unit());
-        sum.add_integers(&[self.integers(0)], 0);
+        let sum = ClippedSum {
+            parts: vec![self.integers(0)],
+            pieces: None,
+            grid_step: self.grid.unit(),
+            l2_clip_norm: 1.0,
+            unclipped_halves: 0,
+        };
         let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
-        let sum = sum.finish().unwrap().bounded().unwrap();
         let gradient: PrivateGradient<Flex> =
-            release.of(None, sum, &TestRng::from_seed(22), &DEVICE).unwrap();
+            release.of(None, sum.bounded().unwrap(), &TestRng::from_seed(22), &DEVICE).unwrap();
         network::tensor::to_host(gradient.into_parts().remove(0))
     }
 

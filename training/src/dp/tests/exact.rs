@@ -4,11 +4,11 @@
 use plan::{Adaptive, Automatic};
 
 use super::*;
-use crate::dp::exact::ExactClip;
+use crate::dp::exact::{ExactClip, add_examples};
 use crate::dp::reference::{self, examples};
-use crate::dp::sum::GradSum;
 use crate::network_tests::testing;
-use network::tensor::from_host;
+use network::model::Shape;
+use network::tensor::{Tensor, from_host};
 
 const CLIPPINGS: [Clipping; 4] = [
     Clipping::Flat,
@@ -109,6 +109,69 @@ fn threads_change_no_bit_of_a_fast_sum() {
     assert_eq!(one, of_lot.parts);
 }
 
+/// Long examples are computed one by one, so that fast sums are the exact ones, and one example moves them by at most the clip norm in
+/// integers. Oracle of the sum: the loop over single examples in double precision.
+#[test]
+fn a_fast_sum_of_long_examples_is_the_exact_sum() {
+    let (model, weights) = model(Sizes { context: 512, d_model: 16, d_ff: 32, ..small() }, 38);
+    let mut source = TestRng::from_seed(39).stream(Purpose::Data, 0, 0);
+    let mut window =
+        |length: usize| Example::causal(&(0..=length).map(|_| source.below(23) as u32).collect::<Vec<_>>());
+    let all: Vec<Example> = [512, 3, 512, 200].map(&mut window).into();
+    let bound = median_norm(&model, &weights, &all);
+    for clipping in CLIPPINGS {
+        let fast = |examples: &[Example]| {
+            let lot = lot(&model, examples, 4);
+            let sum = clipped_sum_on_grid(&model, &weights, &lot, fast(clipping), bound, UNIT * bound);
+            sum.unwrap().parts.into_iter().flatten().collect::<Vec<i64>>()
+        };
+        let exact = Summation { clipping, arithmetic: Arithmetic::Exact };
+        let lot = lot(&model, &all, 2);
+        let exact = clipped_sum_on_grid(&model, &weights, &lot, exact, bound, UNIT * bound).unwrap();
+        let whole = fast(&all);
+        assert_eq!(whole, exact.parts.into_iter().flatten().collect::<Vec<i64>>(), "{clipping:?}");
+        for removed in 0..all.len() {
+            let mut rest = all.clone();
+            rest.remove(removed);
+            assert!(square_of_difference(&whole, &fast(&rest)) <= 1 << 56, "{clipping:?} {removed}");
+        }
+    }
+    let lot = lot(&model, &all, 4);
+    let sum = clipped_sum_on_grid(&model, &weights, &lot, fast(Clipping::Flat), bound, UNIT * bound).unwrap();
+    let want = reference::clipped_sum_by_loop(&model, &weights, &all, bound, &DEVICE);
+    let got: Vec<f64> = sum.parts.iter().flatten().map(|&integer| integer as f64 * UNIT * bound).collect();
+    assert!(relative_distance(&got, &want) < 1e-4);
+}
+
+/// Gradients of matrices that are held as factors get their norms from Gram matrices, others from their elements.
+#[test]
+fn the_form_of_a_gradient_does_not_change_its_clipped_sum() {
+    let sizes = Sizes { context: 160, d_model: 48, d_ff: 192, heads: 4, ..small() };
+    let mut source = TestRng::from_seed(40).stream(Purpose::Data, 0, 0);
+    let (model, weights) = model(sizes, 41);
+    for length in [8, 160] {
+        let mut window =
+            |_| Example::causal(&(0..=length).map(|_| source.below(23) as u32).collect::<Vec<_>>());
+        let all: Vec<Example> = (0..5).map(&mut window).collect();
+        let bound = median_norm(&model, &weights, &all);
+        let shape = Shape { input: length, ..model.shape() };
+        let exact = Summation { clipping: Clipping::Flat, arithmetic: Arithmetic::Exact };
+        let sum = |recompute| {
+            let lot = Lot { shape, recompute, ..lot(&model, &all, 4) };
+            let sum = clipped_sum_on_grid(&model, &weights, &lot, exact, bound, UNIT * bound).unwrap();
+            sum.parts.iter().flatten().map(|&integer| integer as f64 * UNIT * bound).collect::<Vec<f64>>()
+        };
+        // With recomputation, all gradients are held whole.
+        let (held, whole) = (sum(false), sum(true));
+        let want = reference::clipped_sum_by_loop(&model, &weights, &all, bound, &DEVICE);
+        assert!(
+            relative_distance(&held, &want) < 1e-4 && relative_distance(&whole, &want) < 1e-4,
+            "{length}"
+        );
+        assert_eq!(held == whole, length == 160, "short examples are held as factors");
+    }
+}
+
 /// Returns the largest share of the clip norm by which removing one of `units` examples moves a
 /// fast sum beyond it. Only rounding contributes: the norms of clipped gradients are 1e-5 below the
 /// clip norm, and this margin is subtracted.
@@ -162,9 +225,10 @@ fn no_gradient_is_longer_than_the_clip_norm_in_integers() {
             let mut values: Vec<f32> = (0..3001).map(|_| ((source.uniform() - 0.5) * scale) as f32).collect();
             for spoiled in [0.5_f32, f32::NAN, f32::INFINITY] {
                 values[17] *= spoiled;
-                let gradient =
-                    GradSum::<Flex>(vec![from_host(values.clone(), [3001], FloatDType::F32, &DEVICE)]);
-                let integers = clip.clip(gradient, &specs).parts.remove(0);
+                let gradient: Tensor<Flex, 1> = from_host(values.clone(), [3001], FloatDType::F32, &DEVICE);
+                let sum = GridSum::zero(&specs, 0.7, UNIT);
+                add_examples(vec![clip.of_whole(vec![gradient], &specs)], &specs, &sum);
+                let integers = sum.finish().unwrap().parts.remove(0);
                 let square = square_of_difference(&integers, &vec![0; 3001]);
                 assert!(square <= ((0.7 / UNIT) as u128).pow(2), "{scale} {clipping:?}");
                 assert!(square == 0 || spoiled == 0.5, "what is not finite contributes nothing");

@@ -18,6 +18,7 @@ use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 
 impl Kernels for Flex {
     const HOLDS_16_BITS: bool = true;
+    const COMPUTES_ALONE: bool = true;
 
     fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
         linear::widen(values)
@@ -85,6 +86,9 @@ impl Kernels for Flex {
         fn scale_examples(values: Tensor<Self, 3>, factors: Tensor<Self, 1>) -> Tensor<Self, 3> = linear::scale_examples, if values;
         fn weighted_sum(values: Tensor<Self, 2>, weights: Tensor<Self, 1>) -> Tensor<Self, 1> = linear::weighted_sum, if values;
         fn add_on_grid(values: Tensor<Self, 1>, unit: f64, sums: &mut [i64]) -> bool = update::add_on_grid, if values;
+        fn add_truncated(values: Tensor<Self, 1>, factor: f64, room: u128, sums: &mut [i64]) -> u128
+            = update::add_truncated, if values;
+        fn square_sum(values: Tensor<Self, 1>) -> f64 = update::square_sum, if values;
         fn adam(tensors: AdamTensors<Self>, grad: Tensor<Self, 1>, step: &AdamStep) -> AdamTensors<Self> = update::adam, if grad;
         fn dots(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 1> = ghost_norm::dots, if a;
         fn product_squares(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 1> = ghost_norm::product_squares, if input;

@@ -23,4 +23,7 @@ pub use ghost_norm::{ROUNDING, dots, lookup_head_dots, lookup_squares, product_s
 pub use linear::{affine, product_bf16, scale_examples, sum_positions, weighted_sum};
 pub use loss::{cross_entropy_backward, token_nll};
 pub use norm::{normalize, normalize_backward, rms_normalize, rms_normalize_backward};
-pub use update::{adam, add_on_grid, add_rounded, piece_length};
+pub use update::{
+    adam, add_on_grid, add_rounded, add_truncated, add_truncated_values, piece_length, square_sum,
+    square_sum_of,
+};

@@ -3,6 +3,11 @@
 use super::super::{AdamStep, AdamTensors};
 use crate::tensor::{Backend, Tensor, to_host_f64};
 
+/// 1.5·2⁵²: a number added to it is rounded to an integer.
+const TO_INTEGER: f64 = 6_755_399_441_055_744.0;
+/// Numbers below this can be rounded so.
+const MAX_TERM: f64 = (1_u64 << 51) as f64;
+
 pub fn add_on_grid<B: Backend>(values: Tensor<B, 1>, unit: f64, sums: &mut [i64]) -> bool {
     add_rounded(&to_host_f64(values), unit, sums)
 }
@@ -10,8 +15,6 @@ pub fn add_on_grid<B: Backend>(values: Tensor<B, 1>, unit: f64, sums: &mut [i64]
 /// [`Kernels::add_on_grid`](super::super::Kernels::add_on_grid) of values on the host.
 #[inline(always)]
 pub fn add_rounded<T: Copy + Into<f64>>(values: &[T], unit: f64, sums: &mut [i64]) -> bool {
-    const TO_INTEGER: f64 = 6_755_399_441_055_744.0; // 1.5·2⁵²: a number added to it is rounded to an integer
-    const MAX_TERM: f64 = (1_u64 << 51) as f64;
     const MAX_SUM: u64 = 1 << 62;
     let scale = 1.0 / unit;
     let mut refused = u64::from(values.len() != sums.len());
@@ -24,6 +27,82 @@ pub fn add_rounded<T: Copy + Into<f64>>(values: &[T], unit: f64, sums: &mut [i64
         refused |= u64::from((*sum as u64).wrapping_add(MAX_SUM) > 2 * MAX_SUM);
     }
     refused == 0
+}
+
+pub fn add_truncated<B: Backend>(values: Tensor<B, 1>, factor: f64, room: u128, sums: &mut [i64]) -> u128 {
+    add_truncated_values(&to_host_f64(values), factor, room, sums)
+}
+
+/// Number of elements whose integers are checked and added together. They stay in the innermost cache.
+const STRETCH: usize = 1024;
+
+/// [`Kernels::add_truncated`](super::super::Kernels::add_truncated) of values on the host.
+#[inline(always)]
+pub fn add_truncated_values<T: Copy + Into<f64>>(
+    values: &[T],
+    factor: f64,
+    mut room: u128,
+    sums: &mut [i64],
+) -> u128 {
+    let mut integers = [0; STRETCH];
+    for (values, sums) in values.chunks(STRETCH).zip(sums.chunks_mut(STRETCH)) {
+        let integers = &mut integers[..values.len()];
+        let square = truncate(values, factor, integers);
+        if let Some(rest) = square.and_then(|square| room.checked_sub(square)) {
+            room = rest;
+            sums.iter_mut().zip(&*integers).for_each(|(sum, integer)| *sum = sum.wrapping_add(*integer));
+        }
+    }
+    room
+}
+
+/// Rounds values times `factor` toward zero and returns the sum of the integers' squares, without rounding; `None` if an integer is
+/// 2⁵¹ or more, or a value is not a number.
+#[inline(always)]
+fn truncate<T: Copy + Into<f64>>(values: &[T], factor: f64, integers: &mut [i64]) -> Option<u128> {
+    // Squares of up to STRETCH integers below this fit 64 bits together.
+    const SMALL: u64 = 1 << 26;
+    let (mut refused, mut bits, mut square) = (0, 0, 0_u64);
+    for (&value, integer) in values.iter().zip(&mut *integers) {
+        let scaled = (value.into() * factor).trunc();
+        let is_small = scaled.abs() < MAX_TERM; // false for NaN
+        refused |= u64::from(!is_small);
+        *integer = (scaled + TO_INTEGER).to_bits().wrapping_sub(TO_INTEGER.to_bits()) as i64;
+        let magnitude = integer.unsigned_abs();
+        bits |= magnitude;
+        let low = magnitude & u64::from(u32::MAX);
+        square = square.wrapping_add(low * low);
+    }
+    if refused != 0 {
+        return None;
+    }
+    if bits < SMALL {
+        return Some(square.into());
+    }
+    Some(integers.iter().map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum())
+}
+
+pub fn square_sum<B: Backend>(values: Tensor<B, 1>) -> f64 {
+    square_sum_of(&to_host_f64(values))
+}
+
+/// Sum of squares, in 32 partial sums.
+#[inline(always)]
+pub fn square_sum_of<T: Copy + Into<f64>>(values: &[T]) -> f64 {
+    let mut partial = [0.0_f64; 32];
+    let chunks = values.chunks_exact(partial.len());
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (sum, &value) in partial.iter_mut().zip(chunk) {
+            let value: f64 = value.into();
+            *sum += value * value;
+        }
+    }
+    for (sum, &value) in partial.iter_mut().zip(rest) {
+        let value: f64 = value.into();
+        *sum += value * value;
+    }
+    partial.into_iter().sum()
 }
 
 pub fn adam<B: Backend>(tensors: AdamTensors<B>, grad: Tensor<B, 1>, step: &AdamStep) -> AdamTensors<B> {

@@ -366,6 +366,49 @@ fn what_does_not_fit_the_integers_is_refused() {
     assert!(!Flex::add_on_grid(Tensor::zeros([3], &FlexDevice), 1.0, &mut [0; 2]), "another length");
 }
 
+/// Oracle: conversion to integers by the standard library, which rounds toward zero. Some integers have squares that do not fit
+/// 64 bits together.
+#[test]
+fn values_are_rounded_toward_zero_and_their_squares_are_taken_from_the_room() {
+    let mut source = Source::new();
+    let (values, values64) = source.pair([PARAMETERS]);
+    let host = crate::tensor::to_host_f64(values64);
+    for factor in [1e3, -7.5e5, 2.0_f64.powi(33) / 3.0] {
+        let integers: Vec<i64> =
+            host.iter().map(|&value| (f64::from(value as f32) * factor) as i64).collect();
+        let square: u128 = integers.iter().map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
+        for add in [Flex::add_truncated, portable::add_truncated] {
+            let mut sums = vec![5; PARAMETERS];
+            assert_eq!(add(values.clone(), factor, square, &mut sums), 0);
+            assert!(sums.iter().zip(&integers).all(|(sum, integer)| *sum == 5 + integer), "{factor}");
+            // One less, and some integers stay out.
+            let mut sums = vec![0; PARAMETERS];
+            let left = add(values.clone(), factor, square - 1, &mut sums);
+            let added: u128 = sums.iter().map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
+            assert!(added == square - 1 - left && sums != integers, "{factor}");
+        }
+    }
+    let direct: f64 = host.iter().map(|value| value * value).sum();
+    // Sums of n terms that are not negative differ by at most 2n roundings of 1.1e-16.
+    assert!((Flex::square_sum(values) / direct - 1.0).abs() < 4.4e-11);
+}
+
+/// What is not finite, and what is 2⁵¹ or more, is left out together with its stretch.
+#[test]
+fn values_that_have_no_integer_are_left_out() {
+    for bad in [f32::NAN, f32::INFINITY, -f32::INFINITY, 2.0_f32.powi(51), -2.0_f32.powi(90)] {
+        for add in [Flex::add_truncated, portable::add_truncated] {
+            let mut values = vec![1.0; 3000];
+            values[1500] = bad;
+            let values = Tensor::<Flex, 1>::from_floats(values.as_slice(), &FlexDevice);
+            let mut sums = vec![0; 3000];
+            assert_eq!(add(values, 1.0, u128::MAX, &mut sums), u128::MAX - (3000 - 1024), "{bad}");
+            let stretch = 1024..2048;
+            assert!((0..3000).all(|at| sums[at] == i64::from(!stretch.contains(&at))), "{bad}");
+        }
+    }
+}
+
 #[test]
 fn a_step_of_adam_moves_every_weight_and_both_averages() {
     let mut source = Source::new();
