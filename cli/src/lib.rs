@@ -132,14 +132,28 @@ pub fn write_manual(command: clap::Command, folder: &Path) -> io::Result<()> {
 /// ```
 #[must_use]
 pub fn rounded_up(bound: f64, digits: i32) -> String {
+    rounded(bound, digits, 0.5, |shown| shown >= bound)
+}
+
+/// Returns the decimal digits of a lower bound, rounded down, so that the printed number is a lower bound too.
+///
+/// ```
+/// assert_eq!([0.567_86, 2.0, 12.349].map(|bound| cli::rounded_down(bound, 4)), ["0.5678", "2.000", "12.34"]);
+/// ```
+#[must_use]
+pub fn rounded_down(bound: f64, digits: i32) -> String {
+    rounded(bound, digits, -0.5, |shown| shown <= bound)
+}
+
+fn rounded(bound: f64, digits: i32, step: f64, holds: impl Fn(f64) -> bool) -> String {
     if !(bound > 0.0 && bound.is_finite()) {
         return bound.to_string();
     }
     let place = digits - 1 - bound.log10().floor() as i32;
     let decimals = place.max(0) as usize;
     let nearest = format!("{bound:.decimals$}");
-    if nearest.parse::<f64>().is_ok_and(|shown| shown >= bound) {
+    if nearest.parse::<f64>().is_ok_and(holds) {
         return nearest;
     }
-    format!("{:.decimals$}", bound + 0.5 * 10_f64.powi(-place.max(0)))
+    format!("{:.decimals$}", bound + step * 10_f64.powi(-place.max(0)))
 }

@@ -131,7 +131,7 @@ pub(super) fn locate(path: &str) -> Result<PathBuf, String> {
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let give = "give a tokenizer.json, .model, vocab.txt, or vocab.json beside its merges.txt, or a folder that holds one";
+    let give = "give a tokenizer.json, .model, .tiktoken, vocab.txt, or vocab.json beside its merges.txt, or a folder that holds one";
     std::fs::read(path).map_err(|error| refuse(format!("{}: {error}; {give}", path.display())))
 }
 

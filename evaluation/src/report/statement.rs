@@ -189,7 +189,7 @@ fn mechanism(c: &Certificate, plan: &Plan) -> String {
         return "The plan declares the training text public, so no noise was added.".to_owned();
     }
     let ledger = &c.ledger;
-    let noise = c.mechanisms.phases.iter().map(|phase| cli::rounded_up(phase.noise_multiplier, DIGITS));
+    let noise = c.mechanisms.phases.iter().map(|phase| cli::rounded_down(phase.noise_multiplier, DIGITS));
     let mut noise: Vec<String> = noise.collect();
     noise.dedup();
     format!(
@@ -253,22 +253,33 @@ fn appendix(out: &mut String, c: &Certificate) -> fmt::Result {
     writeln!(out, "</table></section>")
 }
 
+/// Returns a small probability rounded up, such as `3.334e-8`.
+fn scientific_up(probability: f64) -> String {
+    let exponent = probability.log10().floor();
+    if !(-300.0..-3.0).contains(&exponent) {
+        return cli::rounded_up(probability, DIGITS);
+    }
+    format!("{}e{exponent}", cli::rounded_up(probability / 10_f64.powf(exponent), DIGITS))
+}
+
 /// Describes an event to a reader of the statement.
 fn in_words(event: &DpEvent) -> String {
     let figure = |value: f64| cli::rounded_up(value, DIGITS);
+    // Less noise than there is, never more.
+    let noise = |value: f64| cli::rounded_down(value, DIGITS);
     match event {
         DpEvent::Gaussian { noise_multiplier } => {
-            format!("Gaussian noise of {} times the sensitivity", figure(*noise_multiplier))
+            format!("Gaussian noise of {} times the sensitivity", noise(*noise_multiplier))
         }
         DpEvent::PoissonSampledGaussian { sampling_probability, noise_multiplier } => format!(
             "each unit drawn with probability {} %, and Gaussian noise of {} times what one unit contributes",
             figure(100.0 * sampling_probability),
-            figure(*noise_multiplier)
+            noise(*noise_multiplier)
         ),
         DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } => format!(
             "counts with Gaussian noise of {} times the sensitivity, shown above a threshold that fails with probability at most {}",
-            figure(*noise_multiplier),
-            figure(*threshold_delta)
+            noise(*noise_multiplier),
+            scientific_up(*threshold_delta)
         ),
         DpEvent::Composed { events } => {
             let mut parts: Vec<String> = events.iter().map(in_words).collect();
@@ -276,5 +287,23 @@ fn in_words(event: &DpEvent) -> String {
             parts.join("; and ")
         }
         _ => "the event below".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The noise is never stated larger than it is, and probabilities never smaller.
+    #[test]
+    fn charges_in_words_flatter_nobody() {
+        let gaussian =
+            DpEvent::PoissonSampledGaussian { sampling_probability: 0.042_666_6, noise_multiplier: 0.567_86 };
+        let said = in_words(&gaussian);
+        assert!(said.contains("4.267 %") && said.contains("0.5678 times"), "{said}");
+        let release =
+            DpEvent::ThresholdedHistogram { noise_multiplier: 8.288_42, threshold_delta: 3.333_34e-8 };
+        let said = in_words(&release);
+        assert!(said.contains("8.288 times") && said.contains("at most 3.334e-8"), "{said}");
     }
 }

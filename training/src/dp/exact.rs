@@ -59,7 +59,7 @@ impl ExactClip {
     /// Computes the gradient of the only example of a batch, and its clip factors. With `recompute`, no factors are held.
     ///
     /// # Panics
-    /// If a parameter has not exactly one record, which is an error in a model of this crate.
+    /// If a parameter has not exactly one record, which is an error in a model of the crate `network`.
     pub fn example<B: Kernels>(
         &self,
         model: &Network,

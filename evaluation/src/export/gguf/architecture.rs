@@ -30,7 +30,7 @@ pub(super) struct Architecture {
     /// What the names of modules within a block begin with, before the number of the block.
     block: &'static str,
     /// Names of the modules within a block.
-    inside: Names,
+    inside: &'static [Names],
     /// The only activation that it computes.
     activation: &'static str,
     positions: Positions,
@@ -44,6 +44,20 @@ pub(super) struct Architecture {
     full_every: Option<u64>,
 }
 
+/// Projections of attention, and norms on each head.
+const ATTENTION: Names = &[
+    ("self_attn.q_proj", "attn_q"),
+    ("self_attn.k_proj", "attn_k"),
+    ("self_attn.v_proj", "attn_v"),
+    ("self_attn.o_proj", "attn_output"),
+    ("self_attn.q_norm", "attn_q_norm"),
+    ("self_attn.k_norm", "attn_k_norm"),
+];
+
+/// A feed-forward part with a gate.
+const GATED: Names =
+    &[("mlp.gate_proj", "ffn_gate"), ("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down")];
+
 const GPT2: Architecture = Architecture {
     name: "gpt2",
     outside: &[
@@ -52,14 +66,14 @@ const GPT2: Architecture = Architecture {
         ("transformer.ln_f", "output_norm"),
     ],
     block: "transformer.h.",
-    inside: &[
+    inside: &[&[
         ("ln_1", "attn_norm"),
         ("attn.c_attn", "attn_qkv"),
         ("attn.c_proj", "attn_output"),
         ("ln_2", "ffn_norm"),
         ("mlp.c_fc", "ffn_up"),
         ("mlp.c_proj", "ffn_down"),
-    ],
+    ]],
     activation: "gelu_new",
     positions: Positions::Learned,
     is_transposed: true,
@@ -73,17 +87,9 @@ const LLAMA: Architecture = Architecture {
     outside: &[("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output")],
     block: "model.layers.",
     inside: &[
-        ("input_layernorm", "attn_norm"),
-        ("self_attn.q_proj", "attn_q"),
-        ("self_attn.k_proj", "attn_k"),
-        ("self_attn.v_proj", "attn_v"),
-        ("self_attn.o_proj", "attn_output"),
-        ("self_attn.q_norm", "attn_q_norm"),
-        ("self_attn.k_norm", "attn_k_norm"),
-        ("post_attention_layernorm", "ffn_norm"),
-        ("mlp.gate_proj", "ffn_gate"),
-        ("mlp.up_proj", "ffn_up"),
-        ("mlp.down_proj", "ffn_down"),
+        ATTENTION,
+        GATED,
+        &[("input_layernorm", "attn_norm"), ("post_attention_layernorm", "ffn_norm")],
     ],
     activation: "silu",
     positions: Positions::Neighbors,
@@ -106,19 +112,14 @@ const GEMMA: Architecture = Architecture {
 const GEMMA2: Architecture = Architecture {
     name: "gemma2",
     inside: &[
-        ("input_layernorm", "attn_norm"),
-        ("self_attn.q_proj", "attn_q"),
-        ("self_attn.k_proj", "attn_k"),
-        ("self_attn.v_proj", "attn_v"),
-        ("self_attn.o_proj", "attn_output"),
-        ("self_attn.q_norm", "attn_q_norm"),
-        ("self_attn.k_norm", "attn_k_norm"),
-        ("post_attention_layernorm", "post_attention_norm"),
-        ("pre_feedforward_layernorm", "ffn_norm"),
-        ("mlp.gate_proj", "ffn_gate"),
-        ("mlp.up_proj", "ffn_up"),
-        ("mlp.down_proj", "ffn_down"),
-        ("post_feedforward_layernorm", "post_ffw_norm"),
+        ATTENTION,
+        GATED,
+        &[
+            ("input_layernorm", "attn_norm"),
+            ("post_attention_layernorm", "post_attention_norm"),
+            ("pre_feedforward_layernorm", "ffn_norm"),
+            ("post_feedforward_layernorm", "post_ffw_norm"),
+        ],
     ],
     full_every: Some(2),
     ..GEMMA
@@ -133,7 +134,7 @@ const PHI2: Architecture = Architecture {
         ("model.final_layernorm", "output_norm"),
         ("lm_head", "output"),
     ],
-    inside: &[
+    inside: &[&[
         ("input_layernorm", "attn_norm"),
         ("self_attn.q_proj", "attn_q"),
         ("self_attn.k_proj", "attn_k"),
@@ -141,21 +142,21 @@ const PHI2: Architecture = Architecture {
         ("self_attn.dense", "attn_output"),
         ("mlp.fc1", "ffn_up"),
         ("mlp.fc2", "ffn_down"),
-    ],
+    ]],
     activation: "gelu_new",
     ..QWEN
 };
 
 const PHI3: Architecture = Architecture {
     name: "phi3",
-    inside: &[
+    inside: &[&[
         ("input_layernorm", "attn_norm"),
         ("self_attn.qkv_proj", "attn_qkv"),
         ("self_attn.o_proj", "attn_output"),
         ("post_attention_layernorm", "ffn_norm"),
         ("mlp.gate_up_proj", "ffn_up"),
         ("mlp.down_proj", "ffn_down"),
-    ],
+    ]],
     takes_biases: false,
     ..QWEN
 };
@@ -350,7 +351,8 @@ impl Architecture {
             return Some(format!("{found}.{kind}"));
         }
         let (block, module) = module.strip_prefix(self.block)?.split_once('.')?;
-        Some(format!("blk.{block}.{}.{kind}", of(self.inside, module)?))
+        let found = self.inside.iter().find_map(|table| of(table, module))?;
+        Some(format!("blk.{block}.{found}.{kind}"))
     }
 
     /// Returns the tensor in GGUF's order: rows are output features, and the two rows of a rotated
