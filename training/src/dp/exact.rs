@@ -184,4 +184,26 @@ mod tests {
         let kept = square(parts([1.0, 5.0, 0.0]), (1.0 + 1e-5) / norm) as f64;
         assert!(kept.sqrt() * grid_step > 0.7, "{kept}");
     }
+
+    /// The room that one parameter leaves is that of the next one: parts that fit one by one do not all pass together.
+    #[test]
+    fn the_parameters_of_an_example_share_one_norm() {
+        let grid_step = 2.0_f64.powi(-20);
+        let specs = [3000, 3000].map(|length| ParamSpec {
+            name: String::new(),
+            shape: vec![length],
+            initial: Initializer::Constant(0.0),
+        });
+        let part = || from_host::<Flex, 1>(vec![1.0; 3000], [3000], FloatDType::F32, &FlexDevice);
+        let bound = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap().largest_square;
+        // Factors for a larger norm, as if rounding had made them too large.
+        let mut example =
+            ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_whole(vec![part(), part()], &specs);
+        example.largest_square = bound;
+        let sum = GridSum::zero(&specs, 1.0, grid_step);
+        add_examples(vec![example], &specs, &sum);
+        let integers = sum.finish().unwrap().parts.into_iter().flatten();
+        let square: u128 = integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
+        assert!(square <= bound && square > bound / 2, "{square} of {bound}");
+    }
 }
