@@ -177,9 +177,17 @@ fn make(
 ) -> Result<String, RunError> {
     // The special tokens of the objective follow the learnt ones and count towards the plan's limit.
     let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
+    let completed = |tokenizer: Tokenizer| {
+        let tokenizer = tokenizer.with_special_tokens(&special);
+        if plan.plan().model().family.has_decoder_context() {
+            tokenizer.with_end_after_texts()
+        } else {
+            tokenizer
+        }
+    };
     match plan.plan().tokenizer() {
         plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
-        plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
+        plan::Tokenizer::Bytes => Ok(completed(bytes_only()?).to_json()),
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
             let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
@@ -192,7 +200,7 @@ fn make(
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
             }
-            marked(trained.tokenizer.with_special_tokens(&special), &words, plan, base, store)
+            marked(completed(trained.tokenizer), &words, plan, base, store)
         }
     }
 }

@@ -80,6 +80,20 @@ impl PostProcessor {
         Self { json, steps: vec![Arc::new(Template::around(first.1, last.1))] }
     }
 
+    /// Returns the post-processor of T5, which puts a token after each text.
+    pub(crate) fn t5(last: (&str, u32)) -> Self {
+        let (name, id) = last;
+        let text = |which: &str| json!({"Sequence": {"id": which, "type_id": 0}});
+        let end = json!({"SpecialToken": {"id": name, "type_id": 0}});
+        let json = json!({
+            "type": "TemplateProcessing",
+            "single": [text("A"), end],
+            "pair": [text("A"), end, text("B"), end],
+            "special_tokens": {name: {"id": name, "ids": [id], "tokens": [name]}},
+        });
+        Self { json, steps: vec![Arc::new(Template::before(id))] }
+    }
+
     /// Returns the post-processor as the file writes it.
     pub(crate) fn json(&self) -> &Value {
         &self.json
