@@ -353,6 +353,44 @@ mod tests {
         Source::files([path])
     }
 
+    /// The ids of a text in Hugging Face libraries are those that the model reads: with the end-of-text token that training puts after
+    /// what an encoder reads, and without it for a decoder.
+    #[test]
+    fn a_tokenizer_ends_texts_for_an_encoder_with_a_decoder_and_for_no_other_family() {
+        use tokenizer::Encoding;
+
+        let trained =
+            serde_json::json!({ "train": { "model": "unigram", "vocab_size": 300, "release": "pooled" } });
+        let cases = [
+            ("t5_v1_1", "span_corruption", trained.clone(), true),
+            ("t5", "prefix_lm", serde_json::json!("bytes"), true),
+            ("gpt2", "causal_lm", trained, false),
+        ];
+        for (family, objective, tokenizer, is_ended) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            let plan = serde_json::json!({
+                "version": 1, "data": { "source": { "embedded": { "records": 60, "seed": 7 } }, "units": 60, "visibility": "public" },
+                "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-3, "sampling": "poisson" },
+                "tokenizer": tokenizer,
+                "model": { "family": family, "d_model": 8, "layers": 1, "heads": 1, "d_ff": 8, "context": 16 },
+                "training": { "objective": objective, "expected_batch_size": 6, "steps": 1, "l2_clip_norm": 1.0,
+                    "optimizer": { "sgd": {} }, "learning_rate": { "peak": 0.1 } }
+            });
+            let path = folder.path().join("plan.json");
+            std::fs::write(&path, plan.to_string()).unwrap();
+            crate::run::run(&crate::run::Request {
+                out: Some(folder.path().join("run")),
+                ..crate::run::Request::new(path)
+            })
+            .unwrap();
+            let tokenizer = read_file(&folder.path().join("run/tokenizer.json")).unwrap();
+            let ids = tokenizer.encode("pain");
+            let ended = tokenizer.post_process(Encoding { ids: ids.clone(), ..Encoding::default() }).ids;
+            let end: Vec<u32> = tokenizer.eos_id().filter(|_| is_ended).into_iter().collect();
+            assert_eq!(ended, [ids, end].concat(), "{family}");
+        }
+    }
+
     #[test]
     fn a_corpus_beyond_the_memory_gives_the_words_that_a_single_pass_in_memory_gives() {
         let folder = tempfile::tempdir().unwrap();

@@ -121,3 +121,27 @@ impl PostProcessor {
         self.steps.iter().fold(found, |found, step| step.surround(found))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: `post_processor` of the `tokenizer.json` of t5-small.
+    #[test]
+    fn the_post_processor_of_t5_is_that_of_its_own_file() {
+        let expected = json!({
+            "type": "TemplateProcessing",
+            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+            "pair": [
+                {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}},
+                {"Sequence": {"id": "B", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}
+            ],
+            "special_tokens": {"</s>": {"id": "</s>", "ids": [1], "tokens": ["</s>"]}}
+        });
+        let made = PostProcessor::t5(("</s>", 1));
+        assert_eq!(*made.json(), expected);
+        let text = || Encoding { ids: vec![7, 8], ..Encoding::default() };
+        assert_eq!(made.surround(text()).ids, [7, 8, 1]);
+        assert_eq!(PostProcessor::read(&expected).unwrap().surround(text()).ids, [7, 8, 1]);
+    }
+}

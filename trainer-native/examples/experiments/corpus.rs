@@ -68,6 +68,8 @@ const SENTENCES: [&str; 6] = [
     "It asks for a place .",
     "It asks for a number or a date .",
 ];
+/// Words in a row that no sentence to measure on has in common with the others about films.
+const RUN: usize = 8;
 /// Words that a sentence to be remembered has at least.
 const LONG: usize = 18;
 /// Sentences to be remembered, how many of them are repeated, and how often these occur.
@@ -429,7 +431,13 @@ fn films(path: &Path) -> Outcome<Split> {
     let lines = opened(Files { format: Format::Text, ..Files::of([path.to_owned()]) })?;
     let texts = lines.iter().filter_map(|line| Some(line.text.split_once(' ')?.1.to_owned())).enumerate();
     let (test, train): (Vec<_>, Vec<_>) = texts.partition(|(place, _)| place % 20 == 0);
-    let [train, test] = [train, test].map(|part| part.into_iter().map(|(_, text)| text).collect());
+    let [train, mut test] =
+        [train, test].map(|part| part.into_iter().map(|(_, text)| text).collect::<Vec<String>>());
+    let runs = |text: &str| -> Vec<String> {
+        text.split(' ').collect::<Vec<_>>().windows(RUN).map(|run| run.join(" ")).collect()
+    };
+    let known: HashSet<String> = train.iter().flat_map(|text| runs(text)).collect();
+    test.retain(|text| !runs(text).iter().any(|run| known.contains(run)));
     Ok(Split { train, test })
 }
 

@@ -108,8 +108,6 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let written = changed(&written, json!({ "name": "films-written" }));
     let tuned = tuned(&written, "written");
     rows.push(row("SST-2: both, words as written, ε = 6.23", "93.3".to_owned(), vec![written, tuned]));
-    rows.extend(memory(sizes));
-    rows.extend(tasks(sizes, &films));
     rows
 }
 
@@ -178,7 +176,7 @@ fn others() -> [(&'static str, &'static str, [f64; 2], [f64; 2], Value); 4] {
 }
 
 /// Table 3: what is remembered of sentences that occur many times, and of others.
-fn memory(sizes: &Sizes) -> Vec<Experiment> {
+pub fn memory(sizes: &Sizes) -> Vec<Experiment> {
     let prefixes = remembered(sizes);
     let spans = json!({
         "model": { "context": 24, "decoder_context": null },
@@ -206,11 +204,11 @@ fn memory(sizes: &Sizes) -> Vec<Experiment> {
 }
 
 /// Further tasks, each for a T5 that writes labels and a BERT with a head; of pairs, also for a T5 with a head.
-fn tasks(sizes: &Sizes, films: &Value) -> Vec<Experiment> {
+pub fn tasks(sizes: &Sizes) -> Vec<Experiment> {
     let bert = json!({
         "model": { "family": "bert", "decoder_context": null }, "tokenizer": { "train": { "model": "wordpiece" } }
     });
-    let bert = public(&changed(films, bert));
+    let bert = public(&changed(&films(sizes), bert));
     let named = |family: &str, name: &str, plan: &Value| {
         let file = family.to_lowercase().replace(' ', "-");
         let plan = changed(plan, json!({ "name": format!("{name}-{file}") }));
