@@ -254,17 +254,19 @@ impl Comparison {
         let (setting, published) = &self.beside;
         let other = done.iter().find(|row| row.group == own.group && row.setting == *setting);
         let other = other.ok_or_else(|| format!("{}: no row \"{setting}\" before it", own.setting))?;
-        let [(here, own), (there, other)] = [own, other].map(|row| mean_and_variance(&row.values));
-        let (change, expected) = (here - there, self.figure - published);
+        // Runs with one seed have their first stages in common, so they are compared pair by pair.
+        let changes: Vec<f64> =
+            own.values.iter().zip(&other.values).map(|(own, other)| own - other).collect();
+        let (change, variance) = mean_and_variance(&changes);
+        let expected = self.figure - published;
         let way = match change {
             0.0 => "equal to",
             change if change > 0.0 => "above",
             _ => "below",
         };
         let verdict = if change * expected > 0.0 { "as published" } else { "unlike published" };
-        // Two standard errors of the difference.
-        let is_small = own.zip(other).is_some_and(|(own, other)| change.abs() < 2.0 * (own + other).sqrt());
-        let doubt = if is_small { ", within the deviation" } else { "" };
+        let is_small = variance.is_some_and(|variance| change.abs() < 2.0 * variance.sqrt());
+        let doubt = if is_small { ", within two standard errors" } else { "" };
         Ok(format!("{way} \"{setting}\", {verdict}{doubt}"))
     }
 }

@@ -33,7 +33,7 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
         let plan = changed(&public(&pretraining(sizes)), json!({ "name": format!("notes-{name}") }));
         building_on(&plan, words, Some(start))
     };
-    let bert = anil::start(sizes);
+    let (bert, tuning) = (anil::start(sizes), tuning(sizes));
     let chains = [
         (BERT.0, "76.3; i2b2-2011: 77.6", None, vec![bert.clone()]),
         (
@@ -75,40 +75,22 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             vec![words.clone(), brown.clone(), private("batches", 2.72, 768, 40)],
         ),
     ];
-    let mut rows = Vec::new();
-    for (end, kind, trained) in [
-        (
-            "last",
-            "last block tuned",
-            json!({ "model": { "trainable": { "last_layers": 1 } }, "training": { "learning_rate": { "peak": 3e-3 } } }),
-        ),
-        ("all", "all weights tuned", json!({})),
-    ] {
-        let tuning = changed(&tuning(sizes), trained);
-        for (setting, published, comparison, plans) in &chains {
-            let last = &plans[plans.len() - 1];
-            let vocabulary = &plans[0];
-            let name =
-                json!({ "name": format!("entities-{}-{end}", last["name"].as_str().unwrap_or_default()) });
-            let tuned = changed(&building_on(&tuning, vocabulary, Some(last)), name);
-            let plans = plans.iter().cloned().chain([tuned]).collect();
-            let row = Experiment::new(PAPER, format!("{setting}; {kind}"), *published, plans);
-            rows.push(match comparison {
-                Some((figure, (other, beside))) => {
-                    row.published(*figure, (format!("{other}; {kind}"), *beside))
-                }
+    let row =
+        |(setting, published, comparison, plans): (&str, &str, Option<(f64, (&str, f64))>, Vec<Value>)| {
+            let (vocabulary, weights) = (plans.first()?, plans.last()?);
+            let name = format!("entities-{}-all", weights["name"].as_str().unwrap_or_default());
+            let tuned = changed(&building_on(&tuning, vocabulary, Some(weights)), json!({ "name": name }));
+            let row =
+                Experiment::new(PAPER, setting, published, plans.iter().cloned().chain([tuned]).collect());
+            Some(match comparison {
+                Some((figure, beside)) => row.published(figure, beside),
                 None => row,
-            });
-        }
-    }
+            })
+        };
+    let mut rows: Vec<Experiment> = chains.into_iter().filter_map(row).collect();
     let random = json!({ "name": "entities-random-all" });
-    let random = changed(&building_on(&tuning(sizes), &words, None), random);
-    rows.push(Experiment::new(
-        PAPER,
-        "random weights, vocabulary of the notes; all weights tuned",
-        "–",
-        vec![words, random],
-    ));
+    let random = changed(&building_on(&tuning, &words, None), random);
+    rows.push(Experiment::new(PAPER, "random weights, vocabulary of the notes", "–", vec![words, random]));
     rows
 }
 
