@@ -19,6 +19,7 @@ fn remove_file_names(plan: &mut PlanFile) {
     "text".clone_into(&mut data.text_field);
     let fields = [
         (&mut data.user_field, "user"),
+        (&mut data.owners_field, "owners"),
         (&mut data.label_field, "label"),
         (&mut data.target_field, "target"),
         (&mut data.second_text_field, "second_text"),
@@ -129,5 +130,16 @@ mod tests {
                 assert_eq!(PlanFile::unchecked(&text(&plan)), Some(plan), "{}", preset.name);
             }
         }
+    }
+
+    #[test]
+    fn the_field_of_owners_stays_out_of_links() {
+        let plan: Value = serde_json::from_str(PRESETS[0].text).unwrap();
+        let (mut data, mut privacy) = (plan["data"].clone(), plan["privacy"].clone());
+        data["owners_field"] = json!("secret owners");
+        privacy["unit"] = json!("owner");
+        let plan =
+            PlanFile::unchecked(&with(PRESETS[0].text, &[("data", data), ("privacy", privacy)])).unwrap();
+        assert!(!text(&plan).contains("secret") && text(&plan).contains("\"owners_field\": \"owners\""));
     }
 }
