@@ -2,6 +2,7 @@
 
 mod answer;
 mod cli;
+mod compare;
 mod correlated;
 mod rounding;
 mod sampling;
@@ -58,10 +59,10 @@ const TIPS: Tips = &[
             "get-epsilon",
             "compute-dp-sgd-privacy",
             "compute-epsilon",
-            "compare",
         ],
         "`accountant epsilon` gives certified bounds, and `--accountant rdp` those of Rényi orders",
     ),
+    (&["opacus", "jax-privacy", "dp-accounting"], "`accountant compare FILE` reads their settings"),
     (&["get-noise-multiplier", "calibrate"], "`accountant noise` gives the noise multiplier for an ε"),
     (&["alphas", "orders"], "`--accountant rdp` chooses its orders itself"),
     (&["verify", "plan", "run"], "`trainer-native verify` checks a run or a plan"),
