@@ -22,3 +22,8 @@ pub mod release;
 pub mod tokens;
 pub mod train;
 pub mod unit;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -35,15 +35,7 @@ pub fn wheel(root: &Path) -> Result<bool> {
     let (tools_python, out) = (environment(root, "python-venv")?, tools::target_dir(root).join("python"));
     let maturin = tools_python.with_file_name("maturin");
     Job::new(maturin, &root.join("python"))
-        .args([
-            "build",
-            "--release",
-            "--features",
-            "trainer-native/parquet",
-            "--compatibility",
-            "linux",
-            "--out",
-        ])
+        .args(["build", "--release", "--locked", "--compatibility", "linux", "--out"])
         .args([&out])
         .run()?;
     let clean = tools::target_dir(root).join("python-clean-venv");
