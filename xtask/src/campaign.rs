@@ -29,7 +29,7 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
             tests(root, &["--features", "trainer-native/mpi", "--test", kind], minutes)
         }
         "audit" => tests(root, &["--lib", "audits_catch_broken_trainers_and_no_right_one"], minutes),
-        "packages" => checks::publish_dry(root),
+        "packages" => checks::publish_dry(root, &[]),
         "fuzz" => fuzz::run(root, &[&(60 * minutes).div_ceil(fuzz::TARGETS.len() as u32).to_string()]),
         other => bail!("`{other}` is not a campaign; allowed: faults, inputs, audit, ranks, packages, fuzz"),
     }

@@ -129,16 +129,16 @@ const PUBLISHED: [&str; 12] = [
     "trainer-native",
 ];
 
-/// Packs every published crate. Building what was packed would repeat the build of the workspace.
+/// Packs every published crate, as `cargo publish` does. Building what was packed would repeat the build of the workspace.
 fn package(root: &Path) -> Result<bool> {
-    let selection = PUBLISHED.iter().flat_map(|name| ["--package", name]);
-    passed(Job::cargo(root).args(["package", "--no-verify", "--allow-dirty"]).args(selection))
+    publish_dry(root, &["--no-verify"])
 }
 
-/// Publishes every published crate without an upload: each is packed, and built from its package.
-pub fn publish_dry(root: &Path) -> Result<bool> {
+/// Publishes every published crate without an upload: each is packed, and built from its package unless the options say
+/// otherwise.
+pub fn publish_dry(root: &Path, options: &[&str]) -> Result<bool> {
     let selection = PUBLISHED.iter().flat_map(|name| ["--package", name]);
-    passed(Job::cargo(root).args(["publish", "--dry-run", "--allow-dirty", "--locked"]).args(selection))
+    passed(Job::cargo(root).args(["publish", "--dry-run", "--allow-dirty"]).args(options).args(selection))
 }
 
 fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {
