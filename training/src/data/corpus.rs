@@ -34,7 +34,7 @@ pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool, ranks: &Ranks)
 }
 
 fn read_own(plan: &plan::Plan, base: &Path, source: Source, in_files: bool) -> Result<Units, RunError> {
-    let unit = plan.privacy().unit;
+    let unit = unit_of_text(plan);
     if let Some(path) = plan.data().token_file() {
         let data = open_tokens(plan, unit, path, base)?;
         check_count(plan, data.units())?;
@@ -71,6 +71,9 @@ fn read_own(plan: &plan::Plan, base: &Path, source: Source, in_files: bool) -> R
 /// any message depends on the actual number.
 fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     let declared = plan.data().units;
+    if plan.privacy().unit == PrivacyUnit::Owner {
+        return check_owned_records(plan, count);
+    }
     if !plan.privacy().sampling.needs_exact_units() || count == declared {
         return Ok(());
     }
@@ -79,6 +82,34 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
          privacy.sampling \"{}\" depends on it (privacy.relation makes it public); fix: set data.units to it",
         plan.privacy().sampling.name()
     )))
+}
+
+/// Compares the number of records that the bound on their owners leaves with the declared one. It follows from who owns which record,
+/// which is public, so the message may state it.
+fn check_owned_records(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
+    let declared = plan.population();
+    if count == declared {
+        return Ok(());
+    }
+    let most = plan.privacy().sampling.examples_per_unit().unwrap_or(0);
+    Err(RunError::Refused(format!(
+        "privacy.sampling.poisson_of_examples.examples: {declared} is declared, but {count} records remain where no owner has more than {most}; \
+         allowed: exactly this number, which follows from who owns which record (privacy.relation makes it public); fix: set examples to it"
+    )))
+}
+
+/// Returns the unit into which text is divided: a record stands for itself where it has several owners.
+fn unit_of_text(plan: &plan::Plan) -> PrivacyUnit {
+    match plan.privacy().unit {
+        PrivacyUnit::Owner => PrivacyUnit::Record,
+        unit => unit,
+    }
+}
+
+/// Returns the bound on the records of each owner, if records have several owners.
+fn owners(plan: &plan::Plan, data: &plan::Data) -> Option<corpus::Owners> {
+    let most_records = plan.privacy().sampling.examples_per_unit()?;
+    data.owners_field.clone().map(|field| corpus::Owners { field, most_records })
 }
 
 /// Returns the source of the plan's training text.
@@ -143,6 +174,7 @@ pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source
         format: evaluation.format.unwrap_or(plan.data().format),
         text_field: evaluation.text_field.clone().unwrap_or_else(|| plan.data().text_field.clone()),
         user_field: None,
+        owners_field: None,
         ..plan.data().clone()
     };
     Some(source(plan, &evaluation.source, &data, base))
@@ -161,7 +193,12 @@ pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicT
 
 /// Returns the source of a file with the fields of the plan's training text. Its format follows from its name.
 pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
-    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    let data = plan::Data {
+        format: plan::Format::Auto,
+        user_field: None,
+        owners_field: None,
+        ..plan.data().clone()
+    };
     source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
 }
 
@@ -178,7 +215,12 @@ pub fn check_other_text(
 ) -> Result<(), RunError> {
     let ranks = Ranks::alone();
     let units = read_units(plan, base, true, &ranks)?;
-    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    let data = plan::Data {
+        format: plan::Format::Auto,
+        user_field: None,
+        owners_field: None,
+        ..plan.data().clone()
+    };
     let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
     let training = units.tokens.is_none().then(|| training_source(plan, base));
@@ -226,6 +268,7 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
         text_is_json: objective == plan::Objective::Chat,
         text_until: data.label_separator,
         user_field: data.user_field.clone(),
+        owners: owners(plan, data),
         columns: data.columns.clone(),
         appended,
         further,
