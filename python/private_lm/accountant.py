@@ -12,7 +12,7 @@ Noise multipliers are σ over what adding or removing one unit changes. Relation
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ._native import (
     Bounds,
@@ -39,6 +39,9 @@ from ._native import (
     true_positive_rate,
     zcdp,
 )
+
+if TYPE_CHECKING:
+    from ._native import _Relation
 
 __all__ = [
     "Bounds",
@@ -69,8 +72,6 @@ __all__ = [
     "true_positive_rate",
     "zcdp",
 ]
-
-_Relation = Literal["add_or_remove_one", "replace_one", "zero_out"]
 
 
 def dp_sgd(sampling_probability: float, noise_multiplier: float, steps: int) -> dict[str, object]:
@@ -131,7 +132,7 @@ def get_noise_multiplier(
     the returned noise never exceeds the target, whereas Opacus searches to a tolerance of 0.01 with an accountant of its choice.
 
     >>> get_noise_multiplier(target_epsilon=3.0, target_delta=1e-5, sample_rate=256 / 60000, steps=14062)
-    0.9683830595458904
+    0.9684082749779752
 
     Raises ValueError if neither or both of `epochs` and `steps` are given, for a value out of range, and for a target that no noise
     meets.

@@ -192,7 +192,7 @@ def test_one_run_at_a_time(plan, tmp_path):
 
 
 def test_a_vocabulary_is_trained_on_a_frame(tmp_path):
-    tokenizer, privacy = dp_tokenizer.train(table(), tmp_path / "vocabulary", epsilon=4.0, delta=1e-6, units=400, vocab_size=300, test_key=7)
+    tokenizer, privacy = dp_tokenizer.train(table(), tmp_path / "vocabulary", epsilon=4.0, delta=1e-6, units=400, vocab_size=400, test_key=7)
     assert tokenizer.decode(tokenizer.encode("fever")) == "fever" and privacy["epsilon"]["upper"] <= 4.0
 
 
