@@ -28,7 +28,10 @@ pub fn init(
     named: Option<&Path>,
 ) -> Result<ProposedPlan, RunError> {
     match parsed("init", options)? {
-        Command::Init(arguments) => plan_for(arguments, named),
+        Command::Init(arguments) => {
+            let (proposal, reasons) = plan_for(arguments, named)?;
+            Ok(ProposedPlan { text: proposal.text, reasons })
+        }
         _ => Err(another()),
     }
 }

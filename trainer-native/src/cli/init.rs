@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use mechanisms::PrivacyUnit;
 
-use super::calls::ProposedPlan;
 use crate::init::{Choices, Counts, Fields, Proposal, Reading, Task, Unnamed, propose, reasons, warnings};
 use network::pretrained;
 use training::progress::note_for_owner;
@@ -517,7 +516,7 @@ fn proposed(choices: &Choices, out: &Path, why: &str) -> Result<(Proposal, Strin
 
 /// Proposes a plan for a text, without questions and without a file. A plan that names its text otherwise has absolute paths
 /// beside it.
-pub(super) fn plan_for(arguments: InitArgs, named: Option<&Path>) -> Result<ProposedPlan, RunError> {
+pub(super) fn plan_for(arguments: InitArgs, named: Option<&Path>) -> Result<(Proposal, String), RunError> {
     ASKS.store(false, Ordering::SeqCst);
     let out = arguments.out.clone();
     let (mut choices, why) = arguments.choose()?;
@@ -527,8 +526,7 @@ pub(super) fn plan_for(arguments: InitArgs, named: Option<&Path>) -> Result<Prop
             *path = absolute(&path).map_err(|error| RunError::storage("find", path, &error))?;
         }
     }
-    let (proposal, reasons) = proposed(&choices, &out, &why)?;
-    Ok(ProposedPlan { text: proposal.text, reasons })
+    proposed(&choices, &out, &why)
 }
 
 /// Refuses a path that is not a folder, such as a name on a model hub.

@@ -1,6 +1,5 @@
 //! The answers, as text or JSON.
 
-use std::io::Read;
 use std::path::Path;
 
 use accountant::rdp::{self, Conversion};
@@ -10,6 +9,7 @@ use cli::Documentation;
 use serde_json::{Value, json};
 
 use crate::cli::{Accountant, Cli, Command, Run};
+use crate::input::json_text;
 use crate::rounding::{rounded_down, rounded_up};
 use crate::{compare, correlated, search};
 
@@ -142,31 +142,6 @@ fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {
         points.push(json!({ "false_positive_rate": false_positive_rate, "true_positive_rate": rate }));
     }
     Ok((lines.join("\n"), json!({ "odds": odds, "curve": points, "version": VERSION })))
-}
-
-/// The largest file of events that is read. Repeated events are counted, so that millions of steps take a few hundred bytes.
-const LARGEST: u64 = 16 << 20;
-
-/// Reads the text of a small JSON file, or of standard input for "-".
-pub(crate) fn json_text(file: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let read = |reader: &mut dyn Read, text: &mut String| reader.take(LARGEST + 1).read_to_string(text);
-    let size = if file == Path::new("-") {
-        read(&mut std::io::stdin(), &mut text)
-    } else {
-        let mut open = std::fs::File::open(file)
-            .map_err(|e| format!("{}: {e}; give a readable file or -", file.display()))?;
-        read(&mut open, &mut text)
-    }
-    .map_err(|error| format!("{}: {error}; events are UTF-8 JSON", file.display()))?;
-    if size as u64 > LARGEST {
-        return Err(format!(
-            "{}: more than {LARGEST} bytes; count repeated events with self_composed",
-            file.display()
-        ));
-    }
-    // Some editors begin a file with a byte-order mark.
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn events(file: &Path, delta: f64, relation: NeighboringRelation) -> Result<(String, Value), String> {

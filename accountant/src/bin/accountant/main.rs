@@ -4,6 +4,7 @@ mod answer;
 mod cli;
 mod compare;
 mod correlated;
+mod input;
 mod rounding;
 mod sampling;
 mod search;

@@ -8,9 +8,9 @@ use std::path::Path;
 use accountant::{Bounds, Delta, METHOD, NeighboringRelation, VERSION};
 use serde_json::{Value, json};
 
-use self::settings::Settings;
-use self::theirs::{Figure, Theirs};
-use crate::answer::json_text;
+use self::settings::{Settings, Theirs};
+use self::theirs::Figure;
+use crate::input::json_text;
 use crate::rounding::{rounded_down, rounded_up};
 
 /// Reads a run of another library, and compares its ε with ours.

@@ -3,8 +3,6 @@
 use accountant::DpEvent;
 use serde_json::{Map, Value};
 
-use super::theirs::Theirs;
-
 const KNOWN: &str = "an Opacus accountant's state {\"history\": [[noise_multiplier, sample_rate, steps], …], \"mechanism\": \"rdp\"}, \
                      settings such as {\"noise_multiplier\": 1.1, \"batch_size\": 256, \"num_samples\": 60000, \"epochs\": 60}, or an \
                      event of dp_accounting as json.dumps(event.to_named_tuple()) writes it";
@@ -21,6 +19,32 @@ const ACCOUNTANT: &[&str] = &["mechanism", "accountant"];
 const LARGEST: &[&str] = &["truncated_batch_size", "largest_batch_size"];
 /// Settings of jax_privacy alone.
 const OF_JAX: &[&str] = &["num_updates", "truncated_batch_size", "iterations"];
+
+/// The accountant of another library.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Theirs {
+    /// Opacus's Rényi orders.
+    OpacusRdp,
+    /// Opacus's privacy random variables.
+    Prv,
+    /// Opacus's Gaussian approximation.
+    Gdp,
+    /// dp_accounting's Rényi orders.
+    Rdp,
+    /// dp_accounting's privacy loss distributions.
+    Pld,
+}
+
+impl Theirs {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpacusRdp | Self::Rdp => "rdp",
+            Self::Prv => "prv",
+            Self::Gdp => "gdp",
+            Self::Pld => "pld",
+        }
+    }
+}
 
 /// Equal steps of DP-SGD.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,39 +3,13 @@
 use accountant::rdp::{self, Conversion};
 use accountant::{Delta, DpEvent, NeighboringRelation, convert};
 
-use super::settings::{Settings, Step};
-
-/// The accountant of another library.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Theirs {
-    /// Opacus's Rényi orders.
-    OpacusRdp,
-    /// Opacus's privacy random variables.
-    Prv,
-    /// Opacus's Gaussian approximation.
-    Gdp,
-    /// dp_accounting's Rényi orders.
-    Rdp,
-    /// dp_accounting's privacy loss distributions.
-    Pld,
-}
+use super::settings::{Settings, Step, Theirs};
 
 /// An ε of another library.
 pub(super) struct Figure {
     pub epsilon: f64,
     /// Where it comes from.
     pub how: &'static str,
-}
-
-impl Theirs {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OpacusRdp | Self::Rdp => "rdp",
-            Self::Prv => "prv",
-            Self::Gdp => "gdp",
-            Self::Pld => "pld",
-        }
-    }
 }
 
 impl Settings {
@@ -63,7 +37,7 @@ impl Settings {
                 let [Step { sigma, rate, steps }] = self.steps.as_slice() else {
                     return Err("history: Opacus's gdp takes one entry; allowed: one noise multiplier and sample rate".to_owned());
                 };
-                let mu = rate * (*steps as f64).sqrt() * libm::expm1(sigma.powi(-2)).sqrt();
+                let mu = rate * (*steps as f64).sqrt() * libm::expm1(1.0 / (sigma * sigma)).sqrt();
                 Figure {
                     epsilon: convert::epsilon_of_mu(mu, delta).map_err(refused)?,
                     how: "a central limit theorem, which is an approximation",
