@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod calls;
 mod exposure;
 mod generate;
 mod init;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use ::cli::Documentation;
 use advise::AdviseArgs;
+pub use calls::{ProposedPlan, generate, init};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use exposure::ExposureArgs;
 use generate::GenerateArgs;
