@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use accountant::DpEvent;
-use plan::{CertifiedPlan, Plan, PlanFile};
+use plan::{CertifiedPlan, Plan, PlanError, PlanFile};
 
 use crate::RunError;
 
@@ -49,7 +49,18 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Certifies a plan, unless its figures are so unusual that the search takes too long.
 fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
-    match within(LONGEST, move || plan.certify()) {
+    within_limit(path, move || plan.certify())
+}
+
+/// Returns what `certify` certifies of a file, unless the search takes too long.
+///
+/// # Errors
+/// [`RunError::Refused`] with the file and a fix.
+pub(crate) fn within_limit<T: Send + 'static>(
+    path: &Path,
+    certify: impl FnOnce() -> Result<T, PlanError> + Send + 'static,
+) -> Result<T, RunError> {
+    match within(LONGEST, certify) {
         Some(certified) => certified.map_err(|error| refused(path, &error)),
         None => Err(refused(
             path,
@@ -74,7 +85,7 @@ pub(crate) fn within<T: Send + 'static>(
 }
 
 /// Reads a file of the size of a plan.
-fn read_small(path: &Path) -> Result<Vec<u8>, RunError> {
+pub(crate) fn read_small(path: &Path) -> Result<Vec<u8>, RunError> {
     const LARGEST: u64 = 16 << 20;
     let metadata = path.metadata().map_err(|error| RunError::storage("read", path, &error))?;
     let not_a_plan =

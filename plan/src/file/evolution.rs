@@ -38,6 +38,9 @@ pub struct EvolutionFile {
     /// Number of standard deviations of the noise that is subtracted from each noisy count. A count that is then not above 0 counts as 0.
     #[serde(default = "threshold")]
     pub threshold: f64,
+    /// Largest number of tokens that a run writes after the words that are kept.
+    #[serde(default = "tokens")]
+    pub tokens: u64,
     /// Number of synthetic records to write.
     pub records: u64,
 }
@@ -79,6 +82,10 @@ fn votes() -> u64 {
     1
 }
 
+fn tokens() -> u64 {
+    64
+}
+
 fn threshold() -> f64 {
     2.0
 }
@@ -93,7 +100,7 @@ impl EvolutionFile {
         let file: Self = serde_json::from_str(text).map_err(|error| {
             let allowed = "{\"name\": …, \"data\": …, \"privacy\": {\"unit\", \"relation\", \"delta\", \"epsilon\"}, \"candidates\": {\"run\": \
                            …} or {\"texts\": …}, \"embedding\": …, \"records\": N} and, optionally, labels, rounds, population, votes, \
-                           threshold";
+                           threshold, tokens";
             PlanError::field("evolution", error.to_string(), allowed, "correct the text at this place")
         })?;
         file.check_data()?;
@@ -138,6 +145,9 @@ impl EvolutionFile {
                 allowed,
                 "add or remove it",
             );
+        }
+        if data.token_file().is_some() {
+            return refuse("data.source", "a .tokens file", "text", "name the text it was made from");
         }
         if data.visibility == Visibility::Public {
             let fix = "remove it: public records need no votes";
@@ -185,6 +195,7 @@ impl EvolutionFile {
             ("rounds", self.rounds, 1, 1000),
             ("population", self.population, 2 * self.groups(), 1_000_000),
             ("votes", self.votes, 1, of_group.min(1000)),
+            ("tokens", self.tokens, 1, 100_000),
             ("records", self.records, 1, 100_000_000),
         ];
         for (field, given, least, most) in numbers {

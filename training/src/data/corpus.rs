@@ -81,9 +81,39 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
+/// Reads the private records of an evolution: texts or, with labels, records with one label each.
+///
+/// # Errors
+/// [`RunError::Refused`] if they cannot be read, a file is named twice, or a record has a label that the file does not list.
+pub(crate) fn read_voters(file: &plan::EvolutionFile, base: &Path) -> Result<Units, RunError> {
+    let objective = match file.labels.as_slice() {
+        [] => plan::Objective::CausalLm,
+        _ => plan::Objective::SequenceClassification,
+    };
+    let source = source(objective, &file.data.source, &file.data, base);
+    overlap::check_distinct(&source, "data.source", &Ranks::alone())?;
+    let unit = file.privacy.unit;
+    let _shown = reading(READING, &source);
+    if file.labels.is_empty() {
+        let (texts, _) = read_texts(&source, unit, "data.source")?;
+        return Ok(Units { texts: Texts::Kept(Private::new(texts)), tokens: None, labelled: None });
+    }
+    let fields = LabelledFields {
+        objective,
+        data: file.data.clone(),
+        labels: file.labels.iter().cloned().zip(0..).collect(),
+        labels_field: "labels",
+        written: None,
+        answers: true,
+        public: false,
+    };
+    let (records, _) = LabelledRecords::open(fields, source, unit, false)?;
+    Ok(Units { texts: Texts::none(), tokens: None, labelled: Some(records) })
+}
+
 /// Returns the source of the plan's training text.
 pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
-    source(plan, &plan.data().source, plan.data(), base)
+    source(plan.training().objective, &plan.data().source, plan.data(), base)
 }
 
 /// Opens a token file that holds the plan's units under the plan's tokenizer.
@@ -145,7 +175,7 @@ pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source
         user_field: None,
         ..plan.data().clone()
     };
-    Some(source(plan, &evaluation.source, &data, base))
+    Some(source(plan.training().objective, &evaluation.source, &data, base))
 }
 
 /// Reads a public file as evaluation text is read. Its fields, if the objective reads any, have the names that the plan
@@ -162,7 +192,12 @@ pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicT
 /// Returns the source of a file with the fields of the plan's training text. Its format follows from its name.
 pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
     let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
-    source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
+    source(
+        plan.training().objective,
+        &plan::Source::Path(path.to_string_lossy().into_owned()),
+        &data,
+        Path::new(""),
+    )
 }
 
 /// Refuses files that share text with a plan's private training text. Their fields have the names that the plan gives
@@ -180,7 +215,7 @@ pub fn check_other_text(
     let units = read_units(plan, base, true, &ranks)?;
     let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
     let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
+    let public = source(plan.training().objective, &plan::Source::Paths(names), &data, Path::new(""));
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &public, of_paths.field, &ranks)?;
     overlap::check_records(plan, base, &units, &read_public(plan, public, of_paths.field)?, of_paths, &ranks)
@@ -205,7 +240,7 @@ pub fn read_records(path: &Path, option: &str) -> Result<Vec<String>, RunError> 
 
 /// Returns a source as the plan reads it. The text of a record holds everything that the model reads or writes, because
 /// the vocabulary and the comparison of texts need all of it.
-fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
+fn source(objective: plan::Objective, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     let paths: Vec<PathBuf> = match source {
         plan::Source::Embedded { records, seed } => {
             return Source::Embedded { records: *records, seed: *seed };
@@ -213,7 +248,6 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
         plan::Source::Path(path) => vec![base.join(path)],
         plan::Source::Paths(paths) => paths.iter().map(|path| base.join(path)).collect(),
     };
-    let objective = plan.training().objective;
     let mut appended: Vec<String> = data.second_text_field.clone().into_iter().collect();
     if objective == plan::Objective::TextToText {
         appended.push(data.target_field().to_owned());

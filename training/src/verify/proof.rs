@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Coverage, VerifiedRun};
-use crate::RunError;
 use crate::store::certificate;
 use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
 use crate::store::lineage::ProofFile;
 use crate::store::{covered, files};
+use crate::{RunError, evolution};
 use durable::sha256_hex;
 use network::tensor_file::PrivacyMark;
 
@@ -82,7 +82,6 @@ impl Proof {
         if !folder.join(files::LEDGER).exists() {
             return Self::of_vocabulary(folder);
         }
-        files::require_run(folder)?;
         let ledger = LedgerState::read(folder)?;
         let earlier = EarlierProofs::read(&ledger, &folder.join(files::PARENTS))?;
         let proof = Self::of_run(folder, ledger, &earlier)?;
@@ -91,6 +90,9 @@ impl Proof {
 
     /// Verifies the run in a folder by its ledger, after the stages that it builds on.
     fn of_run(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
+        if evolution::is_evolution(folder) {
+            return evolution::proof(folder, ledger);
+        }
         let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::of_ledger(folder, ledger, earlier)?;
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
         let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
@@ -148,6 +150,33 @@ impl Proof {
             ledger: Some(ledger),
             training_event: Some(plan.training_event()),
         }
+    }
+
+    /// Returns the proof of an evolution, whose ledger charged only votes.
+    pub(crate) fn of_votes(stage: Parent, ledger: LedgerState) -> Self {
+        Self {
+            training_event: Some(DpEvent::Composed { events: stage.charges.events().collect() }),
+            stage,
+            is_public: false,
+            is_only_spent: false,
+            has_private_tokenizer: false,
+            tokenizer: None,
+            weights: Vec::new(),
+            public_stages: ledger.header().public_stages.clone(),
+            parents: Vec::new(),
+            earlier: EarlierProofs::default(),
+            files: Vec::new(),
+            written: Vec::new(),
+            ledger: Some(ledger),
+        }
+    }
+
+    /// Adds the files of a folder that prove the facts.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`] if one cannot be read.
+    pub(crate) fn with_files(self, folder: &Path, names: &[&'static str]) -> Result<Self, RunError> {
+        Ok(Self { files: read_files(folder, names)?, ..self })
     }
 
     fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {

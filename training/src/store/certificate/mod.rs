@@ -13,7 +13,8 @@ mod wording;
 
 pub use statements::mark;
 pub(crate) use statements::{
-    DECLARED_PUBLIC, KNOWN_NOISE, distribution, guarantee, not_private_by_itself, void_by_known_noise,
+    DECLARED_PUBLIC, KNOWN_NOISE, distribution, guarantee, guarantee_of_privacy, not_private_by_itself,
+    void_by_known_noise,
 };
 pub(crate) use wording::{CURRENT, Wording};
 
