@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use accountant::DpEvent;
-use plan::{CertifiedPlan, Plan, PlanError, PlanFile};
+use plan::{CertifiedEvolution, CertifiedPlan, EvolutionFile, Plan, PlanError, PlanFile};
 
 use crate::RunError;
 
@@ -36,6 +36,18 @@ impl PlanText {
     }
 }
 
+/// Reads and certifies an evolution file. Also returns its bytes.
+///
+/// # Errors
+/// As `PlanText::read` and `PlanText::certify`.
+pub(crate) fn read_evolution(path: &Path) -> Result<(CertifiedEvolution, Vec<u8>), RunError> {
+    let bytes = read_small(path)?;
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| refused(path, &"it is not UTF-8; save it as UTF-8"))?;
+    let file = EvolutionFile::parse(text).map_err(|error| refused(path, &error))?;
+    Ok((within_limit(path, move || file.certify())?, bytes))
+}
+
 /// Reads a plan file without certifying it.
 ///
 /// # Errors
@@ -56,7 +68,7 @@ fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
 ///
 /// # Errors
 /// [`RunError::Refused`] with the file and a fix.
-pub(crate) fn within_limit<T: Send + 'static>(
+fn within_limit<T: Send + 'static>(
     path: &Path,
     certify: impl FnOnce() -> Result<T, PlanError> + Send + 'static,
 ) -> Result<T, RunError> {
@@ -85,7 +97,7 @@ pub(crate) fn within<T: Send + 'static>(
 }
 
 /// Reads a file of the size of a plan.
-pub(crate) fn read_small(path: &Path) -> Result<Vec<u8>, RunError> {
+fn read_small(path: &Path) -> Result<Vec<u8>, RunError> {
     const LARGEST: u64 = 16 << 20;
     let metadata = path.metadata().map_err(|error| RunError::storage("read", path, &error))?;
     let not_a_plan =

@@ -181,12 +181,13 @@ impl EvolutionFile {
 
     fn check_numbers(&self) -> Result<(), PlanError> {
         let EvolutionPrivacy { delta, epsilon, .. } = self.privacy;
-        if !(epsilon >= 1e-6 && epsilon <= 1e4) {
+        if !(1e-6..=1e4).contains(&epsilon) {
             let fix = "state the ε of all rounds together";
             return refuse("privacy.epsilon", epsilon.to_string(), "1e-6 to 1e4", fix);
         }
         let units = self.data.units;
-        if Delta::new(delta).is_err() || units == 0 || !(delta * (units as f64) < 1.0) {
+        let is_small = Delta::new(delta).is_ok() && units > 0 && delta * (units as f64) < 1.0;
+        if !is_small {
             let fix = "such as 1 / (10 · units)";
             return refuse("privacy.delta", delta.to_string(), "above 0 and below 1 / data.units", fix);
         }

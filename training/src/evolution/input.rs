@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use dp_tokenizer::identity::Sketch;
-use plan::{CandidateSource, CertifiedEvolution, EvolutionFile, Objective};
+use plan::{CandidateSource, CertifiedEvolution, Objective};
 
+use crate::RunError;
 use crate::data::{self, Units};
 use crate::infer::BertScore;
-use crate::plan_file::{read_uncertified, within_limit};
+use crate::plan_file::{read_evolution, read_uncertified};
 use crate::store::files;
 use crate::store::ledger::PublicStage;
 use crate::verify::{Proof, check_unwritten};
-use crate::{RunError, plan_file};
 
 /// A certified evolution file.
 pub(super) struct EvolutionInput {
@@ -37,12 +37,7 @@ impl EvolutionInput {
     /// # Errors
     /// [`RunError::Refused`] with the file, the place in it and a fix; [`RunError::Storage`] if it cannot be read.
     pub fn read(path: &Path) -> Result<Self, RunError> {
-        let bytes = plan_file::read_small(path)?;
-        let refused =
-            |error: &dyn std::fmt::Display| RunError::Refused(format!("{}: {error}", path.display()));
-        let text = std::str::from_utf8(&bytes).map_err(|_| refused(&"it is not UTF-8; save it as UTF-8"))?;
-        let file = EvolutionFile::parse(text).map_err(|error| refused(&error))?;
-        let certified = within_limit(path, move || file.certify())?;
+        let (certified, bytes) = read_evolution(path)?;
         let base = path.parent().map(Path::to_owned).unwrap_or_default();
         let embedding = base.join(&certified.file.embedding);
         Ok(Self { certified, bytes, base, embedding })

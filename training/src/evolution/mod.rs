@@ -8,10 +8,10 @@
 //! |---|---|
 //! | `input` | the evolution file, and the public things that it names |
 //! | `votes` | the mechanism: the only code that opens a private record |
+//! | `candidate`, `nearest` | a candidate, choices among them, and the nearest embeddings |
 //! | `population` | candidates, from one round to the next: post-processing |
 //! | `source` | where candidates come from, and how they are varied |
 //! | `output` | the synthetic records, their proof and their card |
-//! | `certificate`, `verify` | what the evolution promises, and how that is checked |
 //!
 //! # Interruptions
 //! A round is charged before its votes are counted and is never repeated. If its counts are lost, the candidates go on to the next
@@ -20,14 +20,14 @@
 //! # References
 //! Lin et al. 2023, <https://arxiv.org/abs/2305.15560>; Xie et al. 2024, <https://arxiv.org/abs/2403.01749>.
 
-mod certificate;
+mod candidate;
 mod input;
+mod nearest;
 mod output;
 mod population;
 mod source;
 #[cfg(test)]
 mod tests;
-mod verify;
 mod votes;
 
 use std::path::{Path, PathBuf};
@@ -35,19 +35,18 @@ use std::path::{Path, PathBuf};
 use mechanisms::{OsRng, PrivacyRng, Purpose, TestRng};
 use plan::Device;
 
-pub use self::certificate::EvolutionSummary;
-pub use self::verify::{promise, verify_evolution};
-pub(crate) use self::verify::{proof, proof_of_stopped};
-
 use self::input::EvolutionInput;
 use self::population::{Population, Selection};
 use self::source::Supply;
 use self::votes::Electorate;
 use crate::progress::{DIGITS, note};
 use crate::run::shell_word;
+use crate::store::certificate::EvolutionCertificate;
+pub use crate::store::files::is_evolution;
 use crate::store::ledger::Randomness;
 use crate::store::mirror::state_folder;
 use crate::store::{EvolutionStore, OpenEvolution, files};
+pub use crate::verify::evolution::{EvolutionSummary, promise, verify_evolution};
 use crate::{RunError, stop};
 
 /// The evolution that the user asks for.
@@ -63,12 +62,6 @@ pub struct EvolutionRequest {
     pub device: Device,
     /// A known key for tests. The evolution is then not private.
     pub test_key: Option<u64>,
-}
-
-/// Returns whether a folder holds an evolution.
-#[must_use]
-pub fn is_evolution(folder: &Path) -> bool {
-    folder.join(files::EVOLUTION).exists() && folder.join(files::LEDGER).exists()
 }
 
 /// Carries out an evolution, or resumes it.
@@ -126,7 +119,7 @@ impl Evolution<'_> {
             let records = output::records(&population, &selection, &mut supply, &certified.file)?;
             store.complete(&records)?;
         }
-        certificate::write(folder, input, store.ledger())?;
+        EvolutionCertificate::derive(certified, store.ledger())?.write(folder)?;
         output::finish(folder, &certified.file)?;
         store.finish()?;
         verify_evolution(folder)

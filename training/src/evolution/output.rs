@@ -6,7 +6,8 @@ use std::path::Path;
 use plan::EvolutionFile;
 use serde_json::{Map, Value};
 
-use super::population::{Population, Selection, drawn_by_weight, stream};
+use super::candidate::{drawn_by_weight, stream};
+use super::population::{Population, Selection};
 use super::source::Supply;
 use crate::RunError;
 use crate::data::set_field;

@@ -3,22 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+use mechanisms::Stream;
 use plan::CertifiedEvolution;
 use serde::{Deserialize, Serialize};
 
+use super::candidate::{Candidate, drawn_by_weight, stream};
 use super::source::Supply;
 use crate::RunError;
 use crate::store::files;
-
-/// A text that records can vote for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Candidate {
-    /// Its group: the index of its label, or 0 without labels.
-    pub group: usize,
-    /// The text.
-    pub text: String,
-}
 
 /// The candidates of a round. Each group has the same number of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,25 +133,4 @@ impl Population {
         let places = drawn_by_weight(&weights, count, stream);
         places.into_iter().map(|place| self.candidates[of_group[place]].text.as_str()).collect()
     }
-}
-
-/// Returns a stream for the choices of a round in a group.
-pub(super) fn stream(seed: u64, round: u64, group: usize) -> Stream {
-    TestRng::from_seed(seed).stream(Purpose::Data, round, group as u32)
-}
-
-/// Draws places by weight, of which one is above 0.
-pub(super) fn drawn_by_weight(weights: &[f64], count: usize, stream: &mut Stream) -> Vec<usize> {
-    let mut sum = 0.0;
-    let up_to = |weight: &f64| {
-        sum += weight;
-        sum
-    };
-    let sums: Vec<f64> = weights.iter().map(up_to).collect();
-    (0..count)
-        .map(|_| {
-            let place = stream.uniform() * sum;
-            sums.partition_point(|up_to| *up_to <= place).min(weights.len().saturating_sub(1))
-        })
-        .collect()
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use mechanisms::Stream;
 use plan::Device;
 
+use super::candidate::{Candidate, stream};
 use super::input::{EvolutionInput, Public};
-use super::population::{Candidate, stream};
-use super::votes::nearest;
+use super::nearest::nearest;
 use crate::RunError;
 use crate::infer::{BertScore, DecodingStrategy, GenerationOptions, TokenSampling, generate};
 use crate::progress::note;

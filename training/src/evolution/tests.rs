@@ -4,10 +4,11 @@ use std::fs;
 
 use serde_json::json;
 
-use super::population::Candidate;
+use super::candidate::Candidate;
 use super::*;
 use crate::network_tests::testing;
 use crate::store::ledger::LedgerState;
+use crate::verify::evolution::stage_of_stopped;
 
 /// A folder with private records, public texts, an embedding and an evolution file of three rounds.
 fn folder() -> tempfile::TempDir {
@@ -73,8 +74,8 @@ fn killed(folder: &Path) {
 fn a_round_whose_votes_were_lost_is_spent_and_never_repeated() {
     let folder = folder();
     killed(folder.path());
-    let stopped = proof_of_stopped(&folder.path().join("evolved")).unwrap();
-    assert_eq!(stopped.stage.charges.iter().map(|charge| charge.count).sum::<u64>(), 1);
+    let (stopped, _) = stage_of_stopped(&folder.path().join("evolved")).unwrap();
+    assert_eq!(stopped.charges.iter().map(|charge| charge.count).sum::<u64>(), 1);
     let summary = resumed(folder.path()).unwrap();
     let ledger = LedgerState::read(&summary.evolution).unwrap();
     let released: Vec<bool> = ledger.rounds().map(|counts| counts.is_some()).collect();
@@ -102,8 +103,8 @@ fn a_torn_line_is_charged_as_the_round_that_it_may_have_announced() {
     let path = folder.path().join("evolved").join(files::LEDGER);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
-    let stopped = proof_of_stopped(&folder.path().join("evolved")).unwrap();
-    assert_eq!(stopped.stage.charges.iter().map(|charge| charge.count).sum::<u64>(), 1);
+    let (stopped, _) = stage_of_stopped(&folder.path().join("evolved")).unwrap();
+    assert_eq!(stopped.charges.iter().map(|charge| charge.count).sum::<u64>(), 1);
     let summary = resumed(folder.path()).unwrap();
     let ledger = LedgerState::read(&summary.evolution).unwrap();
     assert_eq!(ledger.rounds().map(|counts| counts.is_some()).collect::<Vec<_>>(), [false, true, true]);

@@ -88,12 +88,18 @@ pub fn is_snapshot(name: &str) -> bool {
     name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Returns whether a folder holds an evolution.
+#[must_use]
+pub fn is_evolution(folder: &Path) -> bool {
+    folder.join(EVOLUTION).exists() && folder.join(LEDGER).exists()
+}
+
 /// Refuses a folder that holds no run.
 ///
 /// # Errors
 /// [`RunError::Refused`], with what to give instead.
 pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
-    if folder.join(EVOLUTION).exists() {
+    if is_evolution(folder) {
         return Err(RunError::Refused(format!(
             "{} is the folder of an evolution, which has no model; `trainer-native verify` and `trainer-native history` take it",
             folder.display()

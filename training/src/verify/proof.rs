@@ -9,12 +9,12 @@ use plan::{CertifiedPlan, MadeFrom, PrivacyUnit};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Coverage, VerifiedRun};
+use super::{Coverage, VerifiedRun, evolution};
+use crate::RunError;
 use crate::store::certificate;
 use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
 use crate::store::lineage::ProofFile;
 use crate::store::{covered, files};
-use crate::{RunError, evolution};
 use durable::sha256_hex;
 use network::tensor_file::PrivacyMark;
 
@@ -90,8 +90,10 @@ impl Proof {
 
     /// Verifies the run in a folder by its ledger, after the stages that it builds on.
     fn of_run(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
-        if evolution::is_evolution(folder) {
-            return evolution::proof(folder, ledger);
+        if files::is_evolution(folder) {
+            let stage = evolution::stage_of_finished(folder, &ledger)?;
+            let files = read_files(folder, &evolution::PROOF)?;
+            return Ok(Self { files, ..Self::of_votes(stage, ledger) });
         }
         let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::of_ledger(folder, ledger, earlier)?;
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
@@ -153,7 +155,7 @@ impl Proof {
     }
 
     /// Returns the proof of an evolution, whose ledger charged only votes.
-    pub(crate) fn of_votes(stage: Parent, ledger: LedgerState) -> Self {
+    pub(super) fn of_votes(stage: Parent, ledger: LedgerState) -> Self {
         Self {
             training_event: Some(DpEvent::Composed { events: stage.charges.events().collect() }),
             stage,
@@ -169,14 +171,6 @@ impl Proof {
             written: Vec::new(),
             ledger: Some(ledger),
         }
-    }
-
-    /// Adds the files of a folder that prove the facts.
-    ///
-    /// # Errors
-    /// [`RunError::Storage`] if one cannot be read.
-    pub(crate) fn with_files(self, folder: &Path, names: &[&'static str]) -> Result<Self, RunError> {
-        Ok(Self { files: read_files(folder, names)?, ..self })
     }
 
     fn of_vocabulary(folder: &Path) -> Result<Self, RunError> {

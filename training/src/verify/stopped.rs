@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use super::proof::{EarlierProofs, Proof};
-use super::{altered, check_accountant};
+use super::{altered, check_accountant, evolution};
+use crate::RunError;
 use crate::plan_file::PlanText;
 use crate::store::accounting::check_same_plan;
 use crate::store::ledger::{LedgerState, events_on_same_units};
 use crate::store::{files, spent_by_stopped};
-use crate::{RunError, evolution};
 use durable::sha256_hex;
 
 impl Proof {
@@ -19,8 +19,9 @@ impl Proof {
     /// # Errors
     /// [`RunError::Verification`] if the ledger, the plan or an earlier stage is not what the run wrote.
     pub(crate) fn of_stopped_run(folder: &Path) -> Result<Self, RunError> {
-        if evolution::is_evolution(folder) {
-            return evolution::proof_of_stopped(folder);
+        if files::is_evolution(folder) {
+            let (stage, ledger) = evolution::stage_of_stopped(folder)?;
+            return Ok(Self::of_votes(stage, ledger));
         }
         let (ledger, torn_bytes) = LedgerState::read_stopped(folder)?;
         let header = ledger.header();

@@ -185,20 +185,24 @@ impl LedgerState {
             Entry::LabelCounts { .. } if self.label_histogram().is_none() && !self.header().public_data => {
                 Err("label counts that were not charged")
             }
-            Entry::Votes { round, .. } if *round != self.rounds().count() as u64 => {
-                Err("a round of votes was skipped or repeated")
-            }
-            Entry::VoteCounts { .. } if !matches!(self.entries.last(), Some(Entry::Votes { .. })) => {
-                Err("votes that the line before does not charge")
-            }
+            Entry::Votes { round, .. } => self.check_round(*round),
+            Entry::VoteCounts { .. } => self.check_counts(),
             Entry::Release { .. }
-            | Entry::Votes { .. }
-            | Entry::VoteCounts { .. }
             | Entry::Tokenizer { .. }
             | Entry::LabelHistogram { .. }
             | Entry::LabelCounts { .. }
             | Entry::InitialWeights { .. } => Ok(()),
         }
+    }
+
+    fn check_round(&self, round: u64) -> Result<(), &'static str> {
+        let is_next = round == self.rounds().count() as u64;
+        if is_next { Ok(()) } else { Err("a round of votes was skipped or repeated") }
+    }
+
+    fn check_counts(&self) -> Result<(), &'static str> {
+        let is_charged = matches!(self.entries.last(), Some(Entry::Votes { .. }));
+        if is_charged { Ok(()) } else { Err("votes that the line before does not charge") }
     }
 
     fn check_step(&self, step: u64, attempt: u64) -> Result<(), &'static str> {

@@ -1,20 +1,22 @@
 //! Recomputes all claims of an evolution from its file and its ledger alone.
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
+use accountant::Bounds;
 use plan::{CertifiedEvolution, MadeFrom};
+use serde::Serialize;
 
-use super::certificate::{EvolutionCertificate, EvolutionSummary, charged};
-use super::input::EvolutionInput;
-use crate::RunError;
-use crate::store::certificate::KNOWN_NOISE;
+use super::{Coverage, check_accountant, listing};
+use crate::progress::DIGITS;
+use crate::store::certificate::{EvolutionCertificate, KNOWN_NOISE};
 use crate::store::ledger::{Charges, Entry, LedgerState, Parent, Randomness};
 use crate::store::{covered, files, torn_round};
-use crate::verify::{Coverage, Proof, check_accountant};
+use crate::{RunError, plan_file};
 use durable::sha256_hex;
 
 /// The files that prove an evolution.
-const PROOF: [&str; 4] =
+pub(super) const PROOF: [&str; 4] =
     [files::EVOLUTION, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN];
 
 /// Verifies the folder of a finished evolution: its file, its ledger, its ε, its records and its certificate byte for byte.
@@ -54,30 +56,27 @@ pub fn promise(folder: &Path) -> Result<(bool, f64, f64), RunError> {
     Ok((private, certified.epsilon.upper, certified.delta.get()))
 }
 
-/// Verifies a finished evolution, and returns what it proves about itself.
+/// Verifies a finished evolution, and returns it as a stage that others may build on.
 ///
 /// # Errors
 /// As [`verify_evolution`].
-pub(crate) fn proof(folder: &Path, ledger: LedgerState) -> Result<Proof, RunError> {
-    certificate(folder, &ledger)?;
-    let certified = certified(folder, &ledger)?;
-    let charges = ledger.charges();
-    let proof = Proof::of_votes(stage(&certified, &ledger, charges), ledger);
-    proof.with_files(folder, &PROOF)
+pub(super) fn stage_of_finished(folder: &Path, ledger: &LedgerState) -> Result<Parent, RunError> {
+    certificate(folder, ledger)?;
+    Ok(stage(&certified(folder, ledger)?, ledger, ledger.charges()))
 }
 
-/// Returns what an evolution that stopped proves about itself. A torn last line is charged as the round that it may have announced.
+/// Returns an evolution that stopped as a stage, with its ledger. A torn last line is charged as the round that it may have announced.
 ///
 /// # Errors
 /// [`RunError::Verification`] if a file is not as the evolution wrote it.
-pub(crate) fn proof_of_stopped(folder: &Path) -> Result<Proof, RunError> {
+pub(crate) fn stage_of_stopped(folder: &Path) -> Result<(Parent, LedgerState), RunError> {
     let (ledger, torn_bytes) = LedgerState::read_stopped(folder)?;
     let certified = certified(folder, &ledger)?;
     let mut charges = ledger.charges();
     if torn_bytes > 0 && torn_round(&ledger, &certified) {
         charges.add(&certified.round_event(), 1);
     }
-    Ok(Proof::of_votes(stage(&certified, &ledger, charges), ledger))
+    Ok((stage(&certified, &ledger, charges), ledger))
 }
 
 fn stage(certified: &CertifiedEvolution, ledger: &LedgerState, charges: Charges) -> Parent {
@@ -104,7 +103,7 @@ fn certified(folder: &Path, ledger: &LedgerState) -> Result<CertifiedEvolution, 
         return differs("evolution.json is not the file that the evolution wrote");
     }
     check_accountant(&header.accountant_version, &header.accountant_method)?;
-    let certified = EvolutionInput::read(&folder.join(files::EVOLUTION))?.certified;
+    let certified = plan_file::read_evolution(&folder.join(files::EVOLUTION))?.0;
     let file = &certified.file;
     if header.relation != file.privacy.relation || !header.protected || !ledger.parents().is_empty() {
         return differs("the header of its ledger is not that of an evolution of this file");
@@ -135,8 +134,7 @@ fn certificate(folder: &Path, ledger: &LedgerState) -> Result<EvolutionCertifica
     }
     let certified = certified(folder, ledger)?;
     let certificate = EvolutionCertificate::derive(&certified, ledger)?;
-    let spent = accountant::epsilon(&charged(ledger), certified.delta, certified.file.privacy.relation);
-    if !spent.is_ok_and(|spent| spent.upper <= certified.file.privacy.epsilon) {
+    if certificate.epsilon.upper > certificate.epsilon_limit {
         return failed("the ledger spent more than the evolution's ε".to_owned());
     }
     for (name, text) in [
@@ -148,4 +146,47 @@ fn certificate(folder: &Path, ledger: &LedgerState) -> Result<EvolutionCertifica
         }
     }
     Ok(certificate)
+}
+
+/// The result of a finished evolution.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EvolutionSummary {
+    /// The folder of the evolution.
+    pub evolution: PathBuf,
+    /// Whether the evolution is private.
+    pub private: bool,
+    /// Certified bounds on the ε of all rounds.
+    pub epsilon: Bounds,
+    /// Failure probability.
+    pub delta: f64,
+    /// The synthetic records.
+    pub records: PathBuf,
+    /// Files of the folder for which there is no digest.
+    pub not_covered: Vec<String>,
+}
+
+impl EvolutionSummary {
+    fn of(folder: &Path, certificate: &EvolutionCertificate, not_covered: Vec<String>) -> Self {
+        Self {
+            evolution: folder.to_owned(),
+            private: certificate.private,
+            epsilon: certificate.epsilon,
+            delta: certificate.delta,
+            records: folder.join(files::RECORDS),
+            not_covered,
+        }
+    }
+}
+
+impl fmt::Display for EvolutionSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.private {
+            writeln!(f, "NOT PRIVATE: this evolution has no privacy guarantee")?;
+        }
+        let upper = cli::rounded_up(self.epsilon.upper, DIGITS);
+        writeln!(f, "{}: ε ≤ {upper} at δ = {} for all rounds", self.evolution.display(), self.delta)?;
+        writeln!(f, "records: {}", self.records.display())?;
+        write!(f, "certificate: {}", self.evolution.join(files::CERTIFICATE_MARKDOWN).display())?;
+        write!(f, "{}", listing(&self.not_covered))
+    }
 }

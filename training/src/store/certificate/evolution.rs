@@ -1,20 +1,17 @@
 //! The certificate of an evolution: its promise, and what it rests on. It is a function of the evolution file and the ledger alone.
 
 use std::fmt::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
 use plan::{CandidateSource, CertifiedEvolution, PrivacyUnit};
 use serde::Serialize;
 
-use super::input::EvolutionInput;
+use super::markdown::text_of;
+use super::{CURRENT, KNOWN_NOISE, guarantee_of_privacy, void_by_known_noise};
 use crate::RunError;
-use crate::progress::DIGITS;
-use crate::store::certificate::markdown::text_of;
-use crate::store::certificate::{CURRENT, KNOWN_NOISE, guarantee_of_privacy, void_by_known_noise};
 use crate::store::files;
 use crate::store::ledger::{FileDigest, LedgerState, Randomness};
-use crate::verify::listing;
 
 /// The guarantee of an evolution.
 const GUARANTEE: &str = "For any two private texts {neighbors}, and for any set of outcomes (noisy votes of all rounds, all candidates and all synthetic \
@@ -23,7 +20,7 @@ const GUARANTEE: &str = "For any two private texts {neighbors}, and for any set 
 
 /// The certificate of an evolution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct EvolutionCertificate {
+pub(crate) struct EvolutionCertificate {
     /// Version of the certificate's format.
     pub evolution_certificate_version: u32,
     /// Name of the evolution.
@@ -71,7 +68,7 @@ pub(super) struct EvolutionCertificate {
 }
 
 /// Returns the event of the rounds that a ledger has charged.
-pub(super) fn charged(ledger: &LedgerState) -> DpEvent {
+fn charged(ledger: &LedgerState) -> DpEvent {
     DpEvent::Composed { events: ledger.charges().events().collect() }
 }
 
@@ -121,21 +118,20 @@ impl EvolutionCertificate {
         Ok(durable::pretty_json(self)?)
     }
 
+    /// Writes the certificate of a finished evolution. The JSON file comes last, because it marks the folder as finished.
+    ///
+    /// # Errors
+    /// [`RunError::Storage`].
+    pub fn write(&self, folder: &Path) -> Result<(), RunError> {
+        let write = |name: &str, text: &str| durable::write_atomic(&folder.join(name), text.as_bytes());
+        write(files::CERTIFICATE_MARKDOWN, &self.to_markdown())?;
+        Ok(write(files::CERTIFICATE_JSON, &self.to_json()?)?)
+    }
+
     /// Returns the certificate for readers.
     pub fn to_markdown(&self) -> String {
         text_of(|out| write_all(out, self))
     }
-}
-
-/// Writes the certificate of a finished evolution. The JSON file comes last, because it marks the folder as finished.
-///
-/// # Errors
-/// As [`EvolutionCertificate::derive`]; [`RunError::Storage`].
-pub(super) fn write(folder: &Path, input: &EvolutionInput, ledger: &LedgerState) -> Result<(), RunError> {
-    let certificate = EvolutionCertificate::derive(&input.certified, ledger)?;
-    let write = |name: &str, text: &str| durable::write_atomic(&folder.join(name), text.as_bytes());
-    write(files::CERTIFICATE_MARKDOWN, &certificate.to_markdown())?;
-    Ok(write(files::CERTIFICATE_JSON, &certificate.to_json()?)?)
 }
 
 fn assumptions(certified: &CertifiedEvolution, ledger: &LedgerState) -> Vec<String> {
@@ -235,47 +231,4 @@ fn write_all(out: &mut String, c: &EvolutionCertificate) -> fmt::Result {
         "\nε by accountant {} ({}). Check everything with `trainer-native verify` on this folder.",
         c.accountant_version, c.accountant_method
     )
-}
-
-/// The result of a finished evolution.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EvolutionSummary {
-    /// The folder of the evolution.
-    pub evolution: PathBuf,
-    /// Whether the evolution is private.
-    pub private: bool,
-    /// Certified bounds on the ε of all rounds.
-    pub epsilon: Bounds,
-    /// Failure probability.
-    pub delta: f64,
-    /// The synthetic records.
-    pub records: PathBuf,
-    /// Files of the folder for which there is no digest.
-    pub not_covered: Vec<String>,
-}
-
-impl EvolutionSummary {
-    pub(super) fn of(folder: &Path, certificate: &EvolutionCertificate, not_covered: Vec<String>) -> Self {
-        Self {
-            evolution: folder.to_owned(),
-            private: certificate.private,
-            epsilon: certificate.epsilon,
-            delta: certificate.delta,
-            records: folder.join(files::RECORDS),
-            not_covered,
-        }
-    }
-}
-
-impl fmt::Display for EvolutionSummary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.private {
-            writeln!(f, "NOT PRIVATE: this evolution has no privacy guarantee")?;
-        }
-        let upper = cli::rounded_up(self.epsilon.upper, DIGITS);
-        writeln!(f, "{}: ε ≤ {upper} at δ = {} for all rounds", self.evolution.display(), self.delta)?;
-        writeln!(f, "records: {}", self.records.display())?;
-        write!(f, "certificate: {}", self.evolution.join(files::CERTIFICATE_MARKDOWN).display())?;
-        write!(f, "{}", listing(&self.not_covered))
-    }
 }
