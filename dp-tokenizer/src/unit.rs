@@ -28,6 +28,11 @@ pub enum UnitError {
         /// The number of the record, from 1.
         record: u64,
     },
+    /// The unit is an owner of records, of which each may have several owners: the text cannot be divided among them.
+    #[error(
+        "unit owner: a record with several owners belongs to no unit alone; allowed: record, user, words:N"
+    )]
+    Owners,
     /// The unit is `Words(0)`, which has no words.
     #[error("unit words:0 is empty; allowed: words:N with N >= 1")]
     NoWords,
@@ -52,6 +57,18 @@ pub enum UnitError {
     },
 }
 
+/// Accepts a unit into which text can be divided.
+///
+/// # Errors
+/// [`UnitError::NoWords`] for `Words(0)`, [`UnitError::Owners`] for owners.
+pub(crate) fn check_divides(unit: PrivacyUnit) -> Result<(), UnitError> {
+    match unit {
+        PrivacyUnit::Words(0) => Err(UnitError::NoWords),
+        PrivacyUnit::Owner => Err(UnitError::Owners),
+        PrivacyUnit::Record | PrivacyUnit::User | PrivacyUnit::Words(_) => Ok(()),
+    }
+}
+
 /// Divides a stream of records into units.
 pub struct UnitAssigner {
     unit: PrivacyUnit,
@@ -64,11 +81,9 @@ impl UnitAssigner {
     /// Returns an assigner for a new corpus.
     ///
     /// # Errors
-    /// [`UnitError::NoWords`] for `Words(0)`.
+    /// [`UnitError::NoWords`] for `Words(0)`, [`UnitError::Owners`] for owners.
     pub fn new(unit: PrivacyUnit) -> Result<Self, UnitError> {
-        if unit == PrivacyUnit::Words(0) {
-            return Err(UnitError::NoWords);
-        }
+        check_divides(unit)?;
         Ok(Self { unit, records: 0, units: 0, users: HashMap::new() })
     }
 
@@ -78,7 +93,7 @@ impl UnitAssigner {
     /// [`UnitError::NoUser`] if users are the unit and the record names none.
     pub fn assign(&mut self, record: Record) -> Result<Vec<Piece>, UnitError> {
         let texts: Vec<String> = match self.unit {
-            PrivacyUnit::Record | PrivacyUnit::User => vec![record.text],
+            PrivacyUnit::Record | PrivacyUnit::User | PrivacyUnit::Owner => vec![record.text],
             PrivacyUnit::Words(n) => cut_words(&record.text, n as usize).map(str::to_owned).collect(),
         };
         let first = self.assign_pieces(record.user, texts.len() as u64)?;
@@ -89,7 +104,7 @@ impl UnitAssigner {
     pub(crate) fn assign_pieces(&mut self, user: Option<String>, pieces: u64) -> Result<u64, UnitError> {
         self.records += 1;
         match self.unit {
-            PrivacyUnit::Record | PrivacyUnit::Words(_) => {
+            PrivacyUnit::Record | PrivacyUnit::Words(_) | PrivacyUnit::Owner => {
                 self.units += pieces;
                 Ok(self.units - pieces)
             }
@@ -180,6 +195,7 @@ mod tests {
         let error = assigner.assign(record("y", None)).unwrap_err();
         assert!(error.to_string().starts_with("record 2 has no user"), "{error}");
         assert!(UnitAssigner::new(PrivacyUnit::Words(0)).is_err());
+        assert!(UnitAssigner::new(PrivacyUnit::Owner).is_err());
     }
 
     proptest! {

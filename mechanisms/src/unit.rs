@@ -26,6 +26,8 @@ pub enum PrivacyUnit {
     Record,
     /// All records of one user.
     User,
+    /// All records of one owner, where a record may have several owners. Plans alone have this unit.
+    Owner,
     /// A piece of at most this many words. Each record is cut into pieces on a fixed grid.
     Words(#[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000)))] u32),
 }
@@ -35,6 +37,7 @@ impl fmt::Display for PrivacyUnit {
         match self {
             Self::Record => f.write_str("record"),
             Self::User => f.write_str("user"),
+            Self::Owner => f.write_str("owner"),
             Self::Words(words) => write!(f, "words:{words}"),
         }
     }
@@ -69,7 +72,10 @@ mod tests {
         for unit in [PrivacyUnit::Record, PrivacyUnit::User, PrivacyUnit::Words(1), PrivacyUnit::Words(256)] {
             assert_eq!(unit.to_string().parse(), Ok(unit));
         }
-        for text in ["", "records", "words", "words:", "words:0", "words:-1", "words:4294967296", "User"] {
+        assert_eq!(PrivacyUnit::Owner.to_string(), "owner");
+        for text in
+            ["", "owner", "records", "words", "words:", "words:0", "words:-1", "words:4294967296", "User"]
+        {
             assert_eq!(text.parse::<PrivacyUnit>(), Err(UnknownUnit), "{text}");
         }
     }

@@ -88,6 +88,7 @@ fn hidden_change(unit: PrivacyUnit, relation: NeighboringRelation) -> String {
     let (subject, verb) = match unit {
         PrivacyUnit::Record => ("any one record".to_owned(), "was"),
         PrivacyUnit::User => ("the records of any one user".to_owned(), "were"),
+        PrivacyUnit::Owner => ("the records of any one owner, alone or shared,".to_owned(), "were"),
         PrivacyUnit::Words(count) => (format!("any one sequence of {count} words"), "was"),
     };
     let change = match relation {

@@ -374,6 +374,48 @@ fn examples_that_the_units_cannot_have_are_refused_and_each_is_clipped_by_itself
     );
 }
 
+/// Records with several owners need a bound, a relation under which it is public who owns which record, and no release of words.
+#[test]
+fn owners_of_records_need_a_bound_and_a_relation_that_fixes_who_owns_what() {
+    let owned = [
+        ("/data/source", json!({ "path": "mail.jsonl" })),
+        ("/data/owners_field", json!("people")),
+        ("/privacy/unit", json!("owner")),
+        ("/privacy/relation", json!("zero_out")),
+        ("/privacy/sampling", json!({"poisson_of_examples": {"examples": 9000, "examples_per_unit": 4}})),
+        ("/tokenizer", json!("bytes")),
+        ("/evaluation", json!(null)),
+    ];
+    let with = |change: (&'static str, Value)| altered(&[&owned[..], &[change]].concat());
+    let certified = certify(&altered(&owned)).unwrap();
+    assert!(certified.to_string().contains("blanking out all records of one owner"), "{certified}");
+    let words = json!({ "train": { "model": "unigram", "vocab_size": 420, "release": "pooled" } });
+    for (change, said) in [
+        (("/data/owners_field", json!(null)), ["data.owners_field: missing", "the name of a JSON field"]),
+        (("/data/owners_field", json!("text")), ["data.owners_field: \"text\"", "for nothing else"]),
+        (("/data/user_field", json!("people")), ["data.owners_field: \"people\"", "for nothing else"]),
+        (("/privacy/unit", json!("record")), ["data.owners_field: given", "set privacy.unit to \"owner\""]),
+        (
+            ("/data/source", json!({ "embedded": { "records": 6000, "seed": 7 } })),
+            ["privacy.unit: \"owner\"", "JSON lines"],
+        ),
+        (("/data/format", json!("text")), ["privacy.unit: \"owner\"", "JSON lines"]),
+        (("/privacy/sampling", json!("poisson")), ["privacy.sampling: \"poisson\"", "poisson_of_examples"]),
+        (("/privacy/relation", json!("add_or_remove_one")), ["privacy.relation", "is then public"]),
+        (("/tokenizer", words), ["tokenizer: learnt from private text", "does not bound what an owner adds"]),
+        (
+            (
+                "/privacy/sampling",
+                json!({"poisson_of_examples": {"examples": 24_001, "examples_per_unit": 4}}),
+            ),
+            ["24001 of 6000 units", "at most 24000"],
+        ),
+    ] {
+        assert_says(&refusal(&with(change)), &said);
+    }
+    assert!(certify(&with(("/privacy/relation", json!("replace_one")))).is_ok());
+}
+
 #[test]
 fn a_smallest_change_needs_something_that_depends_on_the_lowest_loss() {
     let change = ("/evaluation/smallest_change", json!(0.01));

@@ -234,7 +234,7 @@ fn a_public_run_writes_candidates_and_a_private_one_is_refused() {
     );
 }
 
-/// PITFALLS 58: what is not charged must not come from private text.
+/// PITFALLS 59: what is not charged must not come from private text.
 #[test]
 fn public_texts_that_have_private_records_and_unknown_labels_are_refused_before_anything_is_written() {
     let shared = bench(|_| ());

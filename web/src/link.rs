@@ -19,6 +19,7 @@ fn remove_file_names(plan: &mut PlanFile) {
     "text".clone_into(&mut data.text_field);
     let fields = [
         (&mut data.user_field, "user"),
+        (&mut data.owners_field, "owners"),
         (&mut data.label_field, "label"),
         (&mut data.target_field, "target"),
         (&mut data.second_text_field, "second_text"),
@@ -98,6 +99,7 @@ mod tests {
                     if data.get("user_field").is_some() {
                         data["user_field"] = json!("secret id");
                     }
+                    data["owners_field"] = json!("secret owners");
                     let evaluation = json!({ "source": { "path": "secret-held-out.txt" }, "text_field": "secret", "every": 1 });
                     let fields = [
                         ("data", data),

@@ -83,6 +83,10 @@ fn for_data(path: &str, plan: &PlanFile) -> Vec<QuickFix> {
         ("data.user_field", ..) => {
             quick_fix("Use the field “user”", plan, |p| p.data.user_field = Some("user".to_owned()))
         }
+        ("data.owners_field", _, PrivacyUnit::Owner) => {
+            quick_fix("Use the field “owners”", plan, |p| p.data.owners_field = Some("owners".to_owned()))
+        }
+        ("data.owners_field", ..) => quick_fix("Remove the field", plan, |p| p.data.owners_field = None),
         ("evaluation.source", ..) => quick_fix("Remove the evaluation", plan, |p| p.evaluation = None),
         _ => return Vec::new(),
     };

@@ -9,6 +9,7 @@ use super::folder::Texts;
 use super::iob::Sentences;
 use super::json_array::JsonArray;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
+use super::owners::KeptRecords;
 use super::rows::JsonLines;
 use super::separated::{Separated, Separator};
 use super::{BadUtf8, CorpusError, Files, Format, Record, json_line, recognize};
@@ -27,6 +28,8 @@ pub(super) struct FileRecords {
     /// The number of blank lines since the last record.
     blank_lines: u64,
     failed: bool,
+    /// The records that each owner has so far, if these are bounded.
+    owners: Option<KeptRecords>,
     /// The place of the last record.
     position: Position,
 }
@@ -56,6 +59,7 @@ impl FileRecords {
         // All files are checked now: a missing last file should not come to light hours into a run.
         check_files(&files)?;
         let (buffer, current) = (Vec::new(), None);
+        let owners = files.owners.as_ref().map(KeptRecords::new);
         Ok(Self {
             files,
             next_file: 0,
@@ -64,6 +68,7 @@ impl FileRecords {
             replaced_lines: 0,
             blank_lines: 0,
             failed: false,
+            owners,
             position: Position::default(),
         })
     }
@@ -85,7 +90,12 @@ impl FileRecords {
     }
 
     fn try_next(&mut self) -> Result<Option<Record>, CorpusError> {
-        self.next_line_as(Self::record)
+        while let Some(record) = self.next_line_as(Self::record)? {
+            if self.owners.as_mut().is_none_or(|owners| owners.keep(&record.owners)) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
     }
 
     /// Leaves out the next record without parsing it. Returns whether there was one.
@@ -323,6 +333,12 @@ fn opened(
         let table = table.map_err(|error| CorpusError::of_reading(path, 0, &error))?;
         Ok(Box::new(JsonLines::new(table)) as Box<dyn Read + Send>)
     };
+    if format == Format::Text && files.owners.is_some() {
+        let reason =
+            "plain text names no owners of its records; give JSON lines or parquet with a list of owners"
+                .to_owned();
+        return Err(CorpusError::Unreadable { path: path.to_owned(), reason });
+    }
     let (format, reader) = match format {
         Format::Csv => (Format::Jsonl, table(reader, Separator::Comma)?),
         Format::Tsv => (Format::Jsonl, table(reader, Separator::Tab)?),

@@ -7,7 +7,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqA
 
 use serde_json::value::RawValue;
 
-use super::{Record, user};
+use super::{Record, owners, user};
 
 /// Names of the fields to read. `a.b` is the field `b` of the object `a`.
 #[derive(Clone, Copy)]
@@ -18,6 +18,8 @@ pub(crate) struct FieldNames<'a> {
     /// See [`super::Files::text_until`].
     pub(crate) text_until: Option<char>,
     pub(crate) user: Option<&'a str>,
+    /// The field of [`super::Files::owners`].
+    pub(crate) owners: Option<&'a str>,
     /// See [`super::Files::appended`].
     pub(crate) appended: &'a [String],
     /// See [`super::Files::further`].
@@ -27,14 +29,15 @@ pub(crate) struct FieldNames<'a> {
 impl<'a> FieldNames<'a> {
     /// Returns names for text and user alone.
     pub(crate) fn of_text(text: &'a str, user: Option<&'a str>) -> Self {
-        Self { text, text_is_json: false, text_until: None, user, appended: &[], further: &[] }
+        Self { text, text_is_json: false, text_until: None, user, owners: None, appended: &[], further: &[] }
     }
 
-    /// Returns the fields in this order: text, user, appended, further.
+    /// Returns the fields in this order: text, user, owners, appended, further.
     fn all(self) -> Vec<(&'a str, FieldRole)> {
         let list = |names: &'a [String], kind| names.iter().map(move |name| (name.as_str(), kind));
         let text = if self.text_is_json { FieldRole::Json } else { FieldRole::Text };
         let first = [(self.text, text)].into_iter().chain(self.user.map(|name| (name, FieldRole::User)));
+        let first = first.chain(self.owners.map(|name| (name, FieldRole::Owners)));
         first.chain(list(self.appended, FieldRole::List)).chain(list(self.further, FieldRole::List)).collect()
     }
 }
@@ -46,6 +49,8 @@ enum FieldRole {
     Text,
     /// A string or an integer.
     User,
+    /// A list of strings and integers.
+    Owners,
     /// A string, an integer, true or false, null for an empty list, or a list of these.
     List,
     /// Any value, of which the JSON is taken.
@@ -69,6 +74,9 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
             FieldRole::User => {
                 format!("no field {name:?}; every record needs its user, or leave user_field out")
             }
+            FieldRole::Owners => {
+                format!("no field {name:?}; every record needs the list of its owners (owners_field)")
+            }
             FieldRole::List => format!("no field {name:?}; every record needs it"),
         })
     });
@@ -80,6 +88,10 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
         text.truncate(length);
     }
     let user = names.user.map(|_| user::canonical(next()?.concat()).map_err(str::to_owned)).transpose()?;
+    let owners = match names.owners {
+        Some(_) => owners::canonical(next()?)?,
+        None => Vec::new(),
+    };
     for _ in names.appended {
         for part in next()? {
             text.push('\n');
@@ -87,7 +99,7 @@ pub(crate) fn parse(line: &str, names: FieldNames<'_>) -> Result<Record, String>
         }
     }
     let further = names.further.iter().map(|_| next()).collect::<Result<_, _>>()?;
-    Ok(Record { text, user, further })
+    Ok(Record { text, user, owners, further })
 }
 
 /// A line with escapes of lone surrogates, which JSON may hold but no text can.
@@ -194,6 +206,10 @@ fn json_of(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
+/// A string alone may name several people in one cell of a table, so it is refused.
+const NO_LIST: &str =
+    "the owners are no list; give a list of strings or integers, such as [\"ann\", \"bob\"]";
+
 /// The values of a field. The error for a wrong type must not show the value.
 struct Values(FieldRole);
 
@@ -208,6 +224,7 @@ impl Values {
     fn integer<E: de::Error>(&self, value: &dyn fmt::Display) -> Result<Vec<String>, E> {
         match self.0 {
             FieldRole::Text => Err(E::custom("the text is a number, not a string")),
+            FieldRole::Owners => Err(E::custom(NO_LIST)),
             FieldRole::User | FieldRole::List | FieldRole::Json => Ok(vec![value.to_string()]),
         }
     }
@@ -220,14 +237,18 @@ impl<'de> Visitor<'de> for Values {
         out.write_str(match self.0 {
             FieldRole::Text => "a string as text",
             FieldRole::User => "a string or an integer as user",
+            FieldRole::Owners => "a list of strings or integers as owners",
             FieldRole::List | FieldRole::Json => "a string, an integer or a list of these",
         })
     }
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Vec<String>, E> {
-        Ok(vec![value.to_owned()])
+        self.visit_string(value.to_owned())
     }
     fn visit_string<E: de::Error>(self, value: String) -> Result<Vec<String>, E> {
-        Ok(vec![value])
+        match self.0 {
+            FieldRole::Owners => Err(E::custom(NO_LIST)),
+            _ => Ok(vec![value]),
+        }
     }
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Vec<String>, E> {
         self.integer(&value)
@@ -242,6 +263,7 @@ impl<'de> Visitor<'de> for Values {
         match self.0 {
             FieldRole::List | FieldRole::Json => Ok(vec![value.to_string()]),
             FieldRole::Text | FieldRole::User => Err(E::custom("true or false where a string is needed")),
+            FieldRole::Owners => Err(E::custom(NO_LIST)),
         }
     }
     fn visit_unit<E: de::Error>(self) -> Result<Vec<String>, E> {
@@ -250,15 +272,25 @@ impl<'de> Visitor<'de> for Values {
             FieldRole::User => Err(E::custom(
                 "the user is null; every record needs its user: leave such records out, or give each an invented user",
             )),
+            FieldRole::Owners => Err(E::custom(NO_LIST)),
             FieldRole::Text => Err(E::custom("the text is null; leave such records out, or give a string")),
         }
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
-        if self.0 != FieldRole::List {
-            return Err(de::Error::custom("a list where a string is needed"));
-        }
+        let of_elements = match self.0 {
+            FieldRole::List => FieldRole::List,
+            FieldRole::Owners => FieldRole::User,
+            FieldRole::User => {
+                return Err(de::Error::custom(
+                    "a list where the id of one user is needed; a plan for records with several owners names them in data.owners_field",
+                ));
+            }
+            FieldRole::Text | FieldRole::Json => {
+                return Err(de::Error::custom("a list where a string is needed"));
+            }
+        };
         let mut all = Vec::new();
-        while let Some(values) = list.next_element_seed(Values(FieldRole::List))? {
+        while let Some(values) = list.next_element_seed(Values(of_elements))? {
             all.extend(values);
         }
         Ok(all)
@@ -286,6 +318,7 @@ mod tests {
             text: "a.b.c",
             text_is_json: false,
             user: None,
+            owners: None,
             appended: &appended,
             further: &further,
         };

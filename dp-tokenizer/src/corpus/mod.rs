@@ -14,6 +14,7 @@ mod iob;
 mod json_array;
 pub(crate) mod json_line;
 pub(crate) mod lines;
+mod owners;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(not(target_arch = "wasm32"))]
@@ -36,6 +37,7 @@ pub use fields::{Field, FieldKind, field_names, fields, has_header_line, has_tag
 pub use files::Position;
 pub(crate) use lines::MAX_LINE_BYTES;
 pub use mechanisms::Format;
+pub use owners::Owners;
 #[cfg(not(target_arch = "wasm32"))]
 pub use positions::{LineFiles, SomeRecords};
 pub use read_progress::ReadProgress;
@@ -51,6 +53,8 @@ pub struct Record {
     pub text: String,
     /// The user it belongs to, for user-level privacy.
     pub user: Option<String>,
+    /// The owners it belongs to, each once, where [`Files::owners`] asks for them.
+    pub owners: Vec<String>,
     /// The values of each of [`Files::further`]: one, or as many as the list in that field has.
     pub further: Vec<Vec<String>>,
 }
@@ -59,7 +63,7 @@ impl Record {
     /// Returns a record with a text, but without a user and other fields.
     #[must_use]
     pub fn of_text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), user: None, further: Vec::new() }
+        Self { text: text.into(), user: None, owners: Vec::new(), further: Vec::new() }
     }
 }
 
@@ -88,6 +92,8 @@ pub struct Files {
     pub text_until: Option<char>,
     /// The JSON field with the user, if there is one.
     pub user_field: Option<String>,
+    /// Bounds the records of each owner; records beyond the bound are left out.
+    pub owners: Option<Owners>,
     /// Fields whose text is appended to that of `text_field`, each after a line end.
     pub appended: Vec<String>,
     /// Other fields to read: strings, numbers or lists of these. If it names the text field, the text may be a list of
@@ -136,6 +142,7 @@ impl Files {
             text_is_json: false,
             text_until: None,
             user_field: None,
+            owners: None,
             appended: Vec::new(),
             further: Vec::new(),
             columns: None,
@@ -158,8 +165,9 @@ impl Files {
 
     /// Returns the names of all fields that are read, each once.
     fn field_names(&self) -> impl Iterator<Item = &str> {
-        let all =
-            [&self.text_field].into_iter().chain(&self.user_field).chain(&self.appended).chain(&self.further);
+        let first = [&self.text_field].into_iter().chain(&self.user_field);
+        let owners = self.owners.iter().map(|owners| &owners.field);
+        let all = first.chain(owners).chain(&self.appended).chain(&self.further);
         let mut names: Vec<&str> = Vec::new();
         for name in all {
             if !names.contains(&name.as_str()) {
@@ -175,6 +183,7 @@ impl Files {
             text_is_json: self.text_is_json,
             text_until: self.text_until,
             user: self.user_field.as_deref(),
+            owners: self.owners.as_ref().map(|owners| owners.field.as_str()),
             appended: &self.appended,
             further: &self.further,
         }

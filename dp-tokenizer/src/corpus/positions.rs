@@ -81,12 +81,12 @@ impl LineFiles {
         }))
     }
 
-    /// Returns the records from the first on, of which some may be left out.
+    /// Returns the records from the first on, of which some may be left out. The records of owners are not bounded.
     ///
     /// # Errors
     /// As [`Self::records`].
     pub fn some_records(&self) -> Result<SomeRecords, CorpusError> {
-        let files = Files { progress: self.files.progress.fresh(), ..self.files.clone() };
+        let files = Files { progress: self.files.progress.fresh(), owners: None, ..self.files.clone() };
         FileRecords::open(files).map(SomeRecords)
     }
 

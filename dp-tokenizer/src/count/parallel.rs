@@ -13,7 +13,7 @@ use super::CountOptions;
 use super::run::{Builder, PARTS, Run};
 use super::spill::SpillFile;
 use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
-use crate::unit::{PrivacyUnit, UnitError, cut_words};
+use crate::unit::{PrivacyUnit, UnitError, check_divides, cut_words};
 
 /// The data that the threads collected.
 pub(super) struct Collected {
@@ -31,9 +31,7 @@ pub(super) fn collect(
     options: &CountOptions,
     spill: &SpillFile,
 ) -> Result<Collected, UnitError> {
-    if unit == Some(PrivacyUnit::Words(0)) {
-        return Err(UnitError::NoWords);
-    }
+    unit.map_or(Ok(()), check_divides)?;
     let threads = options.threads.clamp(1, 256);
     // The tables take half of the memory. Reading, merging and growing tables need the other half.
     let limit = options.memory.max(1 << 16) / 2 / threads;
@@ -195,14 +193,14 @@ impl<'a> Worker<'a> {
         let number = block.number;
         let (mut units, mut records) = (0, 0);
         let builder = &mut self.builder;
-        if matches!(self.unit, Some(PrivacyUnit::Record | PrivacyUnit::Words(_))) {
+        if self.unit.is_some_and(|unit| unit != PrivacyUnit::User) {
             builder.begin_block(number);
         }
         let taken = block.each_record(|record| -> Result<(), UnitError> {
             records += 1;
             match self.unit {
                 None => builder.count(&record.text),
-                Some(PrivacyUnit::Record) => {
+                Some(PrivacyUnit::Record | PrivacyUnit::Owner) => {
                     builder.unit(&record.text);
                     units += 1;
                 }

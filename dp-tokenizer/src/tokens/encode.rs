@@ -99,7 +99,7 @@ fn encode_block(
     block.each_record(|record| -> Result<(), UnitError> {
         let pieces = match unit {
             PrivacyUnit::Words(n) => cut_words(&record.text, n as usize).map(&mut encode).collect(),
-            PrivacyUnit::Record | PrivacyUnit::User => vec![encode(&record.text)],
+            PrivacyUnit::Record | PrivacyUnit::User | PrivacyUnit::Owner => vec![encode(&record.text)],
         };
         encoded.push((record.user, pieces));
         Ok(())

@@ -201,6 +201,8 @@ impl TokenWriter {
         let unit = match self.unit {
             PrivacyUnit::Record => 0,
             PrivacyUnit::User => 1,
+            // No reader knows this kind: text cannot be divided among owners.
+            PrivacyUnit::Owner => u64::MAX,
             PrivacyUnit::Words(words) => u64::from(words) + 1,
         };
         header.extend(unit.to_le_bytes());

@@ -20,6 +20,7 @@ impl fmt::Display for CertifiedPlan {
         let unit = match privacy.unit {
             PrivacyUnit::Record => "one record".to_owned(),
             PrivacyUnit::User => "one user's records".to_owned(),
+            PrivacyUnit::Owner => "all records of one owner".to_owned(),
             PrivacyUnit::Words(words) => format!("{words} words of one record"),
         };
         let change = match privacy.relation {

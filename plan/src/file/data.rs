@@ -59,6 +59,12 @@ pub struct Data {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub user_field: Option<String>,
+    /// The field that lists the owners of a record, such as `["ann", "bob"]`. Required when the unit is `owner`. Ids are compared as those of
+    /// `user_field`. Records are taken in order, and one is left out if one of its owners already has
+    /// `privacy.sampling.poisson_of_examples.examples_per_unit` of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub owners_field: Option<String>,
     /// Whether the text is private.
     #[serde(default)]
     pub visibility: Visibility,

@@ -133,12 +133,14 @@ impl EvolutionFile {
             ("data.label_histogram", data.label_histogram.is_some()),
             ("data.label_separator", data.label_separator.is_some()),
             ("data.made_from", data.made_from.is_some()),
+            ("data.owners_field", data.owners_field.is_some()),
+            ("privacy.unit", self.privacy.unit == PrivacyUnit::Owner),
             ("data.label_field", data.label_field.is_some() && self.labels.is_empty()),
             ("data.user_field", data.user_field.is_some() != (self.privacy.unit == PrivacyUnit::User)),
         ];
         if let Some((field, _)) = unread.into_iter().find(|(_, is_wrong)| *is_wrong) {
-            let allowed =
-                "text_field, label_field where labels are listed, and user_field where the unit is \"user\"";
+            let allowed = "text_field, label_field where labels are listed, and user_field where the unit is \"user\"; a unit of \
+                           records, users or pieces of words";
             return refuse(
                 field,
                 "given or left out against the rest of the file",

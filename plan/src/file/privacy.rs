@@ -213,14 +213,14 @@ impl Sampling {
     }
 }
 
-/// Examples of units, of which each is sampled by itself.
+/// Examples of units, of which each is sampled by itself. With the unit `owner`, an example is a record, which counts for each of its owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoissonOfExamples {
-    /// Number of examples of all units, with at most `examples_per_unit` of each, declared public.
+    /// Number of examples of all units, with at most `examples_per_unit` of each, declared public. With the unit `owner`, the run checks it.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     pub examples: u64,
-    /// Largest number of examples of a unit. Of a unit that has more, so many are used, evenly spaced.
+    /// Largest number of examples of a unit. Of a unit that has more, so many are used, evenly spaced; of an owner, the first ones.
     #[schemars(range(min = 1, max = 256))]
     pub examples_per_unit: u32,
 }

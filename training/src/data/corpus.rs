@@ -34,7 +34,7 @@ pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool, ranks: &Ranks)
 }
 
 fn read_own(plan: &plan::Plan, base: &Path, source: Source, in_files: bool) -> Result<Units, RunError> {
-    let unit = plan.privacy().unit;
+    let unit = unit_of_text(plan);
     if let Some(path) = plan.data().token_file() {
         let data = open_tokens(plan, unit, path, base)?;
         check_count(plan, data.units())?;
@@ -71,6 +71,9 @@ fn read_own(plan: &plan::Plan, base: &Path, source: Source, in_files: bool) -> R
 /// any message depends on the actual number.
 fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     let declared = plan.data().units;
+    if plan.privacy().unit == PrivacyUnit::Owner {
+        return check_owned_records(plan, count);
+    }
     if !plan.privacy().sampling.needs_exact_units() || count == declared {
         return Ok(());
     }
@@ -90,7 +93,7 @@ pub(crate) fn read_voters(file: &plan::EvolutionFile, base: &Path) -> Result<Uni
         [] => plan::Objective::CausalLm,
         _ => plan::Objective::SequenceClassification,
     };
-    let source = source(objective, &file.data.source, &file.data, base);
+    let source = source_of(objective, &file.data.source, &file.data, base);
     overlap::check_distinct(&source, "data.source", &Ranks::alone())?;
     let unit = file.privacy.unit;
     let _shown = reading(READING, &source);
@@ -111,9 +114,37 @@ pub(crate) fn read_voters(file: &plan::EvolutionFile, base: &Path) -> Result<Uni
     Ok(Units { texts: Texts::none(), tokens: None, labelled: Some(records) })
 }
 
+/// Compares the number of records that the bound on their owners leaves with the declared one. It follows from who owns which record,
+/// which is public, so the message may state it.
+fn check_owned_records(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
+    let declared = plan.population();
+    if count == declared {
+        return Ok(());
+    }
+    let most = plan.privacy().sampling.examples_per_unit().unwrap_or(0);
+    Err(RunError::Refused(format!(
+        "privacy.sampling.poisson_of_examples.examples: {declared} is declared, but {count} records remain where no owner has more than {most}; \
+         allowed: exactly this number, which follows from who owns which record (privacy.relation makes it public); fix: set examples to it"
+    )))
+}
+
+/// Returns the unit into which text is divided: a record stands for itself where it has several owners.
+fn unit_of_text(plan: &plan::Plan) -> PrivacyUnit {
+    match plan.privacy().unit {
+        PrivacyUnit::Owner => PrivacyUnit::Record,
+        unit => unit,
+    }
+}
+
+/// Returns the bound on the records of each owner, if records have several owners.
+fn owners(plan: &plan::Plan, data: &plan::Data) -> Option<corpus::Owners> {
+    let most_records = plan.privacy().sampling.examples_per_unit()?;
+    data.owners_field.clone().map(|field| corpus::Owners { field, most_records })
+}
+
 /// Returns the source of the plan's training text.
 pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
-    source(plan.training().objective, &plan.data().source, plan.data(), base)
+    source(plan, &plan.data().source, plan.data(), base)
 }
 
 /// Opens a token file that holds the plan's units under the plan's tokenizer.
@@ -173,9 +204,10 @@ pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source
         format: evaluation.format.unwrap_or(plan.data().format),
         text_field: evaluation.text_field.clone().unwrap_or_else(|| plan.data().text_field.clone()),
         user_field: None,
+        owners_field: None,
         ..plan.data().clone()
     };
-    Some(source(plan.training().objective, &evaluation.source, &data, base))
+    Some(source(plan, &evaluation.source, &data, base))
 }
 
 /// Reads a public file as evaluation text is read. Its fields, if the objective reads any, have the names that the plan
@@ -191,13 +223,13 @@ pub(crate) fn read_public_file(plan: &plan::Plan, path: &Path) -> Result<PublicT
 
 /// Returns the source of a file with the fields of the plan's training text. Its format follows from its name.
 pub(crate) fn public_file(plan: &plan::Plan, path: &Path) -> Source {
-    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
-    source(
-        plan.training().objective,
-        &plan::Source::Path(path.to_string_lossy().into_owned()),
-        &data,
-        Path::new(""),
-    )
+    let data = plan::Data {
+        format: plan::Format::Auto,
+        user_field: None,
+        owners_field: None,
+        ..plan.data().clone()
+    };
+    source(plan, &plan::Source::Path(path.to_string_lossy().into_owned()), &data, Path::new(""))
 }
 
 /// Refuses files that share text with a plan's private training text. Their fields have the names that the plan gives
@@ -213,9 +245,14 @@ pub fn check_other_text(
 ) -> Result<(), RunError> {
     let ranks = Ranks::alone();
     let units = read_units(plan, base, true, &ranks)?;
-    let data = plan::Data { format: plan::Format::Auto, user_field: None, ..plan.data().clone() };
+    let data = plan::Data {
+        format: plan::Format::Auto,
+        user_field: None,
+        owners_field: None,
+        ..plan.data().clone()
+    };
     let names = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let public = source(plan.training().objective, &plan::Source::Paths(names), &data, Path::new(""));
+    let public = source(plan, &plan::Source::Paths(names), &data, Path::new(""));
     let training = units.tokens.is_none().then(|| training_source(plan, base));
     overlap::check_files(training.as_ref(), &public, of_paths.field, &ranks)?;
     overlap::check_records(plan, base, &units, &read_public(plan, public, of_paths.field)?, of_paths, &ranks)
@@ -240,7 +277,15 @@ pub fn read_records(path: &Path, option: &str) -> Result<Vec<String>, RunError> 
 
 /// Returns a source as the plan reads it. The text of a record holds everything that the model reads or writes, because
 /// the vocabulary and the comparison of texts need all of it.
-fn source(objective: plan::Objective, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
+fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
+    match source_of(plan.training().objective, source, data, base) {
+        Source::Files(files) => Source::Files(corpus::Files { owners: owners(plan, data), ..files }),
+        embedded => embedded,
+    }
+}
+
+/// Returns a source as [`source`] does, of records without several owners.
+fn source_of(objective: plan::Objective, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     let paths: Vec<PathBuf> = match source {
         plan::Source::Embedded { records, seed } => {
             return Source::Embedded { records: *records, seed: *seed };

@@ -8,7 +8,7 @@
 //! | descend | [`crate::optim::Optimizer::step`], which takes the [`PrivateGradient`] |
 
 use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng, Purpose};
-use plan::{Arithmetic, CertifiedPlan, Clipping};
+use plan::{Arithmetic, CertifiedPlan, Clipping, PrivacyUnit};
 
 use super::adaptive::CountRelease;
 use super::exact::{ExactClip, add_examples};
@@ -78,7 +78,9 @@ impl TrainingData {
     /// The data of a plan.
     pub(crate) fn new(plan: &plan::Plan, set: TrainingSet, objective: Objective) -> Self {
         let bounded = |most| BoundedExamples::new(set.units(), |unit| set.number_of(unit), most);
-        let examples = plan.privacy().sampling.examples_per_unit().map(bounded);
+        // Where records have several owners, each of them is an example: reading the text has bounded them.
+        let most = plan.privacy().sampling.examples_per_unit();
+        let examples = most.filter(|_| plan.privacy().unit != PrivacyUnit::Owner).map(bounded);
         Self { sampler: BatchSampler::default(), set, objective, examples }
     }
 

@@ -45,7 +45,7 @@ use crate::store::certificate::EvolutionCertificate;
 pub use crate::store::files::is_evolution;
 use crate::store::ledger::Randomness;
 use crate::store::mirror::state_folder;
-use crate::store::{EvolutionStore, OpenEvolution, files};
+use crate::store::{EvolutionStore, OpenEvolution};
 pub use crate::verify::evolution::{EvolutionSummary, promise, verify_evolution};
 use crate::{RunError, stop};
 

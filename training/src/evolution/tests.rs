@@ -7,6 +7,7 @@ use serde_json::json;
 use super::candidate::Candidate;
 use super::*;
 use crate::network_tests::testing;
+use crate::store::files;
 use crate::store::ledger::LedgerState;
 use crate::verify::evolution::stage_of_stopped;
 
@@ -69,7 +70,7 @@ fn killed(folder: &Path) {
     store.charge_round(&input.certified).unwrap();
 }
 
-/// PITFALLS 58.
+/// PITFALLS 59.
 #[test]
 fn a_round_whose_votes_were_lost_is_spent_and_never_repeated() {
     let folder = folder();

@@ -164,7 +164,7 @@ fn refuted([inside, outside]: &[Vec<f64>; 2], certified: &CertifiedEvolution) ->
     })
 }
 
-/// PITFALLS 58.
+/// PITFALLS 59.
 #[test]
 fn audits_refute_broken_votes_and_no_right_ones() {
     for fault in [Fault::Nothing, Fault::EachRecordVotes, Fault::NoiseOfOneVote, Fault::HalfTheNoise] {

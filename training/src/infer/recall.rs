@@ -63,7 +63,7 @@ impl<B: Kernels> RunModel<B> {
             return Ok(records.iter().map(trained).collect());
         }
         let unit = match self.plan.privacy().unit {
-            PrivacyUnit::User => PrivacyUnit::Record,
+            PrivacyUnit::User | PrivacyUnit::Owner => PrivacyUnit::Record,
             unit => unit,
         };
         let (texts, _) = read_texts(&source, unit, option)?;

@@ -72,6 +72,7 @@ fn protect(state: PlannerState) -> El {
     let unit = Memo::new(move |_| {
         state.plan.with(|plan| match plan.privacy.unit {
             PrivacyUnit::User => "user",
+            PrivacyUnit::Owner => "owner",
             PrivacyUnit::Record => "record",
             PrivacyUnit::Words(_) => "words",
         })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use accountant::NeighboringRelation;
 use mechanisms::MAX_ITEMS_PER_UNIT;
 
 use crate::file::data::is_token_file;
@@ -44,6 +45,7 @@ fn check_names(file: &PlanFile) -> Result<(), PlanError> {
         ("data.label_field", data.label_field.as_ref()),
         ("data.target_field", data.target_field.as_ref()),
         ("data.user_field", data.user_field.as_ref()),
+        ("data.owners_field", data.owners_field.as_ref()),
         ("evaluation.text_field", evaluated),
     ];
     let columns = data.columns.iter().flatten().filter(|name| !name.is_empty());
@@ -176,7 +178,68 @@ fn check_release(file: &PlanFile) -> Result<(), PlanError> {
     )
 }
 
+/// Checks records with several owners. Which of them are used depends on who owns which record, so that this must be public.
+fn check_owners(file: &PlanFile) -> Result<(), PlanError> {
+    let (data, privacy) = (&file.data, &file.privacy);
+    let Some(owners) = &data.owners_field else {
+        return if privacy.unit == PrivacyUnit::Owner {
+            let given = "missing, though privacy.unit is \"owner\"";
+            refuse(
+                "data.owners_field",
+                given,
+                "the name of a JSON field",
+                "name the field that lists a record's owners",
+            )
+        } else {
+            Ok(())
+        };
+    };
+    let read = [Some(&data.text_field), data.second_text_field.as_ref(), data.user_field.as_ref()];
+    let of_files = matches!(data.source, Source::Path(_) | Source::Paths(_));
+    let (path, given, allowed, fix) = if privacy.unit != PrivacyUnit::Owner {
+        let given = format!("given, though privacy.unit is \"{}\"", privacy.unit);
+        ("data.owners_field", given, "nothing with this unit", "remove it, or set privacy.unit to \"owner\"")
+    } else if read.into_iter().flatten().chain([&data.label_field().to_owned()]).any(|name| name == owners) {
+        let given = shown(&owners.as_str().into());
+        (
+            "data.owners_field",
+            given,
+            "a field that the plan reads for nothing else",
+            "name the field of the owners",
+        )
+    } else if !of_files || data.format == Format::Text || data.token_file().is_some() {
+        let given = "\"owner\" with a text that names no owners".to_owned();
+        let allowed = "files of records with a list of owners: JSON lines, JSON or parquet";
+        ("privacy.unit", given, allowed, "name such files, or choose \"record\"")
+    } else if privacy.sampling.examples_per_unit().is_none() {
+        let given = format!("\"{}\" with privacy.unit \"owner\"", privacy.sampling.name());
+        let allowed = "\"poisson_of_examples\", whose examples_per_unit bounds the records of an owner";
+        ("privacy.sampling", given, allowed, "choose it")
+    } else if privacy.relation == NeighboringRelation::AddOrRemoveOne {
+        let given = "\"add_or_remove_one\" with privacy.unit \"owner\"".to_owned();
+        let allowed = "\"zero_out\" or \"replace_one\": without an owner, other records would be within the bound of the other owners";
+        ("privacy.relation", given, allowed, "set \"zero_out\": who owns which record is then public")
+    } else if file.tokenizer.release().is_some() {
+        let given = "learnt from private text with privacy.unit \"owner\"".to_owned();
+        let allowed =
+            "\"bytes\" or {\"public\": …}: the release of words does not bound what an owner adds to it";
+        ("tokenizer", given, allowed, "choose one of these")
+    } else if data.label_histogram.is_some() {
+        let given = "given with privacy.unit \"owner\"".to_owned();
+        (
+            "data.label_histogram",
+            given,
+            "nothing with this unit: an owner would add to several counts",
+            "remove it",
+        )
+    } else {
+        return Ok(());
+    };
+    refuse(path, given, allowed, fix)
+}
+
 fn check_unit(file: &PlanFile) -> Result<(), PlanError> {
+    check_owners(file)?;
     let Data { source, format, user_field, text_field, units, .. } = &file.data;
     if user_field.as_ref() == Some(text_field) {
         let given = shown(&text_field.as_str().into());

@@ -103,6 +103,18 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         let sampled = json!({ "poisson_of_examples": { "examples": 600, "examples_per_unit": 4 } });
         set("/privacy/sampling", sampled)
     };
+    let owners = || {
+        let bytes = [
+            ("/tokenizer", json!("bytes")),
+            ("/data/owners_field", json!("people")),
+            ("/privacy/unit", json!("owner")),
+        ];
+        let sampled = json!({ "poisson_of_examples": { "examples": 600, "examples_per_unit": 4 } });
+        let fixed = [("/privacy/relation", json!("zero_out")), ("/privacy/sampling", sampled)];
+        let plan =
+            bytes.into_iter().chain(fixed).fold(of_file(), |plan, (place, value)| with(plan, place, value));
+        plain(plan)
+    };
     let two = json!(["a", "b"]);
     let task = |objective: &str| plain(of_task(objective, two.clone()));
     let public_file = json!({ "public": { "path": "words.json", "made_from": "public_text" } });
@@ -145,6 +157,9 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ("its token file is whole", plain(encoded), file()),
         ("each record has a user, who is not blank", users(), file()),
         ("nobody has two ids", users(), file()),
+        ("each record has a list of owners, none of whom is blank", owners(), users()),
+        ("The field \"people\" lists all owners of a record", owners(), users()),
+        ("300 owners in which the same people own the same records", owners(), examples()),
         ("at most 16777216 units", plain(released("mad2r", "record")), plain(released("sips", "record"))),
         ("different hashes of 64 bits", plain(released("policy", "user")), plain(released("mad2r", "user"))),
         ("one of those that training.labels lists", task("multi_label_classification"), file()),

@@ -187,6 +187,7 @@ fn not_protected(unit: PrivacyUnit) -> Vec<String> {
         PrivacyUnit::Record => CURRENT.records,
         PrivacyUnit::User => CURRENT.users,
         PrivacyUnit::Words(_) => CURRENT.words,
+        PrivacyUnit::Owner => CURRENT.owners,
     };
     let list = [
         of_unit,

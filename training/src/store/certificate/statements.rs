@@ -153,6 +153,7 @@ pub(super) fn unit(wording: &Wording, unit: PrivacyUnit) -> String {
     match unit {
         PrivacyUnit::Record => "one record".to_owned(),
         PrivacyUnit::User => "one user with all their records".to_owned(),
+        PrivacyUnit::Owner => "one owner with all the records that they own, alone or with others".to_owned(),
         PrivacyUnit::Words(words) => wording.unit_of_words.replace("{words}", &words.to_string()),
     }
 }
@@ -255,10 +256,14 @@ fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Heade
         None => wording.hyperparameters.to_owned(),
     };
     let units = match plan.plan().privacy().sampling {
-        Sampling::PoissonOfExamples(PoissonOfExamples { examples, examples_per_unit }) => wording
-            .declared_examples
+        Sampling::PoissonOfExamples(PoissonOfExamples { examples, examples_per_unit }) => {
+            match plan.plan().privacy().unit {
+                PrivacyUnit::Owner => wording.owned_records,
+                _ => wording.declared_examples,
+            }
             .replace("{examples}", &examples.to_string())
-            .replace("{examples_per_unit}", &examples_per_unit.to_string()),
+            .replace("{examples_per_unit}", &examples_per_unit.to_string())
+        }
         sampling if sampling.needs_exact_units() => wording.exact_units.to_owned(),
         _ => wording.declared_units.to_owned(),
     };
@@ -292,8 +297,12 @@ pub(super) fn refusals(plan: &Plan) -> Vec<String> {
          (20 characters in scripts without blanks) of another one, and fewer than half of the texts in a folder are there twice"
             .to_owned(),
     ];
-    if plan.privacy().unit == PrivacyUnit::User {
-        conditions.push("each record has a user, who is not blank".to_owned());
+    match plan.privacy().unit {
+        PrivacyUnit::User => conditions.push("each record has a user, who is not blank".to_owned()),
+        PrivacyUnit::Owner => {
+            conditions.push("each record has a list of owners, none of whom is blank".to_owned())
+        }
+        PrivacyUnit::Record | PrivacyUnit::Words(_) => {}
     }
     if plan.training().labels.is_some() {
         conditions.push("each label is one of those that training.labels lists".to_owned());
@@ -323,10 +332,14 @@ fn release_conditions(method: ReleaseMethod, unit: PrivacyUnit) -> Vec<String> {
     most.into_iter().chain(order).collect()
 }
 
-/// States what the plan declares about users, if they are the unit.
+/// States what the plan declares about users or owners, if they are the unit.
 fn user_ids(wording: &Wording, plan: &Plan) -> Option<String> {
-    let field = plan.data().user_field.as_ref().filter(|_| plan.privacy().unit == PrivacyUnit::User)?;
-    Some(wording.user_ids.replace("{field}", &format!("{field:?}")))
+    let (sentence, field) = match plan.privacy().unit {
+        PrivacyUnit::User => (wording.user_ids, plan.data().user_field.as_ref()?),
+        PrivacyUnit::Owner => (wording.owner_ids, plan.data().owners_field.as_ref()?),
+        PrivacyUnit::Record | PrivacyUnit::Words(_) => return None,
+    };
+    Some(sentence.replace("{field}", &format!("{field:?}")))
 }
 
 /// Describes how a search chose this run, and the cost of that choice.
@@ -356,6 +369,7 @@ pub(super) fn not_protected(wording: &Wording, plan: &CertifiedPlan, ledger: &Le
     let unit_limit = match plan.plan().privacy().unit {
         PrivacyUnit::Record => wording.records,
         PrivacyUnit::User => wording.users,
+        PrivacyUnit::Owner => wording.owners,
         PrivacyUnit::Words(_) => wording.words,
     };
     let mut list = [

@@ -108,6 +108,50 @@ fn sampling_of_examples_is_charged_for_all_examples_of_a_user_whatever_their_num
     assert!(some.assumptions.join(" ").contains("Of a unit with more than 4, so many are used"));
 }
 
+/// Each letter has two people and each person four letters. Of five letters of one person, the last one is left out.
+#[test]
+fn records_of_several_owners_are_bounded_checked_and_charged_for_all_records_of_an_owner() {
+    let of = |examples: u64| {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, out) = (folder.path().join("plan.json"), folder.path().join("run"));
+        let letter = |at: usize| {
+            let [one, other] = [at % 30, (at + 1) % 30];
+            format!(
+                "{{\"people\": [\"p{one}\", \"p{other}\"], \"text\": \"{}{at}\"}}\n",
+                "abcd ".repeat(at % 9 + 1)
+            )
+        };
+        std::fs::write(folder.path().join("a.jsonl"), (0..61).map(letter).collect::<String>()).unwrap();
+        let mut plan: serde_json::Value = serde_json::from_str(PLAN).unwrap();
+        plan["data"] =
+            serde_json::json!({ "source": { "path": "a.jsonl" }, "owners_field": "people", "units": 30 });
+        plan["privacy"]["unit"] = "owner".into();
+        plan["privacy"]["relation"] = "zero_out".into();
+        plan["privacy"]["sampling"] =
+            serde_json::json!({ "poisson_of_examples": { "examples": examples, "examples_per_unit": 4 } });
+        std::fs::write(&path, plan.to_string()).unwrap();
+        let refusal = run(&Request { out: Some(out.clone()), test_key: Some(1), ..Request::new(path) }).err();
+        (refusal.map(|refusal| refusal.to_string()), VerifiedRun::read(&out).ok().map(|run| run.certificate))
+    };
+    let (Some(refusal), None) = of(61) else { panic!("61 letters leave 60 within the bound") };
+    assert!(
+        refusal.contains("61 is declared, but 60 records remain") && refusal.contains("set examples to it"),
+        "{refusal}"
+    );
+    let (None, Some(certificate)) = of(60) else { panic!("60 letters are within the bound") };
+    let step = certificate.ledger.charges.iter().find_map(|charge| match charge.event {
+        accountant::DpEvent::PoissonSampledExamplesGaussian {
+            sampling_probability,
+            examples_per_unit,
+            ..
+        } => Some((sampling_probability, examples_per_unit)),
+        _ => None,
+    });
+    assert_eq!(step, Some((6.0 / 60.0, 4)));
+    assert!(certificate.guarantee.statement.contains("one owner with all the records that they own"));
+    assert!(certificate.not_protected.join(" ").contains("not named as owners"));
+}
+
 #[test]
 fn exact_arithmetic_on_another_device_is_refused() {
     let (_folder, request) = finished(&PLAN.replace("fast", "exact"));

@@ -25,6 +25,8 @@ pub struct Wording {
     /// Statements of the number of units: two for sampling that does not depend on it, and one for sampling that does.
     pub declared_units: &'static str,
     pub declared_examples: &'static str,
+    /// Replaces `declared_examples` if records have several owners.
+    pub owned_records: &'static str,
     pub exact_units: &'static str,
     pub evaluation: &'static str,
     /// Two phrases in `evaluation`: the length from which equal records count, and the length below which they do not.
@@ -35,6 +37,8 @@ pub struct Wording {
     pub refusals: &'static str,
     /// Condition on users, if they are the unit.
     pub user_ids: &'static str,
+    /// Condition on owners, if they are the unit.
+    pub owner_ids: &'static str,
     /// Meaning of a unit that is a number of words.
     pub unit_of_words: &'static str,
     pub hyperparameters: &'static str,
@@ -49,6 +53,7 @@ pub struct Wording {
     /// Limits of the privacy unit.
     pub records: &'static str,
     pub users: &'static str,
+    pub owners: &'static str,
     pub words: &'static str,
     pub population: &'static str,
     pub side_channels: &'static str,
@@ -111,6 +116,10 @@ pub(crate) const CURRENT: Wording = Wording {
                         {examples_per_unit}, so many are used, evenly spaced, and ε is for all examples of a unit together. The sampling \
                         probability follows from the declared number of examples alone, so the guarantee holds whatever the actual \
                         numbers are. They are private: the run did not check or record them.",
+    owned_records: "Who owns which record is public: the guarantee compares texts of {units} owners in which the same people own the same \
+                    records, and only what the records say differs. Records are taken in order, and one is left out if one of its \
+                    owners already has {examples_per_unit}. {examples} records remain, which the run checked, and ε is for all of an \
+                    owner's records together.",
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
     evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text by letters and \
                  digits alone (without case, accents, punctuation and white space). At most 1 in 1,000 records of either text \
@@ -124,6 +133,9 @@ pub(crate) const CURRENT: Wording = Wording {
                {conditions}.",
     user_ids: "The field {field} tells users apart, as the plan declares: nobody has two ids, and no id is that of several people. Ids \
                are compared in one Unicode form (NFC), without white space and invisible characters around them.",
+    owner_ids: "The field {field} lists all owners of a record, as the plan declares: no owner is missing, nobody has two ids, and no id is \
+                that of several people. Ids are compared in one Unicode form (NFC), without white space and invisible characters around \
+                them.",
     unit_of_words: "one piece of at most {words} words (each record is cut into pieces on a fixed grid, and the text around the \
                     piece does not move)",
     hyperparameters: "The plan's figures (learning rate, clip norm, sizes, steps, vocabulary size) were chosen without looking \
@@ -143,6 +155,7 @@ pub(crate) const CURRENT: Wording = Wording {
                 this, and ε does not include it. With privacy.arithmetic: \"exact\" there is no such rounding.",
     records: "People with several records: each record is protected, but a person's records together have a weaker guarantee.",
     users: "What users write about one another: only a user's own records are protected.",
+    owners: "What is said about people who are not named as owners of a record, and who owns which record: that is public here.",
     words: "People with several pieces, and records longer than one piece: each piece is protected, but several pieces \
             together have a weaker guarantee. Inserting or removing a word moves the rest of its record across pieces, so it \
             counts as changing all of them.",

@@ -330,6 +330,7 @@ fn labelled(state: PlannerState, field: PlanField, input: El) -> El {
 fn units_label(unit: PrivacyUnit) -> &'static str {
     match unit {
         PrivacyUnit::User => "Number of users, N",
+        PrivacyUnit::Owner => "Number of owners, N",
         PrivacyUnit::Record => "Number of records, N",
         PrivacyUnit::Words(_) => "Number of passages, N",
     }

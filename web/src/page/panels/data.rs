@@ -84,11 +84,13 @@ const UNIT: Choice = Choice {
     options: &[
         ("record", "One record"),
         ("user", "All records of one user"),
+        ("owner", "All records of one owner, where records have several"),
         ("words", "A sequence of words"),
     ],
     read: |plan| match plan.privacy.unit {
         PrivacyUnit::Record => "record",
         PrivacyUnit::User => "user",
+        PrivacyUnit::Owner => "owner",
         PrivacyUnit::Words(_) => "words",
     },
     write: set_unit,
@@ -98,6 +100,7 @@ const UNIT: Choice = Choice {
 pub(crate) fn set_unit(plan: &mut PlanFile, name: &str) {
     let unit = match name {
         "user" => PrivacyUnit::User,
+        "owner" => PrivacyUnit::Owner,
         "words" => PrivacyUnit::Words(128),
         _ => PrivacyUnit::Record,
     };
@@ -111,6 +114,22 @@ pub(crate) fn set_unit(plan: &mut PlanFile, name: &str) {
     };
     if unit == PrivacyUnit::User && !matches!(plan.data.source, Source::Embedded { .. }) {
         plan.data.user_field.get_or_insert_with(|| "user".to_owned());
+    }
+    set_owners(plan);
+}
+
+/// Sets what a unit of owners needs, or removes its field.
+fn set_owners(plan: &mut PlanFile) {
+    if plan.privacy.unit != PrivacyUnit::Owner {
+        plan.data.owners_field = None;
+        return;
+    }
+    plan.data.owners_field.get_or_insert_with(|| "owners".to_owned());
+    plan.privacy.relation = NeighboringRelation::ZeroOut;
+    if plan.privacy.sampling.examples_per_unit().is_none() {
+        // The number of records that remain is entered by hand, like N, which was cleared.
+        plan.privacy.sampling =
+            Sampling::PoissonOfExamples(PoissonOfExamples { examples: 0, examples_per_unit: 4 });
     }
 }
 
@@ -149,9 +168,60 @@ const WORDS: Number = Number {
     slider: None,
     read: |plan| match plan.privacy.unit {
         PrivacyUnit::Words(count) => Some(f64::from(count)),
-        PrivacyUnit::Record | PrivacyUnit::User => None,
+        PrivacyUnit::Record | PrivacyUnit::User | PrivacyUnit::Owner => None,
     },
     write: |plan, count| plan.privacy.unit = PrivacyUnit::Words(count as u32),
+};
+
+const EXAMPLES: Number = Number {
+    field: PlanField {
+        id: "examples",
+        label: "Number of examples",
+        hint: "Of all units together, with at most the number below of each. This number becomes public.",
+        path: "privacy.sampling.poisson_of_examples.examples",
+    },
+    integer: true,
+    slider: None,
+    read: |plan| match plan.privacy.sampling {
+        Sampling::PoissonOfExamples(PoissonOfExamples { examples, .. }) => Some(examples as f64),
+        _ => None,
+    },
+    write: |plan, number| {
+        if let Sampling::PoissonOfExamples(PoissonOfExamples { examples, .. }) = &mut plan.privacy.sampling {
+            *examples = number as u64;
+        }
+    },
+};
+
+const EXAMPLES_PER_UNIT: Number = Number {
+    field: PlanField {
+        id: "examples-per-unit",
+        label: "Most examples of one unit",
+        hint: "Windows or records of one unit that may be used. The guarantee covers all of them together.",
+        path: "privacy.sampling.poisson_of_examples.examples_per_unit",
+    },
+    integer: true,
+    slider: None,
+    read: |plan| plan.privacy.sampling.examples_per_unit().map(f64::from),
+    write: |plan, number| {
+        if let Sampling::PoissonOfExamples(PoissonOfExamples { examples_per_unit, .. }) =
+            &mut plan.privacy.sampling
+        {
+            *examples_per_unit = number as u32;
+        }
+    },
+};
+
+/// The field with the owners of a record.
+const OWNERS_FIELD: Text = Text {
+    field: PlanField {
+        id: "owners-field",
+        label: "Owners field",
+        hint: "Field that holds the list of all owners of a record. Who owns which record is public then.",
+        path: "data.owners_field",
+    },
+    read: |plan| plan.data.owners_field.clone().unwrap_or_default(),
+    write: |plan, name| plan.data.owners_field = Some(name).filter(|name| !name.is_empty()),
 };
 
 const RELATION: Choice = choice!(
@@ -270,6 +340,8 @@ pub(crate) fn set_source(plan: &mut PlanFile, name: &str) {
 pub(crate) fn data(state: PlannerState) -> El {
     let from_file = move || state.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
     let in_words = move || state.plan.with(|plan| matches!(plan.privacy.unit, PrivacyUnit::Words(_)));
+    let of_owners = move || state.plan.with(|plan| plan.privacy.unit == PrivacyUnit::Owner);
+    let of_examples = move || state.plan.with(|plan| plan.privacy.sampling.examples_per_unit().is_some());
     let relation = move || state.plan.with(|plan| explain_relation(plan.privacy.relation)).to_owned();
     let sampling = move || state.plan.with(|plan| explain_sampling(plan.privacy.sampling)).to_owned();
     fieldset("Data and privacy unit")
@@ -282,8 +354,12 @@ pub(crate) fn data(state: PlannerState) -> El {
         .child(number_field(state, UNITS))
         .child(choice_field(state, UNIT))
         .show_when(in_words, move || number_field(state, WORDS))
+        .show_when(of_owners, move || text_field(state, OWNERS_FIELD))
         .child(choice_field(state, RELATION))
         .child(choice_field(state, SAMPLING))
+        .show_when(of_examples, move || {
+            vec![number_field(state, EXAMPLES), number_field(state, EXAMPLES_PER_UNIT)]
+        })
         .child(el("p").class("hint wide").id("relation-means").dynamic_text(relation))
         .child(el("p").class("hint wide").id("sampling-means").dynamic_text(sampling))
 }
