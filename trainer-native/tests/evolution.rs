@@ -243,7 +243,11 @@ fn public_texts_that_have_private_records_and_unknown_labels_are_refused_before_
         .lines()
         .map(|line| format!("{}\n", serde_json::from_str::<Value>(line).unwrap()["text"].as_str().unwrap()))
         .collect();
-    fs::write(shared.path("public.txt"), texts).unwrap();
+    let public = fs::read_to_string(shared.path("public.txt")).unwrap();
+    fs::write(shared.path("public.txt"), &texts).unwrap();
+    refused(&evolve(&shared, &[]), 2, "was declared public and used without noise");
+    let few: String = texts.lines().take(6).map(|text| format!("{text}\n")).collect();
+    fs::write(shared.path("public.txt"), public + &few).unwrap();
     refused(&evolve(&shared, &[]), 2, "candidates.texts: it shares text with the training text");
 
     let unlisted = bench(|file| file["labels"] = json!(["care", "work"]));
@@ -252,7 +256,7 @@ fn public_texts_that_have_private_records_and_unknown_labels_are_refused_before_
     refused(&evolve(&few, &[]), 2, "candidates.texts: 60 different texts");
     let none = bench(|file| file["embedding"] = json!("nothing"));
     refused(&evolve(&none, &[]), 2, "embedding: nothing");
-    for refused in [shared, unlisted, none] {
+    for refused in [shared, unlisted, few, none] {
         assert!(!refused.path("evolved/ledger.jsonl").exists());
     }
 }

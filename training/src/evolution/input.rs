@@ -62,6 +62,8 @@ impl EvolutionInput {
     /// [`RunError::Refused`] for a run, a text or an embedding that was made from private text, or of another kind.
     pub fn public(&self) -> Result<Public, RunError> {
         let mut stages = self.public_stage("embedding", &self.embedding)?.unwrap_or_default();
+        // A folder that holds no BERT is refused before anything is charged.
+        self.embedding().embeddings_alone(&[String::new()])?;
         let mut texts = Vec::new();
         match &self.certified.file.candidates {
             CandidateSource::Run(run) => {
@@ -89,6 +91,14 @@ impl EvolutionInput {
                 texts = data::read_records(&path, field)?;
                 texts.iter_mut().for_each(|text| *text = text.trim().to_owned());
                 texts.retain(|text| !text.is_empty() && known.insert(text.clone()));
+                let each = self.certified.file.population / self.certified.file.groups();
+                if (texts.len() as u64) < each {
+                    return Err(RunError::Refused(format!(
+                        "{field}: {} different texts; allowed: at least {each}, the candidates of a label; fix: give more texts, or \
+                         lower the population",
+                        texts.len()
+                    )));
+                }
                 let name = format!("the candidates of {}", self.certified.file.name);
                 stages.push(PublicStage { name, text: data::sketch_of_texts(&texts)? });
             }

@@ -60,7 +60,7 @@ impl Population {
     /// Reads the candidates of an evolution that was interrupted, or draws those of the first round.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the source has too few texts; [`RunError::Storage`].
+    /// Those of generation; [`RunError::Storage`].
     pub fn read_or_begin(
         folder: &Path,
         supply: &mut Supply<'_>,

@@ -78,23 +78,18 @@ impl<'a> Supply<'a> {
     /// Returns the candidates of the first round: `each` texts for each group, group by group.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if there are too few texts.
+    /// Those of generation.
     pub fn first(&mut self, groups: usize, each: usize, seed: u64) -> Result<Vec<String>, RunError> {
         match &self.kind {
             Kind::Run { .. } => {
                 let prompts = vec![String::new(); groups * each];
                 self.written(&prompts, &mut stream(seed, 0, 0))
             }
-            Kind::Texts { texts, .. } if texts.len() < each => Err(RunError::Refused(format!(
-                "candidates.texts: {} different texts; allowed: at least {each}, the candidates of a label; fix: give more texts, or \
-                 lower the population",
-                texts.len()
-            ))),
             Kind::Texts { texts, .. } => {
                 let of_group = |group| {
                     let mut stream = stream(seed, 0, group);
                     let mut places: Vec<usize> = (0..texts.len()).collect();
-                    for at in 0..each {
+                    for at in 0..each.min(texts.len()) {
                         places.swap(at, at + stream.below((texts.len() - at) as u64) as usize);
                     }
                     places.truncate(each);

@@ -176,7 +176,8 @@ fn conditions(file: &plan::EvolutionFile) -> String {
     if matches!(file.candidates, CandidateSource::Texts(_)) {
         conditions.push(
             "at most 1 in 1,000 records of it or of the public texts have half of their runs of 13 words (20 characters in scripts without \
-             blanks) in the other text",
+             blanks) in the other text or, from 8 words on, are equal to a record of it; at most a quarter of all runs and at most half of all \
+             records are in both texts, so private records of fewer than 8 words may be among the public texts",
         );
     }
     conditions.join("; ")
