@@ -18,6 +18,7 @@ mod items;
 pub mod js;
 pub mod preview;
 pub mod release;
+pub mod survey;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod tokens;
 pub mod train;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { finish, page, step } from './harness.mjs'
 
-for (const part of (process.env.PARTS ?? 'start,firefox,figures,settings,files,preview,refusals,review,accessibility').split(',')) await import(`./steps/${part}.mjs`)
+for (const part of (process.env.PARTS ?? 'start,own_text,firefox,figures,settings,files,preview,refusals,review,accessibility').split(',')) await import(`./steps/${part}.mjs`)
 
 await step('the page contacted no other server and logged no error', () => {
   assert.deepEqual(page.strangers, [])

@@ -13,6 +13,7 @@ pub mod handler;
 mod link;
 mod log_scale;
 mod numbers;
+mod own_text;
 #[cfg(feature = "page")]
 pub mod page;
 pub mod presets;

@@ -99,7 +99,6 @@ mod tests {
                     if data.get("user_field").is_some() {
                         data["user_field"] = json!("secret id");
                     }
-                    data["owners_field"] = json!("secret owners");
                     let evaluation = json!({ "source": { "path": "secret-held-out.txt" }, "text_field": "secret", "every": 1 });
                     let fields = [
                         ("data", data),
@@ -131,5 +130,16 @@ mod tests {
                 assert_eq!(PlanFile::unchecked(&text(&plan)), Some(plan), "{}", preset.name);
             }
         }
+    }
+
+    #[test]
+    fn the_field_of_owners_stays_out_of_links() {
+        let plan: Value = serde_json::from_str(PRESETS[0].text).unwrap();
+        let (mut data, mut privacy) = (plan["data"].clone(), plan["privacy"].clone());
+        data["owners_field"] = json!("secret owners");
+        privacy["unit"] = json!("owner");
+        let plan =
+            PlanFile::unchecked(&with(PRESETS[0].text, &[("data", data), ("privacy", privacy)])).unwrap();
+        assert!(!text(&plan).contains("secret") && text(&plan).contains("\"owners_field\": \"owners\""));
     }
 }

@@ -1,10 +1,11 @@
 //! Finds the fields that the records of a file have.
 
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::files::{named_format, open_file};
+use super::files::{OpenFile, named_format, open_file, open_input};
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::separated::{Separated, Separator};
 use super::{CorpusError, Files, Format};
@@ -83,22 +84,50 @@ pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
 /// As [`field_names`].
 pub fn fields(path: &Path) -> Result<Vec<Field>, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
-    let of_reading = |line, error: &std::io::Error| CorpusError::of_reading(path, line, error);
-    let mut files = Files::of([path.to_owned()]);
+    let files = Files::of([path.to_owned()]);
     match named_format(path, Format::Auto)?.0 {
         Format::Csv | Format::Tsv if path.is_file() => {
-            let is_csv = named_format(path, Format::Auto)?.0 == Format::Csv;
-            files.format = Format::Text;
-            let separator = if is_csv { Separator::Comma } else { Separator::Tab };
-            Separated::header(open_file(path, &files)?.reader, separator)
-                .map(of_values)
-                .map_err(|error| of_reading(1, &error))
+            // The header line is read as text, whatever the name says.
+            of_records(
+                named_format(path, Format::Auto)?.0,
+                open_file(path, &Files { format: Format::Text, ..files })?,
+            )
         }
         #[cfg(feature = "parquet")]
         Format::Parquet => super::parquet::column_names(path).map(of_values).map_err(unreadable),
+        format @ (Format::Jsonl | Format::Json) => of_records(format, open_file(path, &files)?),
+        Format::Text | Format::Iob => Ok(Vec::new()),
+        _ if !path.exists() => Err(unreadable("there is no such file".to_owned())),
+        other => Err(unreadable(format!("fields of {other:?} cannot be listed"))),
+    }
+}
+
+/// Returns the format that the name of a text tells, and its fields as [`fields`] does.
+///
+/// # Errors
+/// As [`field_names`].
+pub(crate) fn stream_fields(
+    name: &Path,
+    text: impl Read + Send + 'static,
+) -> Result<(Format, Vec<Field>), CorpusError> {
+    let format = named_format(name, Format::Auto)?.0;
+    let is_table = matches!(format, Format::Csv | Format::Tsv);
+    let read_as = if is_table { Format::Text } else { format };
+    let text = open_input(name, Box::new(text), &Files { format: read_as, ..Files::of([name.to_owned()]) })?;
+    of_records(format, text).map(|found| (format, found))
+}
+
+/// Returns the fields of the first records of an opened table or of JSON lines.
+fn of_records(format: Format, mut file: OpenFile) -> Result<Vec<Field>, CorpusError> {
+    let path = file.path.clone();
+    let of_reading = |line, error: &std::io::Error| CorpusError::of_reading(&path, line, error);
+    match format {
+        Format::Csv | Format::Tsv => {
+            let separator = if format == Format::Csv { Separator::Comma } else { Separator::Tab };
+            Separated::header(file.reader, separator).map(of_values).map_err(|error| of_reading(1, &error))
+        }
         Format::Jsonl | Format::Json => {
             let (mut found, mut line, mut objects) = (Vec::new(), Vec::new(), 0);
-            let mut file = open_file(path, &files)?;
             for place in 0..RECORDS {
                 let read = read_line(&mut file.reader, &mut line, MAX_LINE_BYTES)
                     .map_err(|error| of_reading(place as u64, &error))?;
@@ -114,9 +143,7 @@ pub fn fields(path: &Path) -> Result<Vec<Field>, CorpusError> {
             // A key that few objects have may be the name of a person.
             Ok(found.into_iter().filter(|(_, count)| 2 * count >= objects).map(|(field, _)| field).collect())
         }
-        Format::Text | Format::Iob => Ok(Vec::new()),
-        _ if !path.exists() => Err(unreadable("there is no such file".to_owned())),
-        other => Err(unreadable(format!("fields of {other:?} cannot be listed"))),
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -55,6 +55,13 @@ pub(super) struct OpenFile {
 }
 
 impl FileRecords {
+    /// Opens a text that is no file. The one path of `files` is its name.
+    pub(super) fn of_stream(input: impl Read + Send + 'static, files: Files) -> Result<Self, CorpusError> {
+        let Some(name) = files.paths.first().cloned() else { return Self::open(files) };
+        let current = Some(open_input(&name, Box::new(input), &files)?);
+        Ok(Self { current, next_file: 1, ..Self::open(Files { paths: Vec::new(), ..files })? })
+    }
+
     pub(super) fn open(files: Files) -> Result<Self, CorpusError> {
         // All files are checked now: a missing last file should not come to light hours into a run.
         check_files(&files)?;
@@ -296,23 +303,37 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     if let Some(reason) = recognize::unreadable_kind(path).filter(|_| !is_stdin) {
         return Err(unreadable(reason));
     }
+    if is_stdin {
+        return open_input(path, Box::new(std::io::stdin()), files);
+    }
+    #[cfg(feature = "parquet")]
+    if named_format(path, files.format)?.0 == Format::Parquet {
+        let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
+        return opened(path, Format::Jsonl, Box::new(lines), files);
+    }
+    // An unknown format is refused before the file is opened.
+    named_format(path, files.format)?;
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    open_input(path, Box::new(file), files)
+}
+
+/// Opens the bytes of a text. Its name tells whether they are compressed; those of standard input tell it themselves.
+pub(super) fn open_input(
+    path: &Path,
+    input: Box<dyn Read + Send>,
+    files: &Files,
+) -> Result<OpenFile, CorpusError> {
+    let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
     let (format, by_name) = named_format(path, files.format)?;
-    let (input, compression) = if is_stdin {
-        let mut input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(std::io::stdin()));
-        let compression = match input.fill_buf().map_err(|error| unreadable(error.to_string()))? {
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(input));
+    let compression = if path.as_os_str() == STDIN {
+        match input.fill_buf().map_err(|error| unreadable(error.to_string()))? {
             [0x1F, 0x8B, ..] => Compression::Gzip,
             [0x28, 0xB5, 0x2F, 0xFD, ..] => Compression::Zstd,
             _ => Compression::None,
-        };
-        (input, compression)
-    } else {
-        #[cfg(feature = "parquet")]
-        if format == Format::Parquet {
-            let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
-            return opened(path, Format::Jsonl, Box::new(lines), files);
         }
-        let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-        (BufReader::with_capacity(BUFFER_BYTES, files.tracked(file)), by_name)
+    } else {
+        by_name
     };
     let mut input = BufReader::new(decompress(input, compression).map_err(unreadable)?);
     let first = input.fill_buf().map_err(|error| CorpusError::of_reading(path, 0, &error))?;
@@ -385,7 +406,8 @@ fn decompress(input: Input, compression: Compression) -> Result<Box<dyn Read + S
 fn decompress(input: Input, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
     match compression {
         Compression::None => Ok(Box::new(input)),
-        _ => Err("compressed files are not read in the browser; decompress it first".to_owned()),
+        Compression::Gzip => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(input))),
+        Compression::Zstd => Err("zstd files are not read in the browser; decompress it first".to_owned()),
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
 pub use error::CorpusError;
 pub use expand::expand;
+pub(crate) use fields::stream_fields;
 pub use fields::{Field, FieldKind, field_names, fields, has_header_line, has_tags};
 pub use files::Position;
 pub(crate) use lines::MAX_LINE_BYTES;
@@ -243,6 +244,11 @@ pub fn open(source: &Source) -> Result<Records, CorpusError> {
         Source::Files(files) => Inner::Files(Box::new(files::FileRecords::open(files.clone())?)),
         Source::Embedded { records, seed } => Inner::Embedded(clinical::Notes::new(*records, *seed)),
     };
+    started(inner, || source_name(source))
+}
+
+/// Reads the first record.
+fn started(inner: Inner, name: impl FnOnce() -> String) -> Result<Records, CorpusError> {
     let mut records = Records { inner, first: None };
     match records.advance() {
         Some(Ok(first)) => {
@@ -250,8 +256,20 @@ pub fn open(source: &Source) -> Result<Records, CorpusError> {
             Ok(records)
         }
         Some(Err(error)) => Err(error),
-        None => Err(CorpusError::Empty { source_name: source_name(source) }),
+        None => Err(CorpusError::Empty { source_name: name() }),
     }
+}
+
+/// Opens a text that is no file, such as one of a browser, and reads up to its first record. The one path of `files` is its name.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_stream(
+    text: impl std::io::Read + Send + 'static,
+    files: Files,
+) -> Result<Records, CorpusError> {
+    let name = files.paths.first().map_or_else(String::new, |name| name.display().to_string());
+    started(Inner::Files(Box::new(files::FileRecords::of_stream(text, files)?)), || name)
 }
 
 pub(crate) fn source_name(source: &Source) -> String {

@@ -4,45 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{self, BadUtf8, Field, FieldKind, Files, Record, Records, Source};
+use dp_tokenizer::survey::{TEXTS, USERS, last_name, likeliest};
 use mechanisms::{PrivacyUnit, is_field_name};
 use tokenizer::Tokenizer;
 
 use training::{RunError, stop};
 
-/// Names of fields with text, the likeliest first.
-const TEXT_NAMES: [&str; 14] = [
-    "text",
-    "content",
-    "body",
-    "message",
-    "note",
-    "notes",
-    "document",
-    "review",
-    "comment",
-    "sentence",
-    "report",
-    "description",
-    "abstract",
-    "transcript",
-];
-/// Names of fields with users, the likeliest first.
-const USER_NAMES: [&str; 14] = [
-    "user",
-    "user_id",
-    "userid",
-    "username",
-    "author",
-    "author_id",
-    "patient",
-    "patient_id",
-    "subject_id",
-    "customer",
-    "customer_id",
-    "account",
-    "account_id",
-    "speaker",
-];
 /// Names of fields with a label, the likeliest first.
 const LABEL_NAMES: [&str; 14] = [
     "label",
@@ -147,7 +114,7 @@ impl Unnamed {
 /// Returns whether a field often has this name.
 fn is_usual(name: &str) -> bool {
     let last = last_name(name);
-    [&TEXT_NAMES, &USER_NAMES, &LABEL_NAMES].iter().any(|names| names.contains(&&*last))
+    [&TEXTS, &USERS, &LABEL_NAMES].iter().any(|names| names.contains(&&*last))
         || PAIR_NAMES.iter().any(|pair| pair.contains(&&*last))
 }
 
@@ -168,14 +135,14 @@ impl Fields {
                 fields.add(name, &kind);
             }
         }
-        fields.text = likeliest(&fields.names, &TEXT_NAMES);
+        fields.text = likeliest(&fields.names, &TEXTS);
         // A plan is published, so it names a possible cell only if it is a usual name or if the
         // user wrote it.
         let has_others = !fields.lists.is_empty();
         if !fields.may_be_cells && fields.text.is_none() && !has_others {
             fields.text = longest(paths, columns, &fields.names);
         }
-        fields.user = likeliest(&fields.names, &USER_NAMES).filter(|user| Some(user) != fields.text.as_ref());
+        fields.user = likeliest(&fields.names, &USERS).filter(|user| Some(user) != fields.text.as_ref());
         fields.label =
             likeliest(&fields.names, &LABEL_NAMES).or_else(|| likeliest(&fields.lists, &LABEL_NAMES));
         fields.pair = PAIR_NAMES.iter().find_map(|pair| both(&fields.names, *pair));
@@ -248,15 +215,6 @@ fn names_columns(names: &[String]) -> bool {
     let is_repeated = |(place, name): (usize, &String)| names[..place].contains(name);
     let names_none = names.iter().all(|name| name.trim().is_empty());
     !names_none && names.iter().all(is_name) && !names.iter().enumerate().any(is_repeated)
-}
-
-fn last_name(name: &str) -> String {
-    name.rsplit('.').next().unwrap_or_default().to_lowercase()
-}
-
-/// Returns the first of the usual names that a field has, in any object.
-fn likeliest(names: &[String], usual: &[&str]) -> Option<String> {
-    usual.iter().find_map(|wanted| names.iter().find(|name| last_name(name) == *wanted)).cloned()
 }
 
 /// Returns the first fields with these names, in any object.

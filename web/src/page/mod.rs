@@ -6,9 +6,9 @@
 //! ```text
 //! dom, signals, downloads, kept, offline     the browser
 //! secondary_results, state             signals: the plan, its figures, the undo history
-//! client, followups, plan_io           workers, files and links
+//! client, text_worker, followups, plan_io    workers, files and links
 //! field, widgets, chart_view           inputs, shared parts, charts
-//! panels, header, start_view           the page itself
+//! panels, header, own_text, start_view the page itself
 //! ```
 
 mod chart_view;
@@ -20,12 +20,14 @@ mod followups;
 mod header;
 mod kept;
 mod offline;
+mod own_text;
 mod panels;
 mod plan_io;
 mod secondary_results;
 mod signals;
 mod start_view;
 mod state;
+mod text_worker;
 mod widgets;
 
 use std::time::Duration;
@@ -160,6 +162,10 @@ fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, follo
     client::connect(state, followups::record);
     plan_io::open_link(state);
     listen(&window(), "hashchange", Box::new(move |_| plan_io::open_link(state)));
+    // A file that is dropped beside its place must not take the place of the page.
+    for event in ["dragover", "drop"] {
+        listen(&window(), event, Box::new(|event| event.prevent_default()));
+    }
     Effect::new(move |_| {
         let task = task();
         if let Some(task) = task.filter(|_| !state.take_solved()) {

@@ -11,7 +11,7 @@ use super::panels::budget::EPSILON;
 use super::panels::data::{PATH, TEXT_FIELD, UNITS, USER_FIELD, set_source, set_unit};
 use super::state::PlannerState;
 use super::widgets::hint;
-use super::{kept, open_expert_view};
+use super::{kept, open_expert_view, own_text};
 use crate::numbers::{TIMES, approximate, grouped, percent, rounded_up};
 use crate::presets::PRESETS;
 use crate::protocol::{AdviceRequest, Task};
@@ -125,6 +125,7 @@ fn data(state: PlannerState, wish: Wish) -> El {
             .child(el("p").class("hint").dynamic_text(note))
     };
     group("2", "Data")
+        .child(own_text::view(state))
         .child(source)
         .show_when(own, move || text_field(state, PATH))
         .child(number_field(state, UNITS_AND_DELTA))
@@ -303,8 +304,9 @@ pub(super) fn examples(state: PlannerState) -> El {
             state.replace(plan);
         }
     };
+    let examples = PRESETS.iter().filter(|preset| preset.published.is_none());
     let options =
-        PRESETS.iter().filter(|preset| preset.published.is_none()).map(|preset| (preset.name, preset.title));
+        std::iter::once(("", "Examples…")).chain(examples.map(|preset| (preset.name, preset.title)));
     let selected = Memo::new(move |_| {
         let named = |plan: &PlanFile| PRESETS.iter().find(|preset| preset.name == plan.name);
         state.plan.with(named).map_or("", |preset| preset.name)

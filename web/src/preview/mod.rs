@@ -1,54 +1,61 @@
-//! Defines the messages between the page and the worker that reads a text to preview its vocabulary. Only that worker
-//! sees the text.
+//! Defines the messages between the page and the worker that reads a text: to count its records, or to preview its vocabulary. Only that
+//! worker sees the text.
 
 #[cfg(feature = "page")]
 pub mod worker;
 
 use dp_tokenizer::preview::{Preview, PreviewError, Settings, Table};
 use dp_tokenizer::release::Method;
+use dp_tokenizer::survey::{Kind, Survey, Wanted};
 use plan::{PlanFile, Tokenizer};
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Certified;
 
-/// Largest file accepted, in bytes.
+/// Largest file of a preview, in bytes.
 pub(crate) const MAX_FILE_BYTES: f64 = 200e6;
+/// Largest file whose records are counted, in bytes.
+pub(crate) const MAX_COUNTED_BYTES: f64 = 4e9;
 
 /// Bytes that the worker reads at a time.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// A request for a preview. The text or the file is posted beside it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PreviewRequest {
-    /// A number that is copied into every message about this preview.
-    pub(crate) id: u64,
-    /// Settings for splitting the text into units and releasing its words.
-    pub(crate) settings: Settings,
-    /// The kind of table of the file. `None` for lines of text or of JSON.
-    pub(crate) table: Option<Table>,
-}
-
-/// State of a preview.
+/// A request about a text. The text or the file is posted beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum PreviewStatus {
+pub(crate) enum TextRequest {
+    /// Preview the vocabulary.
+    Preview {
+        /// Settings for splitting the text into units and releasing its words.
+        settings: Box<Settings>,
+        /// The kind of table of the file. `None` for lines of text or of JSON.
+        table: Option<Table>,
+    },
+    /// Find the fields of the text and count its records.
+    Look {
+        /// The name of the file, which tells its format.
+        name: String,
+        /// The fields to count; `None` for those with usual names.
+        wanted: Option<Wanted>,
+    },
+}
+
+/// State of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TextStatus {
     /// Bytes read so far.
     Reading(f64),
     /// The whole text is read. Words are being released and vocabularies trained.
     Training,
-    /// The result.
+    /// The preview.
     Done(Box<Preview>),
-    /// Reason why there is no preview.
+    /// The fields of the text.
+    Found(Box<Kind>),
+    /// The counts of these fields; `None` if the text needs the choice of a field.
+    Counted(Option<(Wanted, Survey)>),
+    /// Reason why there is no result.
     Failed(String),
-}
-
-/// A message about the preview with the same number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PreviewMessage {
-    /// Number of the request.
-    pub(crate) id: u64,
-    /// State of the preview.
-    pub(crate) status: PreviewStatus,
 }
 
 /// Settings of a preview with the vocabulary's noise and threshold from a certified plan. `other` replaces the plan's

@@ -7,20 +7,20 @@ use dp_tokenizer::preview::Preview;
 use dp_tokenizer::release::{Method, Paper, PaperHistogram};
 use leptos::prelude::*;
 
-use crate::numbers::{BYTES, approximate, grouped};
+use crate::numbers::grouped;
 use crate::page::chart_view::{ChartView, Rounding, chart_figure};
 use crate::page::dom::{El, button, el, input_of, section, table_row};
 use crate::page::field::select;
 use crate::page::state::PlannerState;
 use crate::page::widgets::hint;
-use session::{Progress, Session};
+use session::Session;
 
 /// Distinct words per unit in the papers' release methods.
 const PAPER_WORDS: u32 = 64;
 
 pub(crate) fn preview(state: PlannerState) -> El {
     let session = Session::new(state);
-    let running = move || session.progress.with(Option::is_some);
+    let running = move || session.worker.is_running();
     let warning = el("p").class("banner").attr("role", "note").child(
         "This preview is not private: it reads the raw text on this machine and shows raw counts. The text never leaves this \
          page. The plan, the link and saved files contain nothing from it.",
@@ -30,23 +30,13 @@ pub(crate) fn preview(state: PlannerState) -> El {
         .child(warning)
         .child(inputs(session))
         .child(buttons(session))
-        .child(el("div").id("progress").show_when(running, move || progress(session)))
+        .child(
+            el("div")
+                .id("progress")
+                .show_when(running, move || session.worker.progress("Training the vocabulary…")),
+        )
         .dynamic(move || session.error.get().map(|reason| error(session, reason)))
         .dynamic(move || session.result.get().map(|preview| untrack(|| result(state, preview))))
-}
-
-fn progress(session: Session) -> Vec<El> {
-    let progress = move || session.progress.get().unwrap_or(Progress { read: 0.0, total: 1.0 });
-    let text = move || {
-        let Progress { read, total } = progress();
-        let activity = if session.training.get() { "Training the vocabulary…" } else { "Reading…" };
-        format!("{activity} {} of {}", approximate(read, &BYTES), approximate(total, &BYTES))
-    };
-    let bar = el("progress")
-        .attr("aria-label", "Bytes read")
-        .dynamic_attr("max", move || Some(progress().total.to_string()))
-        .prop("value", move || progress().read.into());
-    vec![el("p").dynamic_text(text), bar]
 }
 
 fn error(session: Session, reason: String) -> El {
@@ -95,12 +85,12 @@ fn buttons(session: Session) -> El {
         });
     let file_label = el("label").attr("for", "upload").child("Choose a file (up to 200 MB)…");
     let start = move |_| session.start_with_text(&session.pasted.get_untracked());
-    let stop = button("Stop", move |_| session.stop()).id("stop");
+    let stop = button("Stop", move |_| session.worker.stop()).id("stop");
     el("div")
         .class("files")
         .child(button("Preview this text", start).id("count"))
         .child(el("span").class("file").child(file).child(file_label))
-        .child(stop.dynamic_flag("disabled", move || session.progress.with(Option::is_none)))
+        .child(stop.dynamic_flag("disabled", move || !session.worker.is_running()))
 }
 
 fn result(state: PlannerState, preview: Preview) -> El {
