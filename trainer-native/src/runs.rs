@@ -12,7 +12,7 @@ use training::store::files;
 use training::store::ledger::LedgerState;
 use training::summary::read_evaluation;
 use training::verify::VerifiedRun;
-use training::{RunError, sweep};
+use training::{RunError, evolution, sweep};
 
 /// The runs of a folder, by name.
 #[derive(Debug, Serialize)]
@@ -43,6 +43,7 @@ enum State {
     /// The run is not finished, and has charged this number of steps.
     Unfinished(u64),
     Sweep,
+    Evolution,
     /// The ledger cannot be read.
     #[default]
     Damaged,
@@ -62,10 +63,13 @@ pub(crate) fn list(folder: &Path) -> Result<Listing, RunError> {
 fn listed(folder: &Path) -> Option<Listed> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if sweep::is_sweep(folder) {
-        return Some(Listed { name, ..of_sweep(folder) });
+        return Some(Listed { name, ..of_promise(State::Sweep, sweep::promise(folder)) });
     }
     if !folder.join(files::LEDGER).exists() {
         return None;
+    }
+    if evolution::is_evolution(folder) {
+        return Some(Listed { name, ..of_promise(State::Evolution, evolution::promise(folder)) });
     }
     let state = match LedgerState::read(folder) {
         Ok(ledger) if ledger.completed().is_some() && folder.join(files::CERTIFICATE_JSON).exists() => {
@@ -93,9 +97,9 @@ fn of_finished(folder: &Path) -> Listed {
     verified.unwrap_or_else(|_| Listed { state: State::Unverified, ..Listed::default() })
 }
 
-fn of_sweep(folder: &Path) -> Listed {
-    let state = State::Sweep;
-    match sweep::promise(folder) {
+/// Returns the entry of a folder that promises whether it is private, an ε and a δ.
+fn of_promise(state: State, promise: Result<(bool, f64, f64), RunError>) -> Listed {
+    match promise {
         Ok((private, epsilon, delta)) => Listed {
             state,
             private: Some(private),
@@ -121,6 +125,7 @@ impl fmt::Display for Listing {
                 }
                 State::Unfinished(steps) => format!("unfinished, {steps} steps charged"),
                 State::Sweep => "sweep".to_owned(),
+                State::Evolution => "evolution".to_owned(),
                 State::Damaged => "damaged ledger".to_owned(),
             };
             let separator = if place == 0 { "" } else { "\n" };

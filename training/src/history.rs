@@ -250,7 +250,9 @@ fn delta_of(folder: &Path) -> Option<f64> {
         let found: serde_json::Value = durable::read_json(&folder.join(name)).ok()??;
         found.pointer(pointer)?.as_f64()
     };
-    read(files::PLAN, "/privacy/delta").or_else(|| read(files::PRIVACY, "/delta"))
+    read(files::PLAN, "/privacy/delta")
+        .or_else(|| read(files::EVOLUTION, "/privacy/delta"))
+        .or_else(|| read(files::PRIVACY, "/delta"))
 }
 
 fn largest_delta(stages: &[Known]) -> Result<Delta, RunError> {

@@ -9,6 +9,7 @@ pub mod disclosure;
 pub mod dp;
 mod drawn_texts;
 mod error;
+pub mod evolution;
 pub mod history;
 pub mod infer;
 pub mod label_histogram;

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use accountant::DpEvent;
-use plan::{CertifiedPlan, Plan, PlanFile};
+use plan::{CertifiedEvolution, CertifiedPlan, EvolutionFile, Plan, PlanError, PlanFile};
 
 use crate::RunError;
 
@@ -36,6 +36,18 @@ impl PlanText {
     }
 }
 
+/// Reads and certifies an evolution file. Also returns its bytes.
+///
+/// # Errors
+/// As `PlanText::read` and `PlanText::certify`.
+pub(crate) fn read_evolution(path: &Path) -> Result<(CertifiedEvolution, Vec<u8>), RunError> {
+    let bytes = read_small(path)?;
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| refused(path, &"it is not UTF-8; save it as UTF-8"))?;
+    let file = EvolutionFile::parse(text).map_err(|error| refused(path, &error))?;
+    Ok((within_limit(path, move || file.certify())?, bytes))
+}
+
 /// Reads a plan file without certifying it.
 ///
 /// # Errors
@@ -49,7 +61,18 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Certifies a plan, unless its figures are so unusual that the search takes too long.
 fn certify(path: &Path, plan: Plan) -> Result<CertifiedPlan, RunError> {
-    match within(LONGEST, move || plan.certify()) {
+    within_limit(path, move || plan.certify())
+}
+
+/// Returns what `certify` certifies of a file, unless the search takes too long.
+///
+/// # Errors
+/// [`RunError::Refused`] with the file and a fix.
+fn within_limit<T: Send + 'static>(
+    path: &Path,
+    certify: impl FnOnce() -> Result<T, PlanError> + Send + 'static,
+) -> Result<T, RunError> {
+    match within(LONGEST, certify) {
         Some(certified) => certified.map_err(|error| refused(path, &error)),
         None => Err(refused(
             path,

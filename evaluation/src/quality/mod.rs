@@ -234,7 +234,7 @@ fn of_embeddings(
     real: &[Record],
     held_out: &[Record],
 ) -> Result<Figure, RunError> {
-    let bert = BertScore { folder: bert, layer: None };
+    let bert = BertScore { folder: bert, layer: None, named_by: "--bert" };
     let embed = |records: &[Record]| {
         let texts: Vec<String> = records.iter().take(EMBEDDED).map(|record| record.text.clone()).collect();
         bert.embeddings(&texts)

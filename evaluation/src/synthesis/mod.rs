@@ -21,6 +21,7 @@ use state::State;
 use durable::FolderLock;
 use network::nn::Kernels;
 use training::RunError;
+use training::data::set_field;
 use training::infer::{DecodingStrategy, GenerationOptions, ModelTask, RunModel, TokenSampling, with_model};
 use training::progress::note;
 use training::store::files;
@@ -254,39 +255,17 @@ impl ModelTask for Draw<'_> {
 fn record(plan: &plan::Plan, prompt: &str, text: &str) -> Value {
     let mut record = Value::Object(Map::new());
     if plan.training().objective == Objective::TextToText {
-        set(&mut record, &plan.data().text_field, prompt);
-        set(&mut record, plan.data().target_field(), text);
+        set_field(&mut record, &plan.data().text_field, prompt);
+        set_field(&mut record, plan.data().target_field(), text);
     } else {
-        set(&mut record, &plan.data().text_field, text);
+        set_field(&mut record, &plan.data().text_field, text);
     }
     record
 }
 
-/// Sets a field; `a.b` is field `b` of the object `a`.
-fn set(record: &mut Value, field: &str, text: &str) {
-    let mut place = record;
-    for name in field.split('.') {
-        if !place.is_object() {
-            *place = Value::Object(Map::new());
-        }
-        place = &mut place[name];
-    }
-    *place = text.into();
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn fields_of_fields_are_written_as_they_are_read() {
-        let mut record = json!({});
-        set(&mut record, "message.label", "joy");
-        set(&mut record, "message.text", "well done");
-        assert_eq!(record, json!({ "message": { "label": "joy", "text": "well done" } }));
-    }
 
     #[test]
     fn a_cut_line_and_records_beyond_the_number_are_removed() {

@@ -45,6 +45,8 @@ pub enum Purpose {
     Labels = 12,
     /// The name by which a release or a run is known.
     Identity = 13,
+    /// Votes of an evolution: which record of a unit votes, and the noise.
+    Votes = 14,
 }
 
 /// Whether the key of a run is secret.

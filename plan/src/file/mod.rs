@@ -1,9 +1,10 @@
-//! What `plan.json` and `sweep.json` say, from text to a valid [`Plan`].
+//! What `plan.json`, `sweep.json` and `evolution.json` say, from text to a valid [`Plan`].
 
 mod canonical;
 mod clipping;
 mod consistent;
 mod data;
+mod evolution;
 mod family;
 mod made_from;
 mod memory;
@@ -21,6 +22,7 @@ mod training;
 pub(crate) use canonical::sha256_hex;
 pub use clipping::{Adaptive, Automatic, Clipping};
 pub use data::{Data, Evaluation, LabelHistogram, Source, Visibility};
+pub use evolution::{CandidateSource, EvolutionFile, EvolutionPrivacy};
 pub use family::Family;
 pub use made_from::MadeFrom;
 pub(crate) use memory::Network;

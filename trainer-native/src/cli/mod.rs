@@ -2,6 +2,7 @@
 
 mod advise;
 mod calls;
+mod evolve;
 mod exposure;
 mod generate;
 mod init;
@@ -25,6 +26,7 @@ use ::cli::Documentation;
 use advise::AdviseArgs;
 pub use calls::{ProposedPlan, generate, init};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use evolve::EvolveArgs;
 use exposure::ExposureArgs;
 use generate::GenerateArgs;
 use init::InitArgs;
@@ -47,7 +49,7 @@ use training::model_card::NO_LICENCE;
 use training::progress::Silence;
 use training::ranks::Ranks;
 use training::sweep::{self, SweepRequest};
-use training::{RunError, history, stop, verify};
+use training::{RunError, evolution, history, stop, verify};
 
 /// Time that a rank waits for the first rank to end it.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -196,6 +198,8 @@ enum Command {
     Generate(#[command(flatten)] GenerateArgs),
     /// Draw synthetic records from the model of a finished run, with its certificate and a data card; spends no ε
     Synthesize(#[command(flatten)] SynthesizeArgs),
+    /// Choose and vary public texts by noisy votes of private records, and write them as synthetic records with a certificate
+    Evolve(#[command(flatten)] EvolveArgs),
     /// Compare synthetic records with real, public ones: words, lengths, labels, embeddings, and what a classifier learns
     Quality(#[command(flatten)] QualityArgs),
     /// NOT PRIVATE: measure how much of its training text the model of a finished run continues word for word
@@ -365,6 +369,11 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
         Some(Command::Score(arguments)) => arguments.run(),
         Some(Command::Generate(arguments)) => print(&arguments.run()?),
         Some(Command::Synthesize(arguments)) => print(&arguments.run()?.display().to_string()),
+        Some(Command::Evolve(arguments)) => {
+            let json = arguments.json;
+            let summary = arguments.run()?;
+            print_result(&summary, &summary.to_string(), json)
+        }
         Some(Command::Quality(arguments)) => arguments.run(),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
@@ -386,10 +395,13 @@ fn exit_code(error: RunError) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-/// Verifies a sweep, a run or a plan.
+/// Verifies a sweep, an evolution, a run or a plan.
 fn verify(path: &Path, json: bool) -> Result<(), RunError> {
     if sweep::is_sweep(path) {
         let summary = sweep::verify_sweep(path)?;
+        print_result(&summary, &format!("verified: {summary}"), json)
+    } else if evolution::is_evolution(path) {
+        let summary = evolution::verify_evolution(path)?;
         print_result(&summary, &format!("verified: {summary}"), json)
     } else if path.is_dir() {
         let verification = verify::explain(path)?;

@@ -88,7 +88,8 @@ impl ScoreArgs {
                         let what = "--metric bertscore: no BERT is given; name its folder with --bert DIR";
                         return Err(RunError::Refused(what.to_owned()));
                     };
-                    return BertScore { folder, layer: self.layer }.score(&hypotheses, &references);
+                    return BertScore { folder, layer: self.layer, named_by: "--bert" }
+                        .score(&hypotheses, &references);
                 }
             };
             Ok(metric.score(&hypotheses, &references, self.tokenize.into()))

@@ -84,6 +84,36 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
+/// Reads the private records of an evolution: texts or, with labels, records with one label each.
+///
+/// # Errors
+/// [`RunError::Refused`] if they cannot be read, a file is named twice, or a record has a label that the file does not list.
+pub(crate) fn read_voters(file: &plan::EvolutionFile, base: &Path) -> Result<Units, RunError> {
+    let objective = match file.labels.as_slice() {
+        [] => plan::Objective::CausalLm,
+        _ => plan::Objective::SequenceClassification,
+    };
+    let source = source_of(objective, &file.data.source, &file.data, base);
+    overlap::check_distinct(&source, "data.source", &Ranks::alone())?;
+    let unit = file.privacy.unit;
+    let _shown = reading(READING, &source);
+    if file.labels.is_empty() {
+        let (texts, _) = read_texts(&source, unit, "data.source")?;
+        return Ok(Units { texts: Texts::Kept(Private::new(texts)), tokens: None, labelled: None });
+    }
+    let fields = LabelledFields {
+        objective,
+        data: file.data.clone(),
+        labels: file.labels.iter().cloned().zip(0..).collect(),
+        labels_field: "labels",
+        written: None,
+        answers: true,
+        public: false,
+    };
+    let (records, _) = LabelledRecords::open(fields, source, unit, false)?;
+    Ok(Units { texts: Texts::none(), tokens: None, labelled: Some(records) })
+}
+
 /// Compares the number of records that the bound on their owners leaves with the declared one. It follows from who owns which record,
 /// which is public, so the message may state it.
 fn check_owned_records(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
@@ -248,6 +278,14 @@ pub fn read_records(path: &Path, option: &str) -> Result<Vec<String>, RunError> 
 /// Returns a source as the plan reads it. The text of a record holds everything that the model reads or writes, because
 /// the vocabulary and the comparison of texts need all of it.
 fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
+    match source_of(plan.training().objective, source, data, base) {
+        Source::Files(files) => Source::Files(corpus::Files { owners: owners(plan, data), ..files }),
+        embedded => embedded,
+    }
+}
+
+/// Returns a source as [`source`] does, of records without several owners.
+fn source_of(objective: plan::Objective, source: &plan::Source, data: &plan::Data, base: &Path) -> Source {
     let paths: Vec<PathBuf> = match source {
         plan::Source::Embedded { records, seed } => {
             return Source::Embedded { records: *records, seed: *seed };
@@ -255,7 +293,6 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
         plan::Source::Path(path) => vec![base.join(path)],
         plan::Source::Paths(paths) => paths.iter().map(|path| base.join(path)).collect(),
     };
-    let objective = plan.training().objective;
     let mut appended: Vec<String> = data.second_text_field.clone().into_iter().collect();
     if objective == plan::Objective::TextToText {
         appended.push(data.target_field().to_owned());
@@ -268,7 +305,6 @@ fn source(plan: &plan::Plan, source: &plan::Source, data: &plan::Data, base: &Pa
         text_is_json: objective == plan::Objective::Chat,
         text_until: data.label_separator,
         user_field: data.user_field.clone(),
-        owners: owners(plan, data),
         columns: data.columns.clone(),
         appended,
         further,

@@ -24,6 +24,8 @@ pub(crate) struct LabelledFields {
     pub data: plan::Data,
     /// The index of each label.
     pub labels: HashMap<String, u32>,
+    /// The field that lists the labels.
+    pub labels_field: &'static str,
     /// The kind of the texts to be written, if each is a label or a number.
     pub written: Option<plan::Answers>,
     /// Whether the records have labels or targets. Otherwise the model predicts these.
@@ -39,6 +41,7 @@ impl LabelledFields {
             objective: plan.training().objective,
             data: plan.data().clone(),
             labels: plan.training().labels().iter().cloned().zip(0..).collect(),
+            labels_field: "training.labels",
             written: plan.training().answers.clone(),
             answers: true,
             public: plan.is_public(),
@@ -174,7 +177,7 @@ impl LabelledFields {
 
     fn label(&self, label: &str) -> Result<u32, String> {
         let found = self.labels.get(label).copied();
-        found.ok_or_else(|| self.unlisted(label, "training.labels", self.labels.len()))
+        found.ok_or_else(|| self.unlisted(label, self.labels_field, self.labels.len()))
     }
 
     fn unlisted(&self, label: &str, field: &str, count: usize) -> String {

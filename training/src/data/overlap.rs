@@ -191,8 +191,13 @@ pub(crate) fn check_earlier(
         return Ok(());
     }
     let own = sketch(plan, base, units, ranks)?;
+    ranks.agree(check_unused(&own, earlier))
+}
+
+/// Refuses private text that an earlier stage called public, by its sketch.
+fn check_unused(own: &Sketch, earlier: &[(&str, &Sketch)]) -> Result<(), RunError> {
     let same = |(_, text): &&(&str, &Sketch)| Sketch::first_pair(&[(*text).clone(), own.clone()]).is_some();
-    let found = earlier.iter().find(same).map_or(Ok(()), |(name, _)| {
+    earlier.iter().find(same).map_or(Ok(()), |(name, _)| {
         Err(refused(
             "data.source",
             &format!(
@@ -200,8 +205,40 @@ pub(crate) fn check_earlier(
                  builds on that stage; allowed: other text, or a checkpoint and a tokenizer that were made without this text"
             ),
         ))
-    });
-    ranks.agree(found)
+    })
+}
+
+/// Refuses private records of an evolution that its candidate texts share, or that are half of a text which an earlier stage called
+/// public.
+///
+/// # Errors
+/// [`RunError::Refused`].
+pub(crate) fn check_voters(
+    units: &Units,
+    candidates: &[String],
+    earlier: &[(&str, &Sketch)],
+) -> Result<(), RunError> {
+    let ranks = Ranks::alone();
+    let read_private = |reading: &mut Reading<'_>| units.each_passage(None, false, reading);
+    if !earlier.is_empty() {
+        check_unused(&Sketch::new(SKETCH).read(&Key::public(), share(&ranks), &read_private)?, earlier)?;
+    }
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    let compared = Compared { field: "candidates.texts", phrases: EqualPhrases::Accepted, accepts: "" };
+    check_pair(&|reading: &mut Reading<'_>| each_of(candidates, reading), &read_private, compared, &ranks)
+}
+
+/// Returns the sketch of public texts, which a stage keeps for the stages after it.
+pub(crate) fn sketch_of_texts(texts: &[String]) -> Result<Sketch, RunError> {
+    let read = |reading: &mut Reading<'_>| each_of(texts, reading);
+    Sketch::new(SKETCH).read(&Key::public(), share(&Ranks::alone()), &read)
+}
+
+fn each_of(texts: &[String], reading: &mut Reading<'_>) -> Result<(), RunError> {
+    texts.iter().for_each(|text| reading.take(Passage::record(text)));
+    Ok(())
 }
 
 /// Returns the sketch of the training text, which the ranks read together.

@@ -430,8 +430,15 @@ fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_cha
     let plan = plan::PlanFile::parse(include_str!("../../../plan/tests/fixtures/tiny.json")).unwrap();
     let labels = ["l0", "l1", "l2"].map(str::to_owned).into_iter().zip(0..).collect();
     let objective = plan::Objective::SequenceClassification;
-    let fields =
-        LabelledFields { objective, data: plan.data, labels, written: None, answers: true, public: false };
+    let fields = LabelledFields {
+        objective,
+        data: plan.data,
+        labels,
+        labels_field: "training.labels",
+        written: None,
+        answers: true,
+        public: false,
+    };
     let set = |unit, in_files| {
         let (records, units) = LabelledRecords::open(fields.clone(), source.clone(), unit, in_files).unwrap();
         let mut labels = Vec::new();

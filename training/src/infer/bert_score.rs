@@ -31,6 +31,8 @@ pub struct BertScore<'a> {
     pub folder: &'a Path,
     /// The layer whose hidden states are compared; by default the authors' choice for a BERT of this size, or else the last.
     pub layer: Option<usize>,
+    /// The option or the field that names the folder.
+    pub named_by: &'static str,
 }
 
 impl BertScore<'_> {
@@ -61,7 +63,7 @@ impl BertScore<'_> {
 
     /// Builds the network up to the layer, and encodes the texts.
     fn encoder(self, texts: &[String]) -> Result<Encoder, RunError> {
-        let checkpoint = PretrainedCheckpoint::named_by("--bert", self.folder)?;
+        let checkpoint = PretrainedCheckpoint::named_by(self.named_by, self.folder)?;
         let config = checkpoint.config();
         let size = |name: &str| config[name].as_u64().and_then(|size| usize::try_from(size).ok());
         let is_bert = config["model_type"] == "bert";
@@ -107,6 +109,17 @@ impl BertScore<'_> {
         Ok(embeddings)
     }
 
+    /// Returns the mean of each text's hidden states as [`Self::embeddings`] does, scaled to length 1. Each is computed from its text
+    /// alone and without padding, so that not even its rounding depends on another text.
+    ///
+    /// # Errors
+    /// As [`Self::score`].
+    pub(crate) fn embeddings_alone(self, texts: &[String]) -> Result<Vec<Vec<f32>>, RunError> {
+        let Encoder { model, texts, .. } = self.encoder(texts)?;
+        let states = model.hidden_alone(&texts, |states| normalized(mean(&states)));
+        states.map_err(|error| self.refused(&error))
+    }
+
     /// Puts each text between `[CLS]` and `[SEP]`, cut to the model's context.
     fn tokens(&self, texts: &[String], longest: usize) -> Result<Vec<Example>, RunError> {
         let tokenizer = vocabulary::read_file(&self.folder.join(files::TOKENIZER))?;
@@ -123,7 +136,7 @@ impl BertScore<'_> {
     }
 
     fn refused(&self, what: &dyn std::fmt::Display) -> RunError {
-        RunError::Refused(format!("--bert: {}: {what}", self.folder.display()))
+        RunError::Refused(format!("{}: {}: {what}", self.named_by, self.folder.display()))
     }
 }
 
@@ -143,6 +156,12 @@ fn mean(states: &[Vec<f32>]) -> Vec<f32> {
         mean.iter_mut().zip(state).for_each(|(mean, value)| *mean += value / inner.len() as f32);
     }
     mean
+}
+
+/// Scales a vector to length 1, if it is not 0.
+fn normalized(vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+    if length > 0.0 { vector.iter().map(|value| value / length).collect() } else { vector }
 }
 
 /// Precision, recall and F1 of a pair of texts.
@@ -227,7 +246,7 @@ mod tests {
         let texts = |side: usize| -> Vec<String> { pairs.iter().map(|pair| pair[side].clone()).collect() };
         let folder = bert();
         for layer in [1, 2] {
-            let bert = BertScore { folder: folder.path(), layer: Some(layer) };
+            let bert = BertScore { folder: folder.path(), layer: Some(layer), named_by: "--bert" };
             let want: Vec<f64> =
                 serde_json::from_value(expected["layers"][layer.to_string()]["f1"].clone()).unwrap();
             for ([hypothesis, reference], want) in pairs.iter().zip(&want) {
@@ -242,8 +261,9 @@ mod tests {
             assert!((all.score - mean).abs() < 1e-4, "{all} for {mean}");
             assert!(all.to_string().starts_with(&format!("BERTScore|layer:{layer}|idf:no")), "{all}");
         }
-        let by_default =
-            BertScore { folder: folder.path(), layer: None }.score(&texts(0), &texts(1)).unwrap();
+        let by_default = BertScore { folder: folder.path(), layer: None, named_by: "--bert" }
+            .score(&texts(0), &texts(1))
+            .unwrap();
         assert!(by_default.signature.contains("layer:2"), "{by_default}");
     }
 
@@ -251,7 +271,7 @@ mod tests {
     fn what_is_no_bert_is_refused_in_one_line() {
         let texts = ["a".to_owned()];
         let refusal = |folder: &Path, layer| {
-            let refused = BertScore { folder, layer }.score(&texts, &texts).unwrap_err();
+            let refused = BertScore { folder, layer, named_by: "--bert" }.score(&texts, &texts).unwrap_err();
             assert!(matches!(refused, RunError::Refused(_)), "{refused}");
             refused.to_string()
         };

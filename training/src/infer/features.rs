@@ -20,15 +20,45 @@ impl<B: Kernels> InferenceModel<B> {
     /// # Errors
     /// [`InferenceError::Example`] for an example that does not fit the network.
     pub(crate) fn features_each(&self, examples: &[Example]) -> Result<Vec<Arc<[f32]>>, InferenceError> {
+        let features = self.each_alone(examples, |weights, batch| {
+            self.network.features(weights, batch).map(|features| to_host(features).into())
+        });
+        features.map(|features| features.into_iter().flatten().collect())
+    }
+
+    /// Returns what `of_states` makes of the hidden states of each example's tokens. Each is computed from its example alone, as
+    /// [`Self::features_each`] computes features, and is as private.
+    ///
+    /// # Errors
+    /// [`InferenceError::Example`] for an example that does not fit the network.
+    pub(super) fn hidden_alone<T: Send>(
+        &self,
+        examples: &[Example],
+        of_states: impl Fn(Vec<Vec<f32>>) -> T + Sync,
+    ) -> Result<Vec<T>, InferenceError> {
+        self.each_alone(examples, |weights, batch| {
+            let hidden = self.network.hidden(weights, &batch);
+            let [rows, seq, d] = hidden.dims();
+            let flat = to_host(hidden.reshape([rows * seq, d]));
+            of_states(flat.chunks_exact(d).map(<[f32]>::to_vec).collect())
+        })
+    }
+
+    /// Applies `work` to a batch of each example alone, without padding.
+    fn each_alone<T: Send>(
+        &self,
+        examples: &[Example],
+        work: impl Fn(&Weights<B>, Batch<B>) -> T + Sync,
+    ) -> Result<Vec<T>, InferenceError> {
         self.network.check(examples)?;
         let shape = self.network.shape();
         let work = |weights: &Weights<B>, example: &Example| {
             let shape = Shape { input: example.input.len().max(1), ..shape };
             let batch = Batch::new(std::slice::from_ref(example), 1, shape, weights.dtype(), &self.device);
-            self.network.features(weights, batch).map(|features| to_host(features).into())
+            work(weights, batch)
         };
-        let join = |mut all: Vec<Arc<[f32]>>, own: Option<Arc<[f32]>>| {
-            all.extend(own);
+        let join = |mut all: Vec<T>, own: T| {
+            all.push(own);
             all
         };
         Ok(Reduce::on_threads(B::workers()).fold(examples, &self.weights, work, Vec::new(), join))

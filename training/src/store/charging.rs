@@ -52,6 +52,8 @@ impl ChargeSchedule {
             | Entry::Tokenizer { .. }
             | Entry::LabelHistogram { .. }
             | Entry::LabelCounts { .. }
+            | Entry::Votes { .. }
+            | Entry::VoteCounts { .. }
             | Entry::InitialWeights { .. } => *self = Self::default(),
             Entry::Header(_) | Entry::Parent(_) | Entry::UnprotectedStep { .. } | Entry::Completed { .. } => {
             }

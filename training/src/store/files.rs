@@ -61,6 +61,14 @@ pub const CERTIFICATE_JSON: &str = "certificate.json";
 pub const CERTIFICATE_MARKDOWN: &str = "certificate.md";
 /// A sweep as the user wrote it.
 pub(crate) const SWEEP: &str = "sweep.json";
+/// An evolution as the user wrote it.
+pub(crate) const EVOLUTION: &str = "evolution.json";
+/// The candidates of an evolution between two rounds of votes.
+pub(crate) const CANDIDATES: &str = "candidates.json";
+/// The synthetic records of an evolution.
+pub const RECORDS: &str = "records.jsonl";
+/// The card of the synthetic records of an evolution.
+pub(crate) const RECORDS_CARD: &str = "records.card.md";
 /// The charge of a sweep, written before its first trial begins.
 pub(crate) const CHARGE: &str = "charge.json";
 /// Proofs of the stages that a run builds on, a folder each.
@@ -80,11 +88,23 @@ pub fn is_snapshot(name: &str) -> bool {
     name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Returns whether a folder holds an evolution.
+#[must_use]
+pub fn is_evolution(folder: &Path) -> bool {
+    folder.join(EVOLUTION).exists() && folder.join(LEDGER).exists()
+}
+
 /// Refuses a folder that holds no run.
 ///
 /// # Errors
 /// [`RunError::Refused`], with what to give instead.
 pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
+    if is_evolution(folder) {
+        return Err(RunError::Refused(format!(
+            "{} is the folder of an evolution, which has no model; `trainer-native verify` and `trainer-native history` take it",
+            folder.display()
+        )));
+    }
     if folder.join(LEDGER).exists() {
         return Ok(());
     }

@@ -20,6 +20,7 @@ mod charging;
 mod checkpoint;
 mod corpus;
 pub mod covered;
+mod evolution;
 pub mod files;
 mod kept;
 pub mod ledger;
@@ -42,6 +43,7 @@ use plan::CertifiedPlan;
 
 pub use canaries::read_canaries;
 pub(crate) use corpus::forget as forget_corpus;
+pub(crate) use evolution::{EvolutionStore, OpenEvolution, torn_round};
 pub(crate) use kept::BestWeights;
 pub(crate) use open::{OpenRun, Resume, RunMode};
 pub(crate) use torn_line::spent_by_stopped;

@@ -158,7 +158,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
 }
 
 /// Returns the name of a run that begins.
-fn id_of_run(randomness: Randomness) -> Result<String, RunError> {
+pub(super) fn id_of_run(randomness: Randomness) -> Result<String, RunError> {
     match randomness {
         Randomness::TestKey { key } => Ok(random_id(&TestRng::from_seed(key))),
         Randomness::OperatingSystem => {

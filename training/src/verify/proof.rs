@@ -9,7 +9,7 @@ use plan::{CertifiedPlan, MadeFrom, PrivacyUnit};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Coverage, VerifiedRun};
+use super::{Coverage, VerifiedRun, evolution};
 use crate::RunError;
 use crate::store::certificate;
 use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
@@ -82,7 +82,6 @@ impl Proof {
         if !folder.join(files::LEDGER).exists() {
             return Self::of_vocabulary(folder);
         }
-        files::require_run(folder)?;
         let ledger = LedgerState::read(folder)?;
         let earlier = EarlierProofs::read(&ledger, &folder.join(files::PARENTS))?;
         let proof = Self::of_run(folder, ledger, &earlier)?;
@@ -91,6 +90,11 @@ impl Proof {
 
     /// Verifies the run in a folder by its ledger, after the stages that it builds on.
     fn of_run(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
+        if files::is_evolution(folder) {
+            let stage = evolution::stage_of_finished(folder, &ledger)?;
+            let files = read_files(folder, &evolution::PROOF)?;
+            return Ok(Self { files, ..Self::of_votes(stage, ledger) });
+        }
         let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::of_ledger(folder, ledger, earlier)?;
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
         let digests = [files::CONFIG, files::MODEL].map(|name| digest(name).map(|file| file.sha256.as_str()));
@@ -147,6 +151,25 @@ impl Proof {
             written: ledger.files().to_vec(),
             ledger: Some(ledger),
             training_event: Some(plan.training_event()),
+        }
+    }
+
+    /// Returns the proof of an evolution, whose ledger charged only votes.
+    pub(super) fn of_votes(stage: Parent, ledger: LedgerState) -> Self {
+        Self {
+            training_event: Some(DpEvent::Composed { events: stage.charges.events().collect() }),
+            stage,
+            is_public: false,
+            is_only_spent: false,
+            has_private_tokenizer: false,
+            tokenizer: None,
+            weights: Vec::new(),
+            public_stages: ledger.header().public_stages.clone(),
+            parents: Vec::new(),
+            earlier: EarlierProofs::default(),
+            files: Vec::new(),
+            written: Vec::new(),
+            ledger: Some(ledger),
         }
     }
 

@@ -4,11 +4,12 @@ use accountant::{Bounds, NeighboringRelation, Trials};
 use dp_tokenizer::release::most_units;
 use mechanisms::ReleaseMethod;
 use plan::{
-    Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PoissonOfExamples, PrivacyUnit, Sampling, Source,
+    Arithmetic, CertifiedPlan, EvolutionPrivacy, MadeFrom, Objective, Plan, PoissonOfExamples, PrivacyUnit,
+    Sampling, Source,
 };
 
 use super::PhaseSummary;
-use super::wording::Wording;
+use super::wording::{CURRENT, Wording};
 use crate::ranks::Placement;
 use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
 use network::tensor_file::PrivacyMark;
@@ -116,19 +117,35 @@ pub(crate) fn guarantee(wording: &Wording, plan: &CertifiedPlan, epsilon: Option
     let Some(epsilon) = epsilon else {
         return "NOT PRIVATE: no guarantee of any kind.".to_owned();
     };
-    let neighbors = match plan.plan().privacy().relation {
+    let template =
+        wording.guarantee.replace("{neighbors}", neighbors(wording, plan.plan().privacy().relation));
+    with_figures(&template, wording, plan, epsilon)
+}
+
+/// Describes neighboring texts.
+fn neighbors(wording: &Wording, relation: NeighboringRelation) -> &'static str {
+    match relation {
         NeighboringRelation::AddOrRemoveOne => wording.add_or_remove_one,
         NeighboringRelation::ReplaceOne => wording.replace_one,
         NeighboringRelation::ZeroOut => wording.zero_out,
-    };
-    with_figures(&wording.guarantee.replace("{neighbors}", neighbors), wording, plan, epsilon)
+    }
+}
+
+/// Fills neighbors, unit, ε and δ into a sentence that states a guarantee.
+pub(crate) fn guarantee_of_privacy(template: &str, privacy: &EvolutionPrivacy, epsilon: Bounds) -> String {
+    let template = template.replace("{neighbors}", neighbors(&CURRENT, privacy.relation));
+    figures(&template, &CURRENT, privacy.unit, epsilon, privacy.delta)
 }
 
 fn with_figures(template: &str, wording: &Wording, plan: &CertifiedPlan, epsilon: Bounds) -> String {
+    figures(template, wording, plan.plan().privacy().unit, epsilon, plan.delta().get())
+}
+
+fn figures(template: &str, wording: &Wording, of: PrivacyUnit, epsilon: Bounds, delta: f64) -> String {
     template
-        .replace("{unit}", &unit(wording, plan.plan().privacy().unit))
+        .replace("{unit}", &unit(wording, of))
         .replace("{epsilon}", &epsilon.upper.to_string())
-        .replace("{delta}", &plan.delta().get().to_string())
+        .replace("{delta}", &delta.to_string())
 }
 
 /// Describes the unit in words.

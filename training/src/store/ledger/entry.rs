@@ -213,6 +213,18 @@ pub enum Entry {
         /// The counts have noise, unless the text is public.
         counts: Vec<i64>,
     },
+    /// The votes of a round of an evolution are about to be released.
+    Votes {
+        /// Number of the round, from 0. No round is repeated, even if its result is lost.
+        round: u64,
+        /// Event of the release.
+        event: DpEvent,
+    },
+    /// The votes for each candidate of the round that the line before charges, with noise.
+    VoteCounts {
+        /// The counts, in the order of the candidates.
+        counts: Vec<i64>,
+    },
     /// The weights are those of a public checkpoint before the first step.
     InitialWeights {
         /// SHA-256 of the digests of the checkpoint's files.

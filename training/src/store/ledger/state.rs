@@ -185,12 +185,24 @@ impl LedgerState {
             Entry::LabelCounts { .. } if self.label_histogram().is_none() && !self.header().public_data => {
                 Err("label counts that were not charged")
             }
+            Entry::Votes { round, .. } => self.check_round(*round),
+            Entry::VoteCounts { .. } => self.check_counts(),
             Entry::Release { .. }
             | Entry::Tokenizer { .. }
             | Entry::LabelHistogram { .. }
             | Entry::LabelCounts { .. }
             | Entry::InitialWeights { .. } => Ok(()),
         }
+    }
+
+    fn check_round(&self, round: u64) -> Result<(), &'static str> {
+        let is_next = round == self.rounds().count() as u64;
+        if is_next { Ok(()) } else { Err("a round of votes was skipped or repeated") }
+    }
+
+    fn check_counts(&self) -> Result<(), &'static str> {
+        let is_charged = matches!(self.entries.last(), Some(Entry::Votes { .. }));
+        if is_charged { Ok(()) } else { Err("votes that the line before does not charge") }
     }
 
     fn check_step(&self, step: u64, attempt: u64) -> Result<(), &'static str> {
@@ -263,6 +275,16 @@ impl LedgerState {
     pub fn label_counts(&self) -> Option<&[i64]> {
         self.entries.iter().find_map(|entry| match entry {
             Entry::LabelCounts { counts } => Some(counts.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// Returns, for each charged round of votes, the released counts; `None` if they are lost.
+    pub(crate) fn rounds(&self) -> impl Iterator<Item = Option<&[i64]>> {
+        let after = self.entries.iter().skip(1).map(Some).chain([None]);
+        self.entries.iter().zip(after).filter_map(|(entry, next)| match (entry, next) {
+            (Entry::Votes { .. }, Some(Entry::VoteCounts { counts })) => Some(Some(counts.as_slice())),
+            (Entry::Votes { .. }, _) => Some(None),
             _ => None,
         })
     }
@@ -370,8 +392,10 @@ impl LedgerState {
     pub fn charges(&self) -> Charges {
         let mut charges = Charges::default();
         for entry in &self.entries {
-            if let Entry::Release { event } | Entry::LabelHistogram { event } | Entry::Step { event, .. } =
-                entry
+            if let Entry::Release { event }
+            | Entry::LabelHistogram { event }
+            | Entry::Votes { event, .. }
+            | Entry::Step { event, .. } = entry
                 && *event != (DpEvent::Composed { events: Vec::new() })
             {
                 charges.add(event, 1);
