@@ -367,11 +367,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
         Some(Command::Score(arguments)) => arguments.run(),
         Some(Command::Generate(arguments)) => print(&arguments.run()?),
         Some(Command::Synthesize(arguments)) => print(&arguments.run()?.display().to_string()),
-        Some(Command::Evolve(arguments)) => {
-            let json = arguments.json;
-            let summary = arguments.run()?;
-            print_result(&summary, &summary.to_string(), json)
-        }
+        Some(Command::Evolve(arguments)) => arguments.run(),
         Some(Command::Quality(arguments)) => arguments.run(),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
