@@ -74,3 +74,8 @@ impl AccountantError {
         Self::OutOfRange { name, value, allowed }
     }
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -395,3 +395,73 @@ fn correlated_noise_is_compared_with_dp_sgd_at_each_epsilon() {
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(refused.status.code() == Some(2) && error.contains("below 1 / --dataset-size"), "{error}");
 }
+
+/// The figures are those of Opacus 1.6.0 (`get_epsilon(delta=1e-5)` after setting `history`).
+#[test]
+fn the_epsilon_of_opacus_is_repeated_and_told_from_a_bound() {
+    let history = "\"history\": [[1.1, 0.004266666666666667, 14062]]";
+    let two = "\"history\": [[0.8, 0.02, 500], [1.2, 0.01, 2000]]";
+    for (history, mechanism, opacus, words) in [
+        (history, "rdp", 2.596_555_868_960_748_6, "Both are upper bounds, and Opacus's is 9.0 % above"),
+        (history, "gdp", 2.324_268_873_347_194_6, "not a bound: the true ε is at least 2.381595"),
+        (two, "rdp", 5.760_378_580_116_261, "upper bounds"),
+        ("\"history\": [[2.0, 1.0, 30]]", "gdp", 16.096_315_698_260_78, "below the true ε for other runs"),
+    ] {
+        let file = format!("{{{history}, \"mechanism\": \"{mechanism}\"}}");
+        let output = run(&["compare", "-", "--delta", "1e-5", "--json"], &file);
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        // Both compute in floating point, and root search ends at different last digits.
+        let ratio = answer["tool_epsilon"].as_f64().unwrap() / opacus;
+        assert!((ratio - 1.0).abs() < 1e-6, "{answer}");
+        assert!(answer["verdict"].as_str().unwrap().contains(words), "{answer}");
+    }
+}
+
+#[test]
+fn settings_and_events_of_other_libraries_are_the_same_run_as_its_options() {
+    let direct: serde_json::Value =
+        serde_json::from_slice(&run(&[&A[..], &["--json"]].concat(), "").stdout).unwrap();
+    let event = "[\"dp_accounting.dp_event\", \"SelfComposedDpEvent\", [\"dp_accounting.dp_event\", \"PoissonSampledDpEvent\", 0.01, \
+                 [\"dp_accounting.dp_event\", \"GaussianDpEvent\", 1.0]], 1000]";
+    for file in [
+        event,
+        "[[1.0, 0.01, 1000]]",
+        "{\"noise_multiplier\": 1, \"batch_size\": 100, \"num_samples\": 10000, \"num_updates\": 1000}",
+        "{\"noise_multiplier\": 1, \"sample_rate\": 0.01, \"epochs\": 10, \"max_grad_norm\": 1.2}",
+    ] {
+        let output = run(&["compare", "-", "--delta", "1e-5", "--json"], file);
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["epsilon"], direct["epsilon"], "{file}");
+        assert_eq!(answer["ignored"] == serde_json::json!(["max_grad_norm"]), file.contains("max_grad_norm"));
+    }
+    let shuffled = "{\"noise_multiplier\": 1.1, \"batch_size\": 256, \"sample_size\": 60000, \"epochs\": 60, \"accountant\": \"rdp\", \
+                    \"poisson_sampling\": false, \"delta\": 1e-5}";
+    let said = String::from_utf8(run(&["compare", "-"], shuffled).stdout).unwrap();
+    assert!(said.contains("no proven bound"), "{said}");
+}
+
+#[test]
+fn files_without_a_run_are_refused_with_what_is_allowed() {
+    for (file, words) in [
+        ("{}", "noise_multiplier is missing; allowed: an Opacus accountant's state"),
+        ("[]", "history: allowed"),
+        ("3", "allowed"),
+        ("{\"history\": [[1, 2]]}", "history: allowed"),
+        ("{\"noise_multiplier\": 1, \"sample_rate\": 0.1}", "give steps or epochs"),
+        (
+            "{\"noise_multiplier\": 1, \"batch_size\": 9, \"num_samples\": 4, \"steps\": 1}",
+            "the sample rate is missing",
+        ),
+        ("{\"history\": [[1, 0.1, 5]], \"mechanism\": \"zcdp\"}", "accountant \"zcdp\"; allowed"),
+        ("{\"history\": [[1, 0.1, 5], [1, 0.2, 5]], \"mechanism\": \"gdp\"}", "gdp takes one entry"),
+        ("[\"dp_accounting.dp_event\", \"NonPrivateDpEvent\"]", "class \"NonPrivateDpEvent\" is not taken"),
+        ("{\"history\": [[1, 0.1, -5]]}", "history: allowed"),
+    ] {
+        let output = run(&["compare", "-", "--delta", "1e-5"], file);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{file}: {said}");
+        assert!(said.contains(words) && said.trim_end().lines().count() == 1, "{file}: {said}");
+    }
+    let said = String::from_utf8(run(&["compare", "-"], "[[1, 0.1, 5]]").stderr).unwrap();
+    assert!(said.contains("give --delta"), "{said}");
+}

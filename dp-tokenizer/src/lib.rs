@@ -23,3 +23,8 @@ pub mod survey;
 pub mod tokens;
 pub mod train;
 pub mod unit;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

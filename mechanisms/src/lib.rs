@@ -85,3 +85,8 @@ pub enum MechanismError {
         reason: String,
     },
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -49,3 +49,8 @@ pub use file::{
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

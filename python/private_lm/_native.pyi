@@ -1,15 +1,18 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias, final, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, overload
 
 import numpy
 import numpy.typing
+from typing_extensions import Unpack
 
 __all__ = [
     "Bounds",
     "CertifiedPlan",
     "Estimate",
     "NoiseBatch",
+    "Progress",
+    "Proposal",
     "Split",
     "Tokenizer",
     "VerificationError",
@@ -23,6 +26,8 @@ __all__ = [
     "epsilon_of_rates",
     "exact_epsilon",
     "gaussian_equivalent",
+    "generate",
+    "init",
     "noise_batch_ratio",
     "noise_multiplier",
     "odds",
@@ -33,6 +38,7 @@ __all__ = [
     "statement",
     "steps",
     "train",
+    "train_tokenizer",
     "true_positive_rate",
     "verify",
     "zcdp",
@@ -42,6 +48,49 @@ _Event: TypeAlias = Mapping[str, Any]
 _Events: TypeAlias = _Event | Sequence[_Event]
 _Relation: TypeAlias = Literal["add_or_remove_one", "replace_one", "zero_out"]
 _Path: TypeAlias = str | PathLike[str]
+_Device: TypeAlias = Literal["cpu", "wgpu", "cuda"]
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+_Text: TypeAlias = _ArrowStream | _ArrowArray | Iterable[Mapping[str, Any]] | Iterable[str]
+
+class _InitOptions(TypedDict, total=False):
+    name: str
+    task: Literal["language-model", "chat", "classification", "multi-label", "tags", "text-to-text", "synthesis"]
+    columns: Sequence[str]
+    text_field: str
+    user_field: str
+    label_field: str
+    target_field: str
+    label_separator: str
+    labels: Sequence[str]
+    unit: str
+    units: int
+    epsilon: float
+    delta: float
+    checkpoint: _Path
+    evaluation: _Path
+    context: int
+    steps: int
+    batch_size: int
+
+class _GenerateOptions(TypedDict, total=False):
+    tokens: int
+    min_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    no_repeat_ngram: int
+    beams: int
+    length_penalty: float
+    early_stopping: Literal["true", "false", "never"]
+    batch: int
+    seed: int
+    device: _Device
 
 @final
 class Bounds:
@@ -160,7 +209,19 @@ class Tokenizer:
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]: ...
     def __len__(self) -> int: ...
 
-def train(input: _Path | Sequence[_Path], out: _Path, **options: Any) -> tuple[Tokenizer, dict[str, Any]]: ...
+def train_tokenizer(
+    input: _Path | Sequence[_Path] | _Text, out: _Path, **options: Any
+) -> tuple[Tokenizer, dict[str, Any]]: ...
+@final
+class Proposal:
+    @property
+    def plan(self) -> dict[str, Any]: ...
+    @property
+    def reasons(self) -> str: ...
+
+def init(
+    data: _Path | Sequence[_Path] | _Text, out: _Path | None = None, **options: Unpack[_InitOptions]
+) -> Proposal: ...
 @final
 class CertifiedPlan:
     @property
@@ -196,3 +257,30 @@ class VerifiedRun:
     def evaluation(self) -> dict[str, Any] | None: ...
 
 def verify(folder: _Path) -> VerifiedRun: ...
+@final
+class Progress:
+    @property
+    def steps_done(self) -> int: ...
+    @property
+    def steps_planned(self) -> int: ...
+    @property
+    def epsilon(self) -> float | None: ...
+
+def train(
+    plan: _Path | dict[str, Any],
+    out: _Path | None = None,
+    *,
+    data: _Text | None = None,
+    resume: bool = False,
+    copied: bool = False,
+    device: _Device | None = None,
+    physical_batch: int | None = None,
+    test_key: int | None = None,
+    non_private: bool = False,
+    progress: Callable[[Progress], object] | None = None,
+    quiet: bool = False,
+) -> VerifiedRun: ...
+@overload
+def generate(run: _Path, prompts: str | None = None, **options: Unpack[_GenerateOptions]) -> str: ...
+@overload
+def generate(run: _Path, prompts: list[str] | tuple[str, ...], **options: Unpack[_GenerateOptions]) -> list[str]: ...

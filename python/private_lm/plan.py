@@ -1,5 +1,5 @@
 """Plans of private training runs."""
 
-from ._native import CertifiedPlan, certify
+from ._native import CertifiedPlan, Proposal, certify, init
 
-__all__ = ["CertifiedPlan", "certify"]
+__all__ = ["CertifiedPlan", "Proposal", "certify", "init"]

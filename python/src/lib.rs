@@ -2,10 +2,14 @@
 
 mod accounting;
 mod events;
+mod frames;
 mod interrupt;
+mod options;
+mod private_text;
 mod runs;
 mod search;
 mod tokenizer;
+mod training_runs;
 
 use pyo3::prelude::*;
 
@@ -25,5 +29,7 @@ mod _native {
         split_budget, steps,
     };
     #[pymodule_export]
-    use super::tokenizer::{Tokenizer, train};
+    use super::tokenizer::{Tokenizer, train_tokenizer};
+    #[pymodule_export]
+    use super::training_runs::{Progress, Proposal, generate, init, train};
 }

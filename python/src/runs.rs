@@ -63,12 +63,22 @@ impl VerifiedRun {
     }
 }
 
+impl VerifiedRun {
+    pub(crate) fn new(py: Python<'_>, summary: Summary) -> PyResult<Self> {
+        let Summary { run, private, public_data, epsilon, delta, steps_done, steps_planned, evaluation } =
+            summary;
+        let evaluation = evaluation.map(|figures| pythonize(py, &figures).map(Bound::unbind)).transpose()?;
+        let epsilon = epsilon.map(Bounds::from);
+        Ok(Self { run, private, public_data, epsilon, delta, steps_done, steps_planned, evaluation })
+    }
+}
+
 fn shown(bounds: Option<Bounds>) -> String {
     bounds.map_or_else(|| "None".to_owned(), |bounds| bounds.to_string())
 }
 
 /// The exception for what the trainer refuses.
-fn refusal(error: &RunError) -> PyErr {
+pub(crate) fn refusal(error: &RunError) -> PyErr {
     let message = error.to_string();
     match error {
         RunError::Refused(_) => PyValueError::new_err(message),
@@ -98,9 +108,7 @@ pub(crate) fn exists(path: &Path, what: &str) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn certify(py: Python<'_>, plan: &Bound<'_, PyAny>) -> PyResult<CertifiedPlan> {
     let summary = if plan.is_instance_of::<PyDict>() {
-        let dumps = PyDict::new(py);
-        dumps.set_item("allow_nan", false)?;
-        let text: String = py.import("json")?.call_method("dumps", (plan,), Some(&dumps))?.extract()?;
+        let text = text_of(plan)?;
         computed(py, move || certify_text(&text))??
     } else {
         let path: PathBuf = plan.extract()?;
@@ -109,6 +117,14 @@ pub(crate) fn certify(py: Python<'_>, plan: &Bound<'_, PyAny>) -> PyResult<Certi
     };
     let PlanSummary { name, epsilon, delta, sha256 } = summary;
     Ok(CertifiedPlan { name, epsilon: epsilon.map(Bounds::from), delta, sha256 })
+}
+
+/// A dict as JSON.
+pub(crate) fn text_of(plan: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = plan.py();
+    let dumps = PyDict::new(py);
+    dumps.set_item("allow_nan", false)?;
+    py.import("json")?.call_method("dumps", (plan,), Some(&dumps))?.extract()
 }
 
 fn certify_text(text: &str) -> PyResult<PlanSummary> {
@@ -129,10 +145,5 @@ fn certify_text(text: &str) -> PyResult<PlanSummary> {
 #[pyfunction]
 pub(crate) fn verify(py: Python<'_>, folder: PathBuf) -> PyResult<VerifiedRun> {
     exists(&folder, "the folder that training wrote")?;
-    let summary = computed(py, move || verify_run(&folder))?.map_err(|error| refusal(&error))?;
-    let Summary { run, private, public_data, epsilon, delta, steps_done, steps_planned, evaluation } =
-        summary;
-    let evaluation = evaluation.map(|figures| pythonize(py, &figures).map(Bound::unbind)).transpose()?;
-    let epsilon = epsilon.map(Bounds::from);
-    Ok(VerifiedRun { run, private, public_data, epsilon, delta, steps_done, steps_planned, evaluation })
+    VerifiedRun::new(py, computed(py, move || verify_run(&folder))?.map_err(|error| refusal(&error))?)
 }

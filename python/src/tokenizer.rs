@@ -8,10 +8,12 @@ use dp_tokenizer::cli::{self, Failure};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use pythonize::pythonize;
 
 use crate::interrupt::computed;
+use crate::options::{self, with_value};
+use crate::private_text::{PrivateText, is_text};
 use crate::runs::exists;
 
 /// Threads of one call, as for `dp-tokenizer --threads`.
@@ -175,6 +177,9 @@ fn arrays<'py>(py: Python<'py>, ids: &[u32], ends: &[usize]) -> PyResult<Bound<'
 /// Trains a vocabulary on private text as the command `dp-tokenizer train` does, and writes tokenizer.json,
 /// tokenizer_config.json and privacy.json to the folder `out`.
 ///
+/// `input` is a path, a list of paths, or the text itself: a frame of pandas, polars or pyarrow, or an iterable of dicts, which is
+/// kept in memory.
+///
 /// The options are those of the command, with underscores: `epsilon`, `delta`, `units`, `unit`, `model`, `vocab_size`, `release`,
 /// `text_field`, `user_field` and so on. An option without a value is given as True, and a list is given as a list:
 ///
@@ -185,15 +190,16 @@ fn arrays<'py>(py: Python<'py>, ids: &[u32], ends: &[usize]) -> PyResult<Bound<'
 /// Raises ValueError for a refused option or text, and FileNotFoundError.
 #[pyfunction]
 #[pyo3(signature = (input, out, **options))]
-pub(crate) fn train<'py>(
+pub(crate) fn train_tokenizer<'py>(
     py: Python<'py>,
     input: &Bound<'py, PyAny>,
     out: PathBuf,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let inputs: Vec<PathBuf> = match input.extract::<PathBuf>() {
-        Ok(one) => vec![one],
-        Err(_) => input.extract()?,
+    let text = if is_text(input)? { Some(PrivateText::of(input)?) } else { None };
+    let inputs: Vec<PathBuf> = match &text {
+        Some(text) => vec![text.path()],
+        None => input.extract().map(|one| vec![one]).or_else(|_| input.extract())?,
     };
     for path in inputs.iter().filter(|path| !path.to_string_lossy().contains(['*', '?'])) {
         exists(path, "a text, JSON, JSON Lines, CSV, TSV or IOB file")?;
@@ -201,39 +207,10 @@ pub(crate) fn train<'py>(
     let mut arguments: Vec<OsString> =
         inputs.into_iter().map(|path| with_value("input", path.as_os_str())).collect();
     arguments.push(with_value("out", out.as_os_str()));
-    for (name, value) in options.into_iter().flatten() {
-        push_option(&mut arguments, &name.extract::<String>()?, &value)?;
-    }
+    options::push_all(&mut arguments, options)?;
     let trained = computed(py, move || cli::train(arguments))?.map_err(refusal)?;
     let tokenizer = Tokenizer::from_file(out)?;
     (tokenizer, pythonize(py, &trained.privacy)?).into_pyobject(py)
-}
-
-/// `--name=value`, so that a value that begins with a dash is none.
-fn with_value(name: &str, value: &std::ffi::OsStr) -> OsString {
-    let mut argument = OsString::from(format!("--{}=", name.replace('_', "-")));
-    argument.push(value);
-    argument
-}
-
-fn push_option(arguments: &mut Vec<OsString>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    if let Ok(flag) = value.cast::<PyBool>() {
-        if flag.is_true() {
-            arguments.push(format!("--{}", name.replace('_', "-")).into());
-        }
-    } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        for one in value.try_iter()? {
-            let one = one?;
-            // A list could hold itself.
-            if one.is_instance_of::<PyList>() || one.is_instance_of::<PyTuple>() {
-                return Err(PyTypeError::new_err(format!("{name} must be a value or a list of values")));
-            }
-            push_option(arguments, name, &one)?;
-        }
-    } else if !value.is_none() {
-        arguments.push(with_value(name, value.str()?.to_string_lossy().as_ref().as_ref()));
-    }
-    Ok(())
 }
 
 fn refusal(failure: Failure) -> PyErr {

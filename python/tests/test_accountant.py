@@ -133,3 +133,31 @@ def test_events_of_dp_accounting_keep_their_kind_and_parameters():
     }
     with pytest.raises(ValueError, match="PoissonSampledDpEvent is not taken"):
         accountant.from_dp_accounting(event("PoissonSampledDpEvent", sampling_probability=0.01, event=laplace))
+
+
+def test_the_accountant_object_counts_as_opacus_and_dp_accounting_do():
+    counted = accountant.CertifiedAccountant()
+    for _ in range(1000):
+        counted.step(noise_multiplier=1.0, sample_rate=0.01)
+    assert counted.history == [(1.0, 0.01, 1000)]
+    assert counted.get_epsilon(1e-5) == accountant.epsilon(RUN, 1e-5).upper
+    assert counted.get_delta(2.0) == accountant.delta(RUN, 2.0).upper
+    # The state that opacus.accountants.RDPAccountant saves.
+    loaded = accountant.CertifiedAccountant()
+    loaded.load_state_dict({"history": [(1.0, 0.01, 1000)], "mechanism": "rdp"})
+    assert loaded.get_epsilon(1e-5) == counted.get_epsilon(1e-5)
+    both = loaded.compose({"type": "gaussian", "noise_multiplier": 5.0}, 2)
+    assert both is loaded and both.get_epsilon(1e-5) > counted.get_epsilon(1e-5)
+    again = accountant.CertifiedAccountant()
+    again.load_state_dict(both.state_dict())
+    assert again.get_epsilon(1e-5) == both.get_epsilon(1e-5)
+    with pytest.raises(ValueError, match="no history"):
+        again.load_state_dict({"history": 3})
+
+
+def test_noise_for_a_target_takes_the_arguments_of_opacus():
+    noise = accountant.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.01, epochs=10)
+    assert noise == accountant.noise_multiplier(1.0, 1e-5, lambda z: dp_sgd(0.01, z, 1000))
+    for wrong in ({}, {"steps": 5, "epochs": 1}, {"epochs": -1}, {"epochs": math.nan}):
+        with pytest.raises(ValueError):
+            accountant.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.01, **wrong)

@@ -43,3 +43,8 @@ pub use tokenizer::{
     StageMark, Tokenizer, UNK,
 };
 pub use vocabulary::{DuplicateToken, Vocabulary, byte_token};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

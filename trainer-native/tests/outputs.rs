@@ -238,7 +238,7 @@ fn a_statement_to_sign_has_the_guarantee_in_words_and_lines_to_fill_in() {
     let plan = certificate["hashes"]["plan"].as_str().unwrap();
     for words in [
         &format!("ε ≤ {shown} at δ = "),
-        &format!("up to {certainty} % sure"),
+        &format!("up to {certainty}\u{a0}% sure"),
         "A &amp; B",
         "Several units of one person",
         "Name and signature",

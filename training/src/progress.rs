@@ -31,6 +31,46 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 /// The file that gets the same lines as the screen.
 static LOG: Mutex<Option<File>> = Mutex::new(None);
 
+/// Receives public figures after a step.
+type Listener = Box<dyn Fn(Progressed) + Send>;
+
+/// Who else gets the figures.
+static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);
+
+/// Public figures after a step: what the screen shows, without speed and remaining time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progressed {
+    /// Logical steps done.
+    pub steps_done: u64,
+    /// Logical steps of the plan.
+    pub steps_planned: u64,
+    /// Upper bound on ε spent so far; `None` in a run without noise.
+    pub epsilon: Option<f64>,
+}
+
+/// Also gives the figures that progress shows, every few seconds and after evaluations, to a function of the program that
+/// calls this library, until the returned value is dropped.
+#[must_use]
+pub fn listen(listener: impl Fn(Progressed) + Send + 'static) -> Listening {
+    set_listener(Some(Box::new(listener)));
+    Listening(())
+}
+
+/// Ends [`listen`] when it is dropped.
+pub struct Listening(());
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        set_listener(None);
+    }
+}
+
+fn set_listener(listener: Option<Listener>) {
+    if let Ok(mut set) = LISTENER.lock() {
+        *set = listener;
+    }
+}
+
 /// Sets whether progress is shown, and the file to which it is also written.
 ///
 /// # Errors
@@ -115,6 +155,10 @@ impl Progress {
     /// Shows new figures.
     pub fn show(&mut self, status: &Status) {
         self.last_line = Some(Instant::now());
+        if let Ok(Some(listener)) = LISTENER.lock().as_deref() {
+            let epsilon = status.epsilon.get().map(|bounds| bounds.upper);
+            listener(Progressed { steps_done: status.steps_done, steps_planned: self.end, epsilon });
+        }
         let done = status.steps_done.saturating_sub(self.first).max(1) as f64;
         let each = self.started.elapsed().as_secs_f64() / done;
         let left = two_figures(each * self.end.saturating_sub(status.steps_done) as f64);

@@ -16,6 +16,20 @@ static CONTINUE: OnceLock<String> = OnceLock::new();
 /// Whether `CONTINUE` was shown after a signal.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
+/// Whether the program that calls this library handles signals itself.
+static LEFT_TO_CALLER: AtomicBool = AtomicBool::new(false);
+
+/// Leaves signals to the program that calls this library, which [`request`]s a stop, and forgets earlier requests.
+pub fn leave_to_caller() {
+    LEFT_TO_CALLER.store(true, Ordering::SeqCst);
+    REQUESTED.store(false, Ordering::SeqCst);
+}
+
+/// Requests a stop, as the first signal does.
+pub fn request() {
+    REQUESTED.store(true, Ordering::SeqCst);
+}
+
 /// Returns whether the command that continues has not been shown yet. The caller must show it;
 /// later calls return false.
 pub fn is_first_to_show() -> bool {
@@ -28,12 +42,15 @@ pub(crate) fn continue_with(command: String) {
     let _ = CONTINUE.set(command);
 }
 
-/// Installs the handler. After the first signal, [`requested`] is true; the second signal ends the
+/// Installs the handler, unless signals are left to the caller. After the first signal, [`requested`] is true; the second signal ends the
 /// process.
 ///
 /// # Errors
 /// [`RunError::Failed`] if the system refuses the handler.
 pub(crate) fn listen() -> Result<(), RunError> {
+    if LEFT_TO_CALLER.load(Ordering::SeqCst) {
+        return Ok(());
+    }
     let on_signal = || {
         if REQUESTED.swap(true, Ordering::SeqCst) {
             // The step in progress was charged in the ledger, so ending here only burns it.

@@ -177,9 +177,17 @@ fn make(
 ) -> Result<String, RunError> {
     // The special tokens of the objective follow the learnt ones and count towards the plan's limit.
     let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
+    let completed = |tokenizer: Tokenizer| {
+        let tokenizer = tokenizer.with_special_tokens(&special);
+        if plan.plan().model().family.has_decoder_context() {
+            tokenizer.with_end_after_texts()
+        } else {
+            tokenizer
+        }
+    };
     match plan.plan().tokenizer() {
         plan::Tokenizer::Public(public) => Ok(read_file(&base.join(&public.path))?.to_json()),
-        plan::Tokenizer::Bytes => Ok(bytes_only()?.with_special_tokens(&special).to_json()),
+        plan::Tokenizer::Bytes => Ok(completed(bytes_only()?).to_json()),
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
             let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
@@ -192,7 +200,7 @@ fn make(
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
             }
-            marked(trained.tokenizer.with_special_tokens(&special), &words, plan, base, store)
+            marked(completed(trained.tokenizer), &words, plan, base, store)
         }
     }
 }
@@ -343,6 +351,44 @@ mod tests {
         }
         std::fs::write(&path, text).unwrap();
         Source::files([path])
+    }
+
+    /// The ids of a text in Hugging Face libraries are those that the model reads: with the end-of-text token that training puts after
+    /// what an encoder reads, and without it for a decoder.
+    #[test]
+    fn a_tokenizer_ends_texts_for_an_encoder_with_a_decoder_and_for_no_other_family() {
+        use tokenizer::Encoding;
+
+        let trained =
+            serde_json::json!({ "train": { "model": "unigram", "vocab_size": 300, "release": "pooled" } });
+        let cases = [
+            ("t5_v1_1", "span_corruption", trained.clone(), true),
+            ("t5", "prefix_lm", serde_json::json!("bytes"), true),
+            ("gpt2", "causal_lm", trained, false),
+        ];
+        for (family, objective, tokenizer, is_ended) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            let plan = serde_json::json!({
+                "version": 1, "data": { "source": { "embedded": { "records": 60, "seed": 7 } }, "units": 60, "visibility": "public" },
+                "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-3, "sampling": "poisson" },
+                "tokenizer": tokenizer,
+                "model": { "family": family, "d_model": 8, "layers": 1, "heads": 1, "d_ff": 8, "context": 16 },
+                "training": { "objective": objective, "expected_batch_size": 6, "steps": 1, "l2_clip_norm": 1.0,
+                    "optimizer": { "sgd": {} }, "learning_rate": { "peak": 0.1 } }
+            });
+            let path = folder.path().join("plan.json");
+            std::fs::write(&path, plan.to_string()).unwrap();
+            crate::run::run(&crate::run::Request {
+                out: Some(folder.path().join("run")),
+                ..crate::run::Request::new(path)
+            })
+            .unwrap();
+            let tokenizer = read_file(&folder.path().join("run/tokenizer.json")).unwrap();
+            let ids = tokenizer.encode("pain");
+            let ended = tokenizer.post_process(Encoding { ids: ids.clone(), ..Encoding::default() }).ids;
+            let end: Vec<u32> = tokenizer.eos_id().filter(|_| is_ended).into_iter().collect();
+            assert_eq!(ended, [ids, end].concat(), "{family}");
+        }
     }
 
     #[test]

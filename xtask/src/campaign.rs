@@ -1,13 +1,13 @@
-//! Runs campaigns: faults, bad inputs, audits, several ranks and fuzzing, for any length of time.
-//! Every check's tests are the first seconds of a campaign.
+//! Runs campaigns: faults, bad inputs, audits, several ranks and fuzzing, for any length of time, and builds of all published
+//! crates from their packages. Every check's tests are the first seconds of a campaign.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::fuzz;
 use crate::process::Job;
 use crate::toolchain::mpi;
+use crate::{checks, fuzz};
 
 /// Runs one campaign. Returns false if it found something.
 pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
@@ -18,7 +18,7 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
             _ => bail!("--minutes {minutes}: allowed: a whole number from 1"),
         },
         other => bail!(
-            "`{}` is not allowed; give faults, inputs, audit, ranks or fuzz, then --minutes M",
+            "`{}` is not allowed; give faults, inputs, audit, ranks, packages or fuzz, then --minutes M",
             other.join(" ")
         ),
     };
@@ -29,8 +29,9 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
             tests(root, &["--features", "trainer-native/mpi", "--test", kind], minutes)
         }
         "audit" => tests(root, &["--lib", "audits_catch_broken_trainers_and_no_right_one"], minutes),
+        "packages" => checks::publish_dry(root, &[]),
         "fuzz" => fuzz::run(root, &[&(60 * minutes).div_ceil(fuzz::TARGETS.len() as u32).to_string()]),
-        other => bail!("`{other}` is not a campaign; allowed: faults, inputs, audit, ranks, fuzz"),
+        other => bail!("`{other}` is not a campaign; allowed: faults, inputs, audit, ranks, packages, fuzz"),
     }
 }
 

@@ -113,24 +113,32 @@ fn semver(root: &Path) -> Result<bool> {
     Ok(same)
 }
 
-/// Packs every public crate. Building what was packed would repeat the build of the workspace.
+/// Crates that are published: those for other programs, the program of the trainer, and what these depend on.
+const PUBLISHED: [&str; 12] = [
+    "durable",
+    "cli",
+    "accountant",
+    "mechanisms",
+    "tokenizer",
+    "dp-tokenizer",
+    "plan",
+    "chart",
+    "network",
+    "training",
+    "evaluation",
+    "trainer-native",
+];
+
+/// Packs every published crate, as `cargo publish` does. Building what was packed would repeat the build of the workspace.
 fn package(root: &Path) -> Result<bool> {
-    let crates = [
-        "durable",
-        "cli",
-        "accountant",
-        "mechanisms",
-        "tokenizer",
-        "dp-tokenizer",
-        "plan",
-        "chart",
-        "network",
-        "training",
-        "evaluation",
-        "trainer-native",
-    ];
-    let selection = crates.iter().flat_map(|name| ["--package", name]);
-    passed(Job::cargo(root).args(["package", "--no-verify", "--allow-dirty"]).args(selection))
+    publish_dry(root, &["--no-verify"])
+}
+
+/// Publishes every published crate without an upload: each is packed, and built from its package unless the options say
+/// otherwise.
+pub fn publish_dry(root: &Path, options: &[&str]) -> Result<bool> {
+    let selection = PUBLISHED.iter().flat_map(|name| ["--package", name]);
+    passed(Job::cargo(root).args(["publish", "--dry-run", "--allow-dirty"]).args(options).args(selection))
 }
 
 fn clippy(root: &Path, selection: &[&str]) -> Result<bool> {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::js;
 use crate::process::{Job, note};
 use crate::toolchain::tools;
 
@@ -16,14 +17,19 @@ const PROGRAMS: [&str; 3] = ["accountant", "dp-tokenizer", "trainer-native"];
 const SHELLS: [(&str, &str); 3] = [("bash", "{}.bash"), ("zsh", "_{}"), ("fish", "{}.fish")];
 const FEATURES: [&str; 2] = ["--features", "trainer-native/parquet"];
 
-/// Writes `<target>/dist/private-lm-VERSION-TARGET.tar.gz` and its checksum, and runs the programs of the unpacked archive.
+/// The other target on which the programs must compile. Its linker is not everywhere, so its archive is built on such a machine.
+const OTHER_TARGET: &str = "aarch64-unknown-linux-gnu";
+
+/// Writes `<target>/dist/private-lm-VERSION-TARGET.tar.gz` and its checksum, runs the programs of the unpacked archive, adds the npm
+/// packages, and checks the programs for another processor.
 pub fn run(root: &Path) -> Result<bool> {
     let metadata = Job::cargo(root).args(["metadata", "--format-version", "1", "--locked"]).output()?;
     let metadata: Value = serde_json::from_str(&metadata).context("reading the workspace's metadata")?;
     let version = version_of(&metadata, "trainer-native").context("the workspace lacks trainer-native")?;
     let packages = PROGRAMS.iter().flat_map(|program| ["--package", program]);
     Job::cargo(root).args(["build", "--release", "--locked"]).args(packages).args(FEATURES).run()?;
-    let name = format!("private-lm-{version}-{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    // `[package.metadata.binstall]` of the programs has the same name.
+    let name = format!("private-lm-{version}-{}", host(root)?);
     let out = tools::target_dir(root).join("dist");
     let folder = out.join(&name);
     if folder.exists() {
@@ -38,11 +44,40 @@ pub fn run(root: &Path) -> Result<bool> {
     write(&folder.join("sbom.cdx.json"), &format!("{:#}\n", bill(&dependencies, &version)))?;
     let archive = out.join(format!("{name}.tar.gz"));
     Job::new("tar", &out).args(["czf".as_ref(), archive.as_os_str(), name.as_ref()]).run()?;
-    let sum: String = Sha256::digest(fs::read(&archive)?).iter().map(|byte| format!("{byte:02x}")).collect();
-    write(&out.join(format!("{name}.tar.gz.sha256")), &format!("{sum}  {name}.tar.gz\n"))?;
+    write_sum(&archive)?;
     check(&archive, &name, &out)?;
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        check_binstall(package, &name, &folder)?;
+    }
+    for tarball in js::pack_all(root)? {
+        let copied = out.join(tarball.file_name().unwrap_or_default());
+        copy(&tarball, &copied)?;
+        write_sum(&copied)?;
+    }
+    compiles_for_other_target(root)?;
     note(&format!("{} ({:.1} MB)", archive.display(), fs::metadata(&archive)?.len() as f64 / 1e6));
     Ok(true)
+}
+
+/// Returns the target of the compiler.
+fn host(root: &Path) -> Result<String> {
+    let said = Job::new("rustc", root).args(["--version", "--verbose"]).output()?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: ")).map(str::to_owned);
+    host.context("rustc states no host")
+}
+
+/// Writes the SHA-256 of a file beside it, as `sha256sum --check` reads it.
+fn write_sum(path: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let sum: String = Sha256::digest(fs::read(path)?).iter().map(|byte| format!("{byte:02x}")).collect();
+    write(&path.with_file_name(format!("{name}.sha256")), &format!("{sum}  {name}\n"))
+}
+
+fn compiles_for_other_target(root: &Path) -> Result<()> {
+    Job::new("rustup", root).args(["target", "add", OTHER_TARGET]).run()?;
+    let packages = PROGRAMS.iter().flat_map(|program| ["--package", program]);
+    let check = ["check", "--release", "--locked", "--target", OTHER_TARGET];
+    Job::cargo(root).args(check).args(packages).args(FEATURES).run()
 }
 
 fn version_of(metadata: &Value, package: &str) -> Option<String> {
@@ -136,6 +171,30 @@ fn bill(dependencies: &BTreeMap<(String, String), Dependency>, version: &str) ->
         "metadata": { "component": { "type": "application", "name": "private-lm", "version": version } },
         "components": dependencies.iter().map(component).collect::<Vec<_>>(),
     })
+}
+
+/// Checks that `cargo binstall`, where a crate has settings for it, finds the archive and the programs in it.
+fn check_binstall(package: &Value, name: &str, folder: &Path) -> Result<()> {
+    let settings = &package["metadata"]["binstall"];
+    let (Some(url), Some(bin)) = (settings["pkg-url"].as_str(), settings["bin-dir"].as_str()) else {
+        return Ok(());
+    };
+    let krate = package["name"].as_str().unwrap_or_default();
+    let version = package["version"].as_str().unwrap_or_default();
+    let target = name.rsplit_once(&format!("-{version}-")).map_or("", |(_, target)| target);
+    let filled = |text: &str| {
+        let of =
+            [("{ version }", version), ("{ target }", target), ("{ bin }", krate), ("{ binary-ext }", "")];
+        of.iter().fold(text.to_owned(), |text, (variable, value)| text.replace(variable, value))
+    };
+    let asked = filled(url.rsplit('/').next().unwrap_or_default());
+    ensure!(
+        asked == format!("{name}.tar.gz"),
+        "{krate}: cargo binstall would ask for {asked}, not {name}.tar.gz"
+    );
+    let program = folder.with_file_name(filled(bin));
+    ensure!(program.is_file(), "{krate}: cargo binstall would look for {}", program.display());
+    Ok(())
 }
 
 /// Unpacks the archive elsewhere and runs its programs.

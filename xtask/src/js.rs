@@ -33,6 +33,11 @@ pub fn run(root: &Path) -> Result<bool> {
     Ok(declarations_match(root, &package, &ACCOUNTANT)? & tokenizer(root)?)
 }
 
+/// Builds and packs the packages, and returns the files.
+pub fn pack_all(root: &Path) -> Result<Vec<PathBuf>> {
+    [ACCOUNTANT, TOKENIZER].iter().map(|package| pack(root, &build(root, package)?)).collect()
+}
+
 /// Builds, packs and tests the tokenizer's package.
 fn tokenizer(root: &Path) -> Result<bool> {
     let package = build(root, &TOKENIZER)?;

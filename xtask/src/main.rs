@@ -30,10 +30,10 @@ Checks
   tidy     Check dependencies between crates and modules, sizes, names, layout, paths, and the index of PRIVACY.md
   fuzz [TARGET] [SECONDS]
            Fuzz the parsers of user files with libFuzzer (default: every target, 60 seconds each)
-  campaign <faults|inputs|audit|ranks|fuzz> [--minutes M]
+  campaign <faults|inputs|audit|ranks|packages|fuzz> [--minutes M]
            Run the trainer under kills, failing disks, losses of power and flipped bits; give all programs bad inputs;
            audit right and broken private steps; train every family on several ranks and kill these fifty times, however long
-           it takes; or fuzz every target (default: 10 minutes)
+           it takes; build each published crate from its package, as `cargo publish --dry-run`; or fuzz every target (default: 10 minutes)
 
 Page and packages
   web build [--release]   Build the page into dist/
@@ -41,7 +41,8 @@ Page and packages
   web test [--release]    Run the WASM tests and the end-to-end test of the page
   web vectors             Rewrite web/tests/vectors.json from the native build
   js                      Build and pack the JavaScript packages, and test them in Node and Chromium
-  dist                    Build the release archive: programs, manual pages, completions, licences, bill of materials
+  dist                    Build the release: an archive of programs, manual pages, completions, licences and a bill of materials; the
+                          npm packages; and a check that the programs compile for 64-bit ARM
   python                  Build the Python wheel, install it into a new environment, and test it there
 
 Measurements

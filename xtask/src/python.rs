@@ -34,16 +34,9 @@ pub fn test(root: &Path) -> Result<bool> {
 pub fn wheel(root: &Path) -> Result<bool> {
     let (tools_python, out) = (environment(root, "python-venv")?, tools::target_dir(root).join("python"));
     let maturin = tools_python.with_file_name("maturin");
+    // maturin finds the oldest manylinux standard whose symbols the wheel needs.
     Job::new(maturin, &root.join("python"))
-        .args([
-            "build",
-            "--release",
-            "--features",
-            "trainer-native/parquet",
-            "--compatibility",
-            "linux",
-            "--out",
-        ])
+        .args(["build", "--release", "--locked", "--out"])
         .args([&out])
         .run()?;
     let clean = tools::target_dir(root).join("python-clean-venv");

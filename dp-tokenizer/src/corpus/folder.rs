@@ -76,7 +76,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> std::result::Result<(), S
             paths.push(path);
         } else {
             return Err(
-                "is a folder with files that are not .txt; move them elsewhere, or name the files to read"
+                "is a folder with files that are not .txt; move them elsewhere, or name the files to read, such as FOLDER/*.parquet"
                     .to_owned(),
             );
         }

@@ -39,7 +39,8 @@ th { font-weight: 500; color: var(--soft); width: 38mm; }
 code { font: 7.5pt/1.3 ui-monospace, monospace; overflow-wrap: anywhere; }
 .lines { display: grid; grid-template-columns: 2fr 1fr; gap: 9mm 8mm; margin-top: 10mm; }
 .lines div { border-top: .3mm solid var(--ink); padding-top: .5mm; color: var(--soft); font-size: 8.5pt; }
-.blank { display: inline-block; border-bottom: .3mm solid var(--ink); width: 100%; min-height: 1.2em; }
+.blank { display: inline-block; min-height: 5mm; } tr:has(.blank) td { border-bottom: .3mm solid var(--ink); }
+tr:has(.blank) th { vertical-align: bottom; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; } .appendix { margin-top: 8mm; }
 @media print { :root { color-scheme: light; } body { max-width: none; padding: 0; } .appendix { break-before: page; margin: 0; }
   h2, tr, .lines { break-inside: avoid; } }
@@ -94,9 +95,9 @@ fn write_all(out: &mut String, run: &VerifiedRun, signed: &Signed, odds: Option<
     writeln!(out, "</table>")?;
     guarantee(out, c, plan)?;
     if let Some(odds) = odds {
-        writeln!(out, "<h2>What an attacker learns</h2>\n<p>{}</p>", Text(odds))?;
+        writeln!(out, "<h2>What an attacker learns</h2>\n<p>{}</p>", Text(&unbroken(odds)))?;
     }
-    writeln!(out, "<h2>How it works</h2>\n<p>{}</p>", Text(&mechanism(c, plan)))?;
+    writeln!(out, "<h2>How it works</h2>\n<p>{}</p>", Text(&unbroken(&mechanism(c, plan))))?;
     stages(out, c)?;
     writeln!(out, "<h2>What is not protected</h2>\n<p>{}</p>", Text(&not_protected(c, plan)))?;
     writeln!(
@@ -143,7 +144,7 @@ fn guarantee(out: &mut String, c: &Certificate, plan: &Plan) -> fmt::Result {
         Some(epsilon) if c.private => {
             let (shown, delta) = (cli::rounded_up(epsilon.upper, DIGITS), format!("{:e}", c.guarantee.delta));
             writeln!(out, "<p class=\"figure\">ε ≤ {shown} at δ = {delta}</p>\n{}", scale(epsilon.upper))?;
-            writeln!(out, "<p>{}</p>", Text(&statement::guarantee(plan.file(), &shown, &delta)))?;
+            writeln!(out, "<p>{}</p>", Text(&unbroken(&statement::guarantee(plan.file(), &shown, &delta))))?;
             if c.search.is_some() {
                 writeln!(out, "<p>ε is that of the whole search of which this run is a trial.</p>")?;
             }
@@ -221,6 +222,11 @@ fn stages(out: &mut String, c: &Certificate) -> fmt::Result {
         row(out, &stage.name, &Text(&format!("{text}{}", alone.unwrap_or_default())).to_string())?;
     }
     writeln!(out, "</table>")
+}
+
+/// Keeps figures with their signs on one line.
+fn unbroken(text: &str) -> String {
+    text.replace(" %", "\u{a0}%").replace(" = ", "\u{a0}=\u{a0}")
 }
 
 fn not_protected(c: &Certificate, plan: &Plan) -> String {

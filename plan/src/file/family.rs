@@ -171,7 +171,8 @@ impl Family {
     }
 
     /// Returns whether the family has an encoder and a decoder.
-    pub(crate) fn has_decoder_context(self) -> bool {
+    #[must_use]
+    pub fn has_decoder_context(self) -> bool {
         matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 

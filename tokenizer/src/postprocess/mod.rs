@@ -80,6 +80,20 @@ impl PostProcessor {
         Self { json, steps: vec![Arc::new(Template::around(first.1, last.1))] }
     }
 
+    /// Returns the post-processor of T5, which puts a token after each text.
+    pub(crate) fn t5(last: (&str, u32)) -> Self {
+        let (name, id) = last;
+        let text = |which: &str| json!({"Sequence": {"id": which, "type_id": 0}});
+        let end = json!({"SpecialToken": {"id": name, "type_id": 0}});
+        let json = json!({
+            "type": "TemplateProcessing",
+            "single": [text("A"), end],
+            "pair": [text("A"), end, text("B"), end],
+            "special_tokens": {name: {"id": name, "ids": [id], "tokens": [name]}},
+        });
+        Self { json, steps: vec![Arc::new(Template::before(id))] }
+    }
+
     /// Returns the post-processor as the file writes it.
     pub(crate) fn json(&self) -> &Value {
         &self.json
@@ -105,5 +119,29 @@ impl PostProcessor {
     /// Puts the file's tokens around a text.
     pub(crate) fn surround(&self, found: Encoding) -> Encoding {
         self.steps.iter().fold(found, |found, step| step.surround(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: `post_processor` of the `tokenizer.json` of t5-small.
+    #[test]
+    fn the_post_processor_of_t5_is_that_of_its_own_file() {
+        let expected = json!({
+            "type": "TemplateProcessing",
+            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+            "pair": [
+                {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}},
+                {"Sequence": {"id": "B", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}
+            ],
+            "special_tokens": {"</s>": {"id": "</s>", "ids": [1], "tokens": ["</s>"]}}
+        });
+        let made = PostProcessor::t5(("</s>", 1));
+        assert_eq!(*made.json(), expected);
+        let text = || Encoding { ids: vec![7, 8], ..Encoding::default() };
+        assert_eq!(made.surround(text()).ids, [7, 8, 1]);
+        assert_eq!(PostProcessor::read(&expected).unwrap().surround(text()).ids, [7, 8, 1]);
     }
 }

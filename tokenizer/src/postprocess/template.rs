@@ -35,6 +35,10 @@ impl Template {
     pub(super) fn around(first: u32, last: u32) -> Self {
         Self(vec![Part::Tokens(vec![first]), Part::Text, Part::Tokens(vec![last])])
     }
+
+    pub(super) fn before(last: u32) -> Self {
+        Self(vec![Part::Text, Part::Tokens(vec![last])])
+    }
 }
 
 fn read_parts(part: &Value) -> Option<Vec<Part>> {

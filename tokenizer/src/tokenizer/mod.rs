@@ -179,6 +179,26 @@ impl Tokenizer {
         self
     }
 
+    /// Returns this tokenizer with T5's post-processor: [`Self::post_process`] and Hugging Face libraries put the end-of-text token
+    /// after each text. A tokenizer without that token, or with a post-processor, stays as it is.
+    ///
+    /// ```
+    /// use tokenizer::{Encoding, Tokenizer};
+    ///
+    /// let tokenizer = Tokenizer::from_json(include_str!("../../tests/fixtures/unigram.json"))?.with_end_after_texts();
+    /// let text = Encoding { ids: tokenizer.encode("the"), ..Encoding::default() };
+    /// assert_eq!(tokenizer.post_process(text).ids.last().copied(), tokenizer.eos_id());
+    /// # Ok::<(), tokenizer::FormatError>(())
+    /// ```
+    #[must_use]
+    pub fn with_end_after_texts(mut self) -> Self {
+        let end = self.eos_id().and_then(|id| Some((self.special.name(id)?, id)));
+        if let Some(end) = end.filter(|_| self.post_processor.json().is_null()) {
+            self.post_processor = PostProcessor::t5(end);
+        }
+        self
+    }
+
     /// Returns the tokenizer of a SentencePiece `.model`, with the same ids.
     ///
     /// # Errors

@@ -42,8 +42,40 @@ const NOVELS: (usize, usize) = (60_000, 500);
 /// Words for the labels of tasks.
 pub const ANSWERS: [&str; 6] = ["no", "yes", "one", "two", "three", "four"];
 
-/// Tasks of single texts beside SST-2, with their numbers of labels.
-pub const TASKS: [(&str, usize); 4] = [("trec", 6), ("cr", 2), ("mpqa", 2), ("subj", 2)];
+/// A task beside SST-2.
+pub struct Task {
+    pub name: &'static str,
+    pub labels: usize,
+    /// The field of the second text, where a record is a pair.
+    pub second: Option<&'static str>,
+}
+
+/// Tasks beside SST-2. `asks` has the questions of `trec`, each with a sentence that is true of it or not.
+pub const TASKS: [Task; 5] = [
+    Task { name: "trec", labels: 6, second: None },
+    Task { name: "cr", labels: 2, second: None },
+    Task { name: "mpqa", labels: 2, second: None },
+    Task { name: "subj", labels: 2, second: None },
+    Task { name: "asks", labels: 2, second: Some("sentence") },
+];
+
+/// What a question of each label of TREC asks for.
+const SENTENCES: [&str; 6] = [
+    "It asks for a description .",
+    "It asks for a thing .",
+    "It asks for the meaning of an abbreviation .",
+    "It asks for a person or a group .",
+    "It asks for a place .",
+    "It asks for a number or a date .",
+];
+/// Words in a row that no sentence to measure on has in common with the others about films.
+const RUN: usize = 8;
+/// Words that a sentence to be remembered has at least.
+const LONG: usize = 18;
+/// Sentences to be remembered, how many of them are repeated, and how often these occur.
+const REMEMBERED: (usize, usize, usize) = (800, 20, 40);
+/// Captions as many as the training texts of ClinSPEn-CC.
+const FEW_CAPTIONS: usize = 1_065;
 
 /// Numbers of records. Of messages, the number of users.
 pub struct Sizes {
@@ -54,6 +86,8 @@ pub struct Sizes {
     pub notes: usize,
     pub entities: usize,
     pub films: usize,
+    pub remembered: usize,
+    pub few_captions: usize,
     pub sentiment: usize,
     /// Records of each of [`TASKS`].
     pub tasks: [usize; TASKS.len()],
@@ -94,7 +128,7 @@ struct Texts {
     notes: Vec<String>,
     /// Lines of words with tags.
     entities: Split,
-    films: Vec<String>,
+    films: Split,
     /// Objects with `label`, `answer` and `text`.
     sentiment: Split,
     tasks: [Split; TASKS.len()],
@@ -118,7 +152,7 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
     sentences.truncate(20_500);
     let test = sentences.drain(..500).collect();
     let opinions = |name: &str| lines_with_labels(&data.join("sentcls").join(name));
-    let films = opened(Files { format: Format::Text, ..Files::of([data.join("sentcls/subj.all.zst")]) })?;
+    let films = films(&data.join("sentcls/subj.all.zst"))?;
     let (notes, entities) = medicine(data)?;
     let mut phrases = captions(data, "train", PHRASES + 20_000)?;
     let private = phrases.split_off(PHRASES);
@@ -128,11 +162,7 @@ pub fn read(data: &Path, folder: &Path) -> Outcome<Sizes> {
         brown: Split { train: sentences, test },
         notes,
         entities,
-        films: films
-            .iter()
-            .filter_map(|film| film.text.split_once(' '))
-            .map(|(_, text)| text.to_owned())
-            .collect(),
+        films,
         sentiment: Split { train: opinions("stsa.binary.train")?, test: opinions("stsa.binary.dev")? },
         tasks: tasks(data)?,
         reddit: Split {
@@ -190,9 +220,12 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
         brown: split(&|number| sentence(number + 6000)),
         notes: (2000..2400).map(sentence).collect(),
         entities: split(&tagged),
-        films: (3000..3400).map(|number| format!("{}, so.", sentence(number))).collect(),
+        films: split(&|number| format!("{} {}, so.", sentence(number + 3000), sentence(number + 5000))),
         sentiment: split(&|number| answered(["0", "1"][number % 2], &sentence(number))),
-        tasks: TASKS.map(|_| split(&|number| answered(["0", "1"][number % 2], &sentence(number)))),
+        tasks: {
+            let simple = || split(&|number| answered(["0", "1"][number % 2], &sentence(number)));
+            [simple(), simple(), simple(), simple(), asked(&simple())]
+        },
         reddit: split(&|number| sentence(number + 4000)),
         messages: (0..400).map(message).collect(),
         emotions: split(&|number| labelled(EMOTIONS[number % 2], &sentence(number))),
@@ -209,6 +242,8 @@ impl Texts {
     fn write(&self, folder: &Path) -> Outcome<Sizes> {
         let users: std::collections::BTreeSet<String> =
             self.messages.iter().filter_map(|line| user(line)).collect();
+        let remembered = remembered(&self.films);
+        let count = remembered.train.len();
         let files = [
             ("phrases.jsonl", self.phrases.clone()),
             ("captions.jsonl", self.captions.train.clone()),
@@ -218,7 +253,11 @@ impl Texts {
             ("notes.txt", self.notes.clone()),
             ("entities.iob", self.entities.train.clone()),
             ("entities-test.iob", self.entities.test.clone()),
-            ("films.txt", self.films.clone()),
+            ("captions-few.jsonl", few(&self.captions.train, FEW_CAPTIONS)),
+            ("films.txt", self.films.train.clone()),
+            ("films-test.txt", self.films.test.clone()),
+            ("remembered.txt", remembered.train),
+            ("remembered-test.txt", remembered.test),
             ("sentiment.jsonl", self.sentiment.train.clone()),
             ("sentiment-test.jsonl", self.sentiment.test.clone()),
             ("reddit.txt", self.reddit.train.clone()),
@@ -237,7 +276,7 @@ impl Texts {
             ("articles-test.txt", self.articles.test.clone()),
         ];
         files.iter().try_for_each(|(name, texts)| write(&folder.join(name), texts))?;
-        for ((name, _), Split { train, test }) in TASKS.iter().zip(&self.tasks) {
+        for (Task { name, .. }, Split { train, test }) in TASKS.iter().zip(&self.tasks) {
             write(&folder.join(format!("{name}.jsonl")), train)?;
             write(&folder.join(format!("{name}-test.jsonl")), test)?;
         }
@@ -250,7 +289,9 @@ impl Texts {
             brown: self.brown.train.len(),
             notes: self.notes.len(),
             entities: self.entities.train.len(),
-            films: self.films.len(),
+            films: self.films.train.len(),
+            remembered: count,
+            few_captions: FEW_CAPTIONS.min(self.captions.train.len()),
             sentiment: self.sentiment.train.len(),
             tasks: self.tasks.each_ref().map(|task| task.train.len()),
             reddit: self.reddit.train.len(),
@@ -355,7 +396,66 @@ fn tasks(data: &Path) -> Outcome<[Split; TASKS.len()]> {
         Ok(Split::of_different(train, test))
     };
     let questions = Split::of_different(read("TREC.train.all")?, read("TREC.test.all")?);
-    Ok([questions, divided("custrev.all")?, divided("mpqa.all")?, divided("subj.all.zst")?])
+    let pairs = asked(&questions);
+    Ok([questions, divided("custrev.all")?, divided("mpqa.all")?, divided("subj.all.zst")?, pairs])
+}
+
+/// Questions, each with a sentence of [`SENTENCES`]: with its own, or with that of the next question of another label.
+fn asked(questions: &Split) -> Split {
+    let pairs = |questions: &[String]| -> Vec<String> {
+        let questions: Vec<Value> =
+            questions.iter().filter_map(|question| serde_json::from_str(question).ok()).collect();
+        let place = |question: &Value| question["label"].as_str()?.parse::<usize>().ok();
+        let pair = |(at, question): (usize, &Value)| {
+            let own = place(question)?;
+            let mut others = questions[at..].iter().chain(&questions[..at]).filter_map(place);
+            let (is_own, label) = match at % 2 {
+                0 => (1, own),
+                _ => (0, others.find(|other| *other != own)?),
+            };
+            let sentence = SENTENCES.get(label)?;
+            Some(
+                json!({
+                    "label": is_own.to_string(), "answer": ANSWERS[is_own], "text": question["text"], "sentence": sentence
+                })
+                .to_string(),
+            )
+        };
+        questions.iter().enumerate().filter_map(pair).collect()
+    };
+    Split { train: pairs(&questions.train), test: pairs(&questions.test) }
+}
+
+/// Sentences about films; one in twenty is to measure on.
+fn films(path: &Path) -> Outcome<Split> {
+    let lines = opened(Files { format: Format::Text, ..Files::of([path.to_owned()]) })?;
+    let texts = lines.iter().filter_map(|line| Some(line.text.split_once(' ')?.1.to_owned())).enumerate();
+    let (test, train): (Vec<_>, Vec<_>) = texts.partition(|(place, _)| place % 20 == 0);
+    let [train, mut test] =
+        [train, test].map(|part| part.into_iter().map(|(_, text)| text).collect::<Vec<String>>());
+    let runs = |text: &str| -> Vec<String> {
+        text.split(' ').collect::<Vec<_>>().windows(RUN).map(|run| run.join(" ")).collect()
+    };
+    let known: HashSet<String> = train.iter().flat_map(|text| runs(text)).collect();
+    test.retain(|text| !runs(text).iter().any(|run| known.contains(run)));
+    Ok(Split { train, test })
+}
+
+/// Sentences of which some occur many times, and others beside the repeated ones with a word more.
+fn remembered(films: &Split) -> Split {
+    let (most, repeated, times) = REMEMBERED;
+    let is_long = |text: &&String| text.split(' ').count() >= LONG;
+    let mut train: Vec<String> = films.train.iter().filter(is_long).take(most).cloned().collect();
+    let often: Vec<String> = train.iter().take(repeated).cloned().collect();
+    let mut test: Vec<String> = films.test.iter().filter(is_long).cloned().collect();
+    test.extend(often.iter().map(|text| format!("{text} again")));
+    train.extend((1..times).flat_map(|_| often.iter().cloned()));
+    Split { train, test }
+}
+
+/// The first texts.
+fn few(texts: &[String], most: usize) -> Vec<String> {
+    texts.iter().take(most).cloned().collect()
 }
 
 /// A label, a blank and a text a line. Not all of them are UTF-8.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use accountant::Bounds;
+use evaluation::memorization::{MemorizationOptions, Row, memorization};
+use plan::Device;
 use serde_json::{Value, json};
 use training::run::{Request, run};
 use training::store::metrics::parse_metrics;
@@ -24,17 +26,30 @@ pub struct Experiment {
     pub group: &'static str,
     pub setting: String,
     /// What the paper reports for the setting that this one reduces, or what an earlier version of this program reached.
-    pub reported: &'static str,
+    pub reported: String,
     /// The figure that this is, and the row of the same paper to which the paper compares it.
     pub comparison: Option<Comparison>,
     /// The plans in their order, such as pretraining and fine-tuning. Rows may share the first ones. Each has a name of its own.
     pub plans: Vec<Value>,
     /// A vocabulary that is released apart from the plans.
     pub vocabulary: Option<Vocabulary>,
-    /// Whether the norm of the weights, and those of gradients beside their noise, are shown.
-    pub norms: bool,
+    /// What is shown beside the scores of the last run.
+    pub further: Further,
     /// Records that a later plan trains with.
     pub synthesis: Option<Synthesis>,
+}
+
+/// Figures of a run beside its scores.
+#[derive(Clone, Copy)]
+pub enum Further {
+    None,
+    /// The norm of the weights, and those of gradients beside their noise.
+    Norms,
+    /// How much of the training text the model writes on, in repeated records and in others; and of other text.
+    Memory {
+        train: &'static str,
+        valid: &'static str,
+    },
 }
 
 /// A published figure beside that of another row.
@@ -68,6 +83,7 @@ struct Finished {
 }
 
 /// A figure of an evaluation.
+#[derive(Clone)]
 struct Score {
     name: String,
     value: f64,
@@ -79,17 +95,17 @@ impl Experiment {
     pub fn new(
         group: &'static str,
         setting: impl Into<String>,
-        reported: &'static str,
+        reported: impl Into<String>,
         plans: Vec<Value>,
     ) -> Self {
         Self {
             group,
             setting: setting.into(),
-            reported,
+            reported: reported.into(),
             comparison: None,
             plans,
             vocabulary: None,
-            norms: false,
+            further: Further::None,
             synthesis: None,
         }
     }
@@ -168,22 +184,57 @@ impl Experiment {
             all.epsilon = all.epsilon.into_iter().chain(finished.epsilon).reduce(larger);
             all.scores = finished.scores;
         }
-        if self.norms {
-            let last = self.plans.last().ok_or("a row without a run")?;
-            let run = folder.join(name_of(last)?);
-            all.scores.push(Score::new(
-                "norm of the weights",
-                weight_norm(&run.join("model.safetensors"))?,
-                1,
-            ));
-            all.scores.push(Score::new(
-                "gradient / noise",
-                gradient_to_noise(&run.join("metrics.jsonl"))?,
-                3,
-            ));
+        let last = self.plans.last().ok_or("a row without a run")?;
+        let figures = self.further.of(folder, name_of(last)?)?;
+        // How much is remembered comes first; rows are compared by their first figure.
+        match self.further {
+            Further::Memory { .. } => all.scores.splice(0..0, figures).for_each(drop),
+            Further::Norms | Further::None => all.scores.extend(figures),
         }
         Ok(all)
     }
+}
+
+impl Further {
+    fn of(self, folder: &Path, run: &str) -> Outcome<Vec<Score>> {
+        let run = folder.join(run);
+        match self {
+            Self::None => Ok(Vec::new()),
+            Self::Norms => Ok(vec![
+                Score::new("norm of the weights", weight_norm(&run.join("model.safetensors"))?, 1),
+                Score::new("gradient / noise", gradient_to_noise(&run.join("metrics.jsonl"))?, 3),
+            ]),
+            Self::Memory { train, valid } => {
+                let options = MemorizationOptions {
+                    train: &folder.join(train),
+                    valid: &folder.join(valid),
+                    prefix: None,
+                    continuation: None,
+                    examples: 200,
+                    similarity: 0.8,
+                    beams: None,
+                    references: &[],
+                };
+                let figures = memorization(&run, Device::Cpu, &options)?;
+                Ok(figures.rows.iter().map(memory_of_split).collect::<Outcome<Vec<_>>>()?.concat())
+            }
+        }
+    }
+}
+
+/// The figures of one split; those that Ponomareva et al. add for repeated records only for these.
+fn memory_of_split(row: &Row) -> Outcome<Vec<Score>> {
+    let figures = &serde_json::to_value(row)?["figures"];
+    let Some(exact) = figures["exact_match"].as_f64() else { return Ok(Vec::new()) };
+    let name = |figure: &str| format!("{figure} {}", row.split);
+    let exact = Score::percent(&name("EM"), exact);
+    let further = figures["token_accuracy"].as_f64().zip(figures["median_edit_distance"].as_f64());
+    Ok(match further.filter(|_| row.split == "train, duplicated") {
+        Some((accuracy, distance)) => {
+            vec![exact, Score::percent(&name("TA"), accuracy), Score::new(name("MED"), distance, 1)]
+        }
+        None => vec![exact],
+    })
 }
 
 /// The bounds of the run that spent more.
@@ -203,17 +254,19 @@ impl Comparison {
         let (setting, published) = &self.beside;
         let other = done.iter().find(|row| row.group == own.group && row.setting == *setting);
         let other = other.ok_or_else(|| format!("{}: no row \"{setting}\" before it", own.setting))?;
-        let [(here, own), (there, other)] = [own, other].map(|row| mean_and_variance(&row.values));
-        let (change, expected) = (here - there, self.figure - published);
+        // Runs with one seed have their first stages in common, so they are compared pair by pair.
+        let changes: Vec<f64> =
+            own.values.iter().zip(&other.values).map(|(own, other)| own - other).collect();
+        let (change, variance) = mean_and_variance(&changes);
+        let expected = self.figure - published;
         let way = match change {
             0.0 => "equal to",
             change if change > 0.0 => "above",
             _ => "below",
         };
         let verdict = if change * expected > 0.0 { "as published" } else { "unlike published" };
-        // Two standard errors of the difference.
-        let is_small = own.zip(other).is_some_and(|(own, other)| change.abs() < 2.0 * (own + other).sqrt());
-        let doubt = if is_small { ", within the deviation" } else { "" };
+        let is_small = variance.is_some_and(|variance| change.abs() < 2.0 * variance.sqrt());
+        let doubt = if is_small { ", within two standard errors" } else { "" };
         Ok(format!("{way} \"{setting}\", {verdict}{doubt}"))
     }
 }
@@ -340,8 +393,8 @@ fn carry_out(plan: &Value, folder: &Path) -> Outcome<Finished> {
     fs::write(&record, seconds.to_string())?;
     let is_public = plan["data"]["visibility"] == "public";
     let epsilon = summary.epsilon.filter(|_| !is_public);
-    let is_masked =
-        plan["training"]["objective"].as_str().is_some_and(|objective| objective.starts_with("masked_lm"));
+    let is_hidden = |objective: &str| objective.starts_with("masked_lm") || objective == "span_corruption";
+    let is_masked = plan["training"]["objective"].as_str().is_some_and(is_hidden);
     let scores = scores(&serde_json::from_slice(&fs::read(out.join("evaluation.json"))?)?, is_masked);
     Ok(Finished { epsilon, seconds, is_public, scores })
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `DATA` has `multi30k/`, `brown/`, `ner/`, `sentcls/`, `goemotions/`, `irc/`, `novels/`, `tinyshakespeare/` and `wikitext2/`. Finished
-//! runs are not run again, others go on where they stopped. `--only` takes one group of rows. `--seeds` repeats each run, the second
+//! runs are not run again, others go on where they stopped. `--only` takes one group of rows, with its parts. `--seeds` repeats each run, the second
 //! time in `FOLDER/seed-2`, and the table then has means and standard deviations. `--smoke` takes two steps of each run, on
 //! invented text if there is no `DATA`.
 
@@ -70,7 +70,9 @@ fn main() -> Outcome {
             _ => folder = Some(PathBuf::from(argument)),
         }
     }
-    let is_group = |name: &std::ffi::OsString| table.groups.iter().any(|(group, _)| name == group);
+    let is_group = |name: &std::ffi::OsString| {
+        table.groups.iter().any(|(group, _)| name.to_str().is_some_and(|name| is_of(group, name)))
+    };
     if let Some(name) = only.as_ref().filter(|name| !is_group(name)) {
         let known: Vec<&str> = table.groups.iter().map(|group| group.0).collect();
         return Err(format!("--only {}: unknown; allowed: {}", name.display(), known.join(", ")).into());
@@ -83,6 +85,11 @@ fn main() -> Outcome {
     let only = only.as_ref().and_then(|name| name.to_str());
     let request = Request { data: data.as_deref(), folder: &folder, only, smoke, seeds };
     experiment::print(&table.carry_out(&request)?)
+}
+
+/// Whether a group has this name, or is a part of the group of this name.
+fn is_of(group: &str, name: &str) -> bool {
+    group.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 fn seeds_of(given: Option<&OsStr>) -> Outcome<usize> {
@@ -107,8 +114,8 @@ impl Table {
         }
         let sizes = sizes.ok_or("no seed")?;
         let (mut table, mut done) = (experiment::head(&self.head), Vec::new());
-        for (_, experiments) in self.groups.iter().filter(|(group, _)| only.is_none_or(|only| only == *group))
-        {
+        let is_asked_for = |group: &str| only.is_none_or(|only| is_of(group, only));
+        for (_, experiments) in self.groups.iter().filter(|(group, _)| is_asked_for(group)) {
             for mut experiment in experiments(&sizes) {
                 if *smoke {
                     experiment.reduce();

@@ -46,7 +46,7 @@ pub(super) struct GenerateArgs {
 }
 
 /// How tokens are chosen.
-#[derive(Debug, Args)]
+#[derive(Clone, Copy, Debug, Args)]
 pub(super) struct DecodingArgs {
     /// Maximum number of tokens to generate
     #[arg(long, default_value_t = 64)]
@@ -98,14 +98,12 @@ impl From<Stopping> for EarlyStopping {
 impl GenerateArgs {
     /// Generates text, and returns what goes to stdout.
     pub fn run(self) -> Result<String, RunError> {
-        let usual = sampling_of_run(&self.run)?;
-        let options = self.decoding.with_usual(usual).options(self.batch, self.seed)?;
-        let prompts = match (&self.prompts, self.prompt) {
+        let prompts = match (&self.prompts, &self.prompt) {
             (Some(_), Some(_)) => return Err(refused("--prompt", "given with --prompts; give one of them")),
             (Some(path), None) => PromptFile { path, field: &self.field }.read()?,
-            (None, prompt) => vec![prompt.unwrap_or_default()],
+            (None, prompt) => vec![prompt.clone().unwrap_or_default()],
         };
-        let texts = generate(&self.run, self.device.into(), &prompts, &options)?;
+        let texts = self.texts(&prompts)?;
         if self.prompts.is_none() && self.out.is_none() {
             return Ok(texts.into_iter().map(|generated| generated.whole).collect());
         }
@@ -121,6 +119,13 @@ impl GenerateArgs {
         }
         fs::write(&out, lines + "\n").map_err(|error| RunError::storage("write", &out, &error))?;
         Ok(out.display().to_string())
+    }
+
+    /// Continues the prompts.
+    pub fn texts(&self, prompts: &[String]) -> Result<Vec<Generated>, RunError> {
+        let usual = sampling_of_run(&self.run)?;
+        let options = self.decoding.with_usual(usual).options(self.batch, self.seed)?;
+        generate(&self.run, self.device.into(), prompts, &options)
     }
 }
 

@@ -1,17 +1,21 @@
 //! Options and questions of `init`.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use mechanisms::PrivacyUnit;
 
-use crate::init::{Choices, Counts, Fields, Reading, Task, Unnamed, propose, reasons, warnings};
+use crate::init::{Choices, Counts, Fields, Proposal, Reading, Task, Unnamed, propose, reasons, warnings};
 use network::pretrained;
 use training::progress::note_for_owner;
 use training::run::shell_word;
 use training::store::files;
 use training::{RunError, vocabulary};
+
+/// Whether questions are asked. A program that calls [`plan_for`] has a terminal for other purposes.
+static ASKS: AtomicBool = AtomicBool::new(true);
 
 /// Most labels of a text that its owner is shown.
 const MOST_SHOWN_LABELS: usize = 100;
@@ -92,13 +96,26 @@ pub(super) struct InitArgs {
 
 impl InitArgs {
     /// Looks at the text, asks for what the options leave open, and writes the plan.
-    pub(super) fn run(mut self) -> Result<(), RunError> {
+    pub(super) fn run(self) -> Result<(), RunError> {
         if self.out.exists() && !self.overwrite {
             let out = self.out.display();
             return Err(RunError::Refused(format!(
                 "--out: {out} exists; name another file, or give --overwrite"
             )));
         }
+        let out = self.out.clone();
+        let (choices, why) = self.choose()?;
+        let (proposal, reasons) = proposed(&choices, &out, &why)?;
+        durable::write_public(&out, proposal.text.as_bytes())?;
+        let command = format!("trainer-native train --plan {}", shell_word(&out));
+        super::print(&format!(
+            "{reasons}{}; to see what it does: {command} --dry-run; to train: {command}",
+            out.display()
+        ))
+    }
+
+    /// Looks at the text, asks for what the options leave open, and returns the choices with the reason for the task.
+    fn choose(mut self) -> Result<(Choices, String), RunError> {
         self.check_files()?;
         self.columns = self.column_names()?;
         let fields = Fields::of(&self.data, self.columns.as_deref())?;
@@ -128,7 +145,6 @@ impl InitArgs {
         let context = self.context(&reading)?;
         self.note_checkpoint();
         let epsilon = self.epsilon()?;
-        let out = self.out.clone();
         let is_synthesis = task == Task::Synthesis;
         let choices = Choices {
             name: self.name.clone().unwrap_or_else(|| name_of(&self.data, self.checkpoint.as_deref())),
@@ -152,7 +168,7 @@ impl InitArgs {
             steps: self.steps,
             batch_size: self.batch_size,
         };
-        write(&choices, &out, &why)
+        Ok((choices, why))
     }
 
     /// Asks for the names of the columns of a table whose first line has none.
@@ -237,7 +253,7 @@ impl InitArgs {
 
     /// Explains a task before the question on a terminal.
     fn note_task(&self, task: Task) {
-        if stdin().is_terminal() {
+        if asks() {
             training::progress::note(&format!("{:<15} {}", task.name(), task.description()));
         }
     }
@@ -490,17 +506,27 @@ impl InitArgs {
     }
 }
 
-/// Writes the plan, and prints what was chosen and what to run next.
-fn write(choices: &Choices, out: &Path, why: &str) -> Result<(), RunError> {
+/// Returns a plan, and what was chosen and why.
+fn proposed(choices: &Choices, out: &Path, why: &str) -> Result<(Proposal, String), RunError> {
     let proposal = propose(choices, out)?;
     let tokens = vocabulary::most_tokens(proposal.certified.plan(), out.parent().unwrap_or(Path::new("")))?;
     let reasons = reasons(&proposal.certified, choices, tokens, why)?;
-    durable::write_public(out, proposal.text.as_bytes())?;
-    let command = format!("trainer-native train --plan {}", shell_word(out));
-    super::print(&format!(
-        "{reasons}{}; to see what it does: {command} --dry-run; to train: {command}",
-        out.display()
-    ))
+    Ok((proposal, reasons))
+}
+
+/// Proposes a plan for a text, without questions and without a file. A plan that names its text otherwise has absolute paths
+/// beside it.
+pub(super) fn plan_for(arguments: InitArgs, named: Option<&Path>) -> Result<(Proposal, String), RunError> {
+    ASKS.store(false, Ordering::SeqCst);
+    let out = arguments.out.clone();
+    let (mut choices, why) = arguments.choose()?;
+    if let Some(named) = named {
+        choices.data = vec![named.to_owned()];
+        for path in [&mut choices.checkpoint, &mut choices.evaluation].into_iter().flatten() {
+            *path = absolute(&path).map_err(|error| RunError::storage("find", path, &error))?;
+        }
+    }
+    proposed(&choices, &out, &why)
 }
 
 /// Refuses a path that is not a folder, such as a name on a model hub.
@@ -515,9 +541,13 @@ pub(super) fn check_checkpoint(folder: &Path, option: &str) -> Result<(), RunErr
     )))
 }
 
+fn asks() -> bool {
+    ASKS.load(Ordering::SeqCst) && stdin().is_terminal()
+}
+
 /// Returns whether all that is shown is for the owner of the text alone, and no file gets it.
 fn owner_sees() -> bool {
-    stdin().is_terminal() && stderr().is_terminal()
+    asks() && stderr().is_terminal()
 }
 
 /// Asks the user on a terminal, and returns `None` without a terminal. An empty answer accepts the
@@ -527,7 +557,7 @@ fn answer<T>(
     proposed: Option<&str>,
     read: impl Fn(&str) -> Result<T, RunError>,
 ) -> Result<Option<T>, RunError> {
-    if !stdin().is_terminal() {
+    if !asks() {
         return Ok(None);
     }
     let shown = proposed.map(|proposed| format!(" [{proposed}]")).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod calls;
 mod evolve;
 mod exposure;
 mod generate;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use ::cli::Documentation;
 use advise::AdviseArgs;
+pub use calls::{ProposedPlan, generate, init};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use evolve::EvolveArgs;
 use exposure::ExposureArgs;
@@ -355,11 +357,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             let found = history::history(&folders, delta, Duration::from_secs(timeout))?;
             print_result(&found, &found.to_string(), json)
         }
-        Some(Command::Describe { folder }) => {
-            init::check_checkpoint(&folder, "describe")?;
-            let model = pretrained::describe(&folder)?;
-            print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
-        }
+        Some(Command::Describe { folder }) => print(&describe(&folder)?),
         Some(Command::Rehearse(arguments)) => arguments.run(),
         Some(Command::Devices) => ranks::list_devices(all),
         Some(Command::Memorization(arguments)) => arguments.run(),
@@ -375,6 +373,13 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&figures, &figures.to_string(), json)
         }
     }
+}
+
+/// Returns the model of a checkpoint's folder as a plan writes it.
+fn describe(folder: &Path) -> Result<String, RunError> {
+    init::check_checkpoint(folder, "describe")?;
+    let model = pretrained::describe(folder)?;
+    serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))
 }
 
 /// Shows why a command failed, and returns its exit code.

@@ -25,6 +25,11 @@ impl EarlierProofs {
         plan: &Plan,
         ledger: &LedgerState,
     ) -> Result<Vec<(MadeFrom, &Proof)>, RunError> {
+        // A public stage does not say how the private text before it relates to the run's. The declaration that costs most counts.
+        let before_public = match declared(plan).contains(&MadeFrom::SameUnits) {
+            true => MadeFrom::SameUnits,
+            false => MadeFrom::DisjointUnits,
+        };
         let mut named = Vec::new();
         for parent in ledger.parents() {
             let Some(proof) = self.get(parent) else {
@@ -37,7 +42,10 @@ impl EarlierProofs {
                 check_same_units(plan, parent).map_err(|what| failed(&parent.name, &what))?;
             }
             for earlier in &proof.parents {
-                let made_from = earlier.made_from_through(parent.made_from, proof.is_public);
+                let made_from = match proof.is_public {
+                    true => before_public,
+                    false => earlier.made_from_through(parent.made_from, false),
+                };
                 if ledger.parent(&earlier.sha256).is_none_or(|known| known.made_from != made_from) {
                     return Err(failed(&parent.name, "the ledger leaves out a stage that it builds on"));
                 }
@@ -46,6 +54,12 @@ impl EarlierProofs {
         }
         Ok(named)
     }
+}
+
+/// Returns what a plan declares of its checkpoint, its tokenizer, its text and the text that it is evaluated on.
+fn declared(plan: &Plan) -> [MadeFrom; 4] {
+    let evaluation = plan.evaluation().map_or(MadeFrom::PublicText, plan::Evaluation::made_from);
+    [plan.model().made_from(), plan.tokenizer().made_from(), plan.data().made_from(), evaluation]
 }
 
 /// Compares the files that a finished run began with against the proofs.
@@ -57,22 +71,19 @@ fn check_declared(plan: &Plan, ledger: &LedgerState, proofs: &[(MadeFrom, &Proof
                 .any(|(made_from, proof)| (*made_from == declared || proof.is_public) && is_it(proof))
     };
     let weights = ledger.initial_weights();
-    let checkpoint = plan.model().made_from();
+    let declared = declared(plan);
+    let [checkpoint, tokenizer, text, evaluation] = declared;
     if !named(checkpoint, &|proof| {
         weights.is_some_and(|own| proof.weights.iter().any(|digest| digest == own))
     }) {
         return Err(failed("of the checkpoint", "no proof names the weights that training began from"));
     }
-    let tokenizer = plan.tokenizer().made_from();
     if !named(tokenizer, &|proof| proof.tokenizer.as_deref() == ledger.tokenizer()) {
         return Err(failed("of the tokenizer", "no proof names the tokenizer of this run"));
     }
-    let text = plan.data().made_from();
-    let evaluation = plan.evaluation().map_or(MadeFrom::PublicText, plan::Evaluation::made_from);
     if ![text, evaluation].iter().all(|declared| named(*declared, &|_| true)) {
         return Err(failed("that wrote the text", "no proof is of a stage that the plan relates so"));
     }
-    let declared = [checkpoint, tokenizer, text, evaluation];
     let is_public = declared.iter().all(|declared| *declared == MadeFrom::PublicText);
     if is_public && !ledger.parents().is_empty() {
         return Err(failed("named by the ledger", "the plan builds on none"));

@@ -75,6 +75,45 @@ fn a_chain_of_stages_verifies_from_the_last_folder_and_a_ledger_that_leaves_one_
     }
 }
 
+/// Hoory et al. 2021, section 3.1: the vocabulary is of private text, public text is learnt with it, and then the private text.
+#[test]
+fn a_run_verifies_that_goes_on_from_public_text_with_a_vocabulary_of_its_own_units() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = json!({ "train": { "model": "bpe", "vocab_size": 300, "release": "pooled" } });
+    let vocabulary =
+        |made_from: &str| json!({ "public": { "path": "words/tokenizer.json", "made_from": made_from } });
+    let mut first = plan("words", 4.0);
+    first["tokenizer"] = words;
+    let mut public = plan("public", 4.0);
+    public["tokenizer"] = vocabulary("disjoint_units");
+    public["data"] = json!({ "source": { "embedded": { "records": 60, "seed": 8 } }, "units": 60, "visibility": "public" });
+    public["privacy"].as_object_mut().unwrap().remove("epsilon");
+    let mut last = plan("last", 9.0);
+    last["tokenizer"] = vocabulary("same_units");
+    last["model"]["initial"] = json!({ "checkpoint": "public" });
+    last["model"]["checkpoint_made_from"] = json!("same_units");
+    for (plan, out) in [(first, "words"), (public, "public"), (last, "last")] {
+        finish(folder.path(), &plan, out);
+    }
+    let run = folder.path().join("last");
+    let verified = VerifiedRun::read(&run).unwrap();
+    let relation = |name: &str| {
+        let parents = verified.ledger.parents();
+        parents.iter().find(|parent| parent.name == name).map(|parent| parent.made_from)
+    };
+    assert_eq!(relation("words"), Some(plan::MadeFrom::SameUnits));
+    // A ledger that takes the release for one of other units, or of public text, would not have to pay for it.
+    for made_from in [plan::MadeFrom::DisjointUnits, plan::MadeFrom::PublicText] {
+        let copy = tempfile::tempdir().unwrap();
+        files_of(&run, copy.path());
+        forge(copy.path(), |parent| {
+            let made_from = if parent.name == "words" { made_from } else { parent.made_from };
+            Some(Parent { made_from, ..parent.clone() })
+        });
+        verify_run(copy.path()).unwrap_err();
+    }
+}
+
 /// If stages were read by way of one another, such a folder would be verified without end.
 #[test]
 fn a_stage_that_names_itself_does_not_verify() {

@@ -1,6 +1,5 @@
 //! The answers, as text or JSON.
 
-use std::io::Read;
 use std::path::Path;
 
 use accountant::rdp::{self, Conversion};
@@ -10,8 +9,9 @@ use cli::Documentation;
 use serde_json::{Value, json};
 
 use crate::cli::{Accountant, Cli, Command, Run};
+use crate::input::json_text;
 use crate::rounding::{rounded_down, rounded_up};
-use crate::{correlated, search};
+use crate::{compare, correlated, search};
 
 /// Returns a line of text, or a JSON object with `--json`.
 pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
@@ -38,6 +38,7 @@ pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
                 .map_err(|e| e.to_string())?;
             (text.clone(), json!({ "statement": text, "version": VERSION }))
         }
+        Command::Compare { file, delta, relation } => compare::answer(file, *delta, (*relation).into())?,
         Command::Events { file, delta, relation } => events(file, *delta, (*relation).into())?,
         Command::Documentation(Documentation::Completions { shell }) => completions(*shell),
         Command::Documentation(Documentation::Man { folder }) => manual(folder)?,
@@ -143,33 +144,13 @@ fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {
     Ok((lines.join("\n"), json!({ "odds": odds, "curve": points, "version": VERSION })))
 }
 
-/// The largest file of events that is read. Repeated events are counted, so that millions of steps take a few hundred bytes.
-const LARGEST: u64 = 16 << 20;
-
 fn events(file: &Path, delta: f64, relation: NeighboringRelation) -> Result<(String, Value), String> {
-    let mut text = String::new();
-    let read = |reader: &mut dyn Read, text: &mut String| reader.take(LARGEST + 1).read_to_string(text);
-    let size = if file == Path::new("-") {
-        read(&mut std::io::stdin(), &mut text)
-    } else {
-        let mut open = std::fs::File::open(file)
-            .map_err(|e| format!("{}: {e}; give a readable file or -", file.display()))?;
-        read(&mut open, &mut text)
-    }
-    .map_err(|error| format!("{}: {error}; events are UTF-8 JSON", file.display()))?;
-    if size as u64 > LARGEST {
-        return Err(format!(
-            "{}: more than {LARGEST} bytes; count repeated events with self_composed",
-            file.display()
-        ));
-    }
-    // Some editors begin a file with a byte-order mark.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = json_text(file)?;
     let known = "one event such as {\"type\": \"gaussian\", \"noise_multiplier\": 1.0}, or a list of events";
     let event = if text.trim_start().starts_with('[') {
-        serde_json::from_str(text).map(|events| DpEvent::Composed { events })
+        serde_json::from_str(&text).map(|events| DpEvent::Composed { events })
     } else {
-        serde_json::from_str(text)
+        serde_json::from_str(&text)
     }
     .map_err(|error| format!("{}: {error}; allowed: {known}", file.display()))?;
     let delta = Delta::new(delta).map_err(|error| error.to_string())?;

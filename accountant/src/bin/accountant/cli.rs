@@ -169,6 +169,17 @@ pub(crate) enum Command {
         #[arg(long, default_value = "record")]
         unit: String,
     },
+    /// Print the ε of a run of Opacus, jax_privacy or dp_accounting beside certified bounds, and say which figure is a bound.
+    Compare {
+        /// A JSON file: the state of an Opacus accountant, settings by name, or an event of dp_accounting; "-" reads standard input.
+        file: PathBuf,
+        /// Failure probability δ [default: the file's].
+        #[arg(long)]
+        delta: Option<f64>,
+        /// Which data sets are neighbours.
+        #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
+        relation: Relation,
+    },
     /// Compute ε for a JSON file of events.
     Events {
         /// A file with one event or a list of events; "-" reads standard input.

@@ -2,7 +2,9 @@
 
 mod answer;
 mod cli;
+mod compare;
 mod correlated;
+mod input;
 mod rounding;
 mod sampling;
 mod search;
@@ -58,10 +60,10 @@ const TIPS: Tips = &[
             "get-epsilon",
             "compute-dp-sgd-privacy",
             "compute-epsilon",
-            "compare",
         ],
         "`accountant epsilon` gives certified bounds, and `--accountant rdp` those of Rényi orders",
     ),
+    (&["opacus", "jax-privacy", "dp-accounting"], "`accountant compare FILE` reads their settings"),
     (&["get-noise-multiplier", "calibrate"], "`accountant noise` gives the noise multiplier for an ε"),
     (&["alphas", "orders"], "`--accountant rdp` chooses its orders itself"),
     (&["verify", "plan", "run"], "`trainer-native verify` checks a run or a plan"),

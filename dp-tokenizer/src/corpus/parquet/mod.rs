@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::atomic::Ordering;
 
-use parquet::basic::Repetition;
+use parquet::basic::{Compression, Repetition};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
@@ -119,19 +119,28 @@ impl Table {
         let wanted = |name: &str| files.field_names().any(|wanted| wanted == name);
         let columns = metadata.schema().get_fields().iter().filter(|column| wanted(column.name()));
         let columns: Vec<Arc<Type>> = columns.cloned().collect();
+        let is_nested = |column: &&Arc<Type>| {
+            !column.is_primitive() || column.get_basic_info().repetition() == Repetition::REPEATED
+        };
         if columns.is_empty() {
+            let fields = metadata.schema().get_fields().iter();
+            let nested: Vec<&str> = fields.filter(is_nested).map(|column| column.name()).collect();
+            let nested =
+                if nested.is_empty() { String::new() } else { format!("; {} {OF_LISTS}", nested.join(", ")) };
             return Err(format!(
-                "no column {:?}; name the one that holds the text (text_field)",
+                "no column {:?}; name the one that holds the text (text_field){nested}",
                 files.text_field
             ));
         }
-        let is_flat = |column: &Type| {
-            column.is_primitive() && column.get_basic_info().repetition() != Repetition::REPEATED
-        };
-        if let Some(nested) = columns.iter().find(|column| !is_flat(column)) {
+        if let Some(nested) = columns.iter().find(is_nested) {
+            return Err(format!("column {:?} {OF_LISTS}", nested.name()));
+        }
+        let chunks = reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+        let mut codecs = chunks.map(|chunk| chunk.compression());
+        if let Some(unread) = codecs.find(|codec| matches!(codec, Compression::BROTLI(_) | Compression::LZO))
+        {
             return Err(format!(
-                "column {:?} holds lists or groups; allowed: text and numbers",
-                nested.name()
+                "its pages are compressed with {unread}; allowed: snappy, gzip, zstd, lz4 or none; write the file again with one of them"
             ));
         }
         // If columns shared pages, the same pages would be inflated for each group.
@@ -182,6 +191,9 @@ const MOST_TEXT_PER_BYTE: u64 = 2000;
 /// The most bytes of metadata of any file, and the share of a larger file that its metadata may take.
 const MOST_METADATA: u64 = 4 << 20;
 const MOST_METADATA_SHARE: u64 = 16;
+
+const OF_LISTS: &str = "holds lists or groups, which are read from .jsonl files alone; write the table as JSON lines, such as with \
+                        df.to_json(\"FILE.jsonl\", orient=\"records\", lines=True)";
 
 const DAMAGED: &str = "the parquet file is damaged";
 
@@ -345,6 +357,29 @@ mod tests {
         assert!(missing.contains("no field \"name\""), "{missing}");
         let wrong = read(&path, Some("extra")).unwrap_err().to_string();
         assert!(wrong.contains("a number where a string is needed"), "{wrong}");
+    }
+
+    /// pyarrow 26.0.1 wrote the files, with pages of both versions of the format.
+    #[test]
+    fn files_of_other_writers_are_read_or_refused_with_what_to_write() {
+        let fixtures = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"));
+        let texts = ["one text", "two texts", "é three"];
+        for version in ["1.0", "2.0"] {
+            let path = fixtures.join(format!("zstd-{version}.parquet"));
+            let found: Vec<String> =
+                read(&path, None).unwrap().into_iter().map(|record| record.text).collect();
+            assert_eq!(found, texts, "{version}");
+            #[cfg(not(target_arch = "wasm32"))]
+            assert_eq!(row_at(&path, &Files::of([path.clone()]), 1).unwrap(), b"{\"text\":\"two texts\"}");
+        }
+        let refused = |name| read(&fixtures.join(name), None).unwrap_err().to_string();
+        let brotli = refused("brotli.parquet");
+        assert!(brotli.contains("BROTLI") && brotli.contains("allowed: snappy, gzip, zstd"), "{brotli}");
+        let chats = refused("chats.parquet");
+        assert!(
+            chats.contains("no column \"text\"") && chats.contains("messages holds lists or groups"),
+            "{chats}"
+        );
     }
 
     /// The file has pages of one or a few values, in groups of two rows.

@@ -93,15 +93,19 @@ impl RowGroupReader for Group<'_> {
             return Err(damaged());
         }
         let is_optional = stated.column_descr().max_def_level() > 0;
-        let is_gzip = matches!(stated.compression(), Compression::GZIP(_));
+        let inflate = match stated.compression() {
+            Compression::GZIP(_) => Some(inflated_gzip as Inflate),
+            Compression::ZSTD(_) => Some(inflated_zstd as Inflate),
+            _ => None,
+        };
         // The parquet crate would inflate a page to any size, so pages are read as they are and inflated here.
         let uncompressed =
             || stated.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build();
-        let chunk = if is_gzip { &uncompressed()? } else { stated };
+        let chunk = if inflate.is_some() { &uncompressed()? } else { stated };
         let rows = usize::try_from(self.metadata().num_rows()).map_err(|_| damaged())?;
         let pages = SerializedPageReader::new(Arc::clone(&self.pages), chunk, rows, None)?;
         let skipped = self.skipped.clone();
-        Ok(Box::new(CheckedPages { pages, is_optional, is_gzip, skipped }))
+        Ok(Box::new(CheckedPages { pages, is_optional, inflate, skipped }))
     }
 
     fn get_column_bloom_filter(&self, column: usize) -> Option<&Sbbf> {
@@ -161,10 +165,20 @@ fn too_large(size: u64) -> ParquetError {
     ))
 }
 
-/// Returns the content of a gzip archive of at most [`MOST_PAGE_BYTES`].
-fn inflated(compressed: &[u8]) -> Result<Vec<u8>> {
+/// Returns the content of a compressed part of a page.
+type Inflate = fn(&[u8]) -> Result<Vec<u8>>;
+
+fn inflated_gzip(compressed: &[u8]) -> Result<Vec<u8>> {
+    bounded(flate2::read::MultiGzDecoder::new(compressed))
+}
+
+fn inflated_zstd(compressed: &[u8]) -> Result<Vec<u8>> {
+    bounded(ruzstd::decoding::StreamingDecoder::new(compressed).map_err(|_| damaged())?)
+}
+
+/// Reads at most [`MOST_PAGE_BYTES`].
+fn bounded(decoder: impl Read) -> Result<Vec<u8>> {
     let mut content = Vec::new();
-    let decoder = flate2::read::MultiGzDecoder::new(compressed);
     decoder.take(MOST_PAGE_BYTES + 1).read_to_end(&mut content)?;
     match content.len() as u64 {
         0..=MOST_PAGE_BYTES => Ok(content),
@@ -173,17 +187,17 @@ fn inflated(compressed: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Inflates a page that was read compressed.
-fn inflated_page(mut page: Page) -> Result<Page> {
+fn inflated_page(mut page: Page, inflate: Inflate) -> Result<Page> {
     match &mut page {
         Page::DataPage { buf, .. } | Page::DictionaryPage { buf, .. } if !buf.is_empty() => {
-            *buf = inflated(buf)?.into();
+            *buf = inflate(buf)?.into();
         }
         // The levels of this page are not compressed. Without a value, nothing follows them.
         Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, is_compressed: true, .. } => {
             let levels = def_levels_byte_len.checked_add(*rep_levels_byte_len).ok_or_else(damaged)?;
             let (levels, values) = buf.split_at_checked(levels as usize).ok_or_else(damaged)?;
             if !values.is_empty() {
-                *buf = [levels, &inflated(values)?].concat().into();
+                *buf = [levels, &inflate(values)?].concat().into();
             }
         }
         _ => {}
@@ -195,8 +209,8 @@ struct CheckedPages {
     pages: SerializedPageReader<Pages>,
     /// Whether values may be missing, so that a page begins with a list of the missing ones.
     is_optional: bool,
-    /// Whether pages are read in their compressed form.
-    is_gzip: bool,
+    /// How pages that are read in their compressed form are inflated.
+    inflate: Option<Inflate>,
     /// The number of rows that may still be skipped; `None` once a page of values was read.
     skipped: Option<Arc<AtomicU64>>,
 }
@@ -235,7 +249,10 @@ impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         self.skip()?;
         let page = self.pages.get_next_page()?;
-        let page = if self.is_gzip { page.map(inflated_page).transpose()? } else { page };
+        let page = match self.inflate {
+            Some(inflate) => page.map(|page| inflated_page(page, inflate)).transpose()?,
+            None => page,
+        };
         if page.as_ref().is_none_or(|page| is_sound(page, self.is_optional) == Some(true)) {
             return Ok(page);
         }

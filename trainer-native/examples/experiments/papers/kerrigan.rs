@@ -36,6 +36,11 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let large_tuned = |name: &str, plan: &Value| {
         vec![large_brown.clone(), large(&from_checkpoint(plan, &large_brown), name)]
     };
+    let decoder = |plan: &Value, name: &str| changed(plan, json!({ "name": name, "model": decoder_model() }));
+    let decoder_brown = decoder(&brown, "brown-decoder");
+    let decoder_tuned = |name: &str, plan: &Value| {
+        vec![decoder_brown.clone(), decoder(&from_checkpoint(plan, &decoder_brown), name)]
+    };
     let row = |setting: &str, published, plans| Experiment::new("Kerrigan 2020", setting, published, plans);
     let sgd = |noise| as_published(&reddit, noise);
     let by_sgd = |noise: &str, reported, plans| {
@@ -59,6 +64,8 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
         )
         .published(1480.84, BROWN),
         row(LARGE.0, "1677.42", vec![large_brown.clone()]),
+        row("larger: Reddit alone, without privacy", "1259.23", vec![large(&plain, "reddit-large")])
+            .published(1259.23, LARGE),
         row("larger: Brown, then Reddit without privacy", "1019.31", large_tuned("tuned-large", &plain))
             .published(1019.31, LARGE),
         row(
@@ -67,6 +74,18 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             large_tuned("tuned-large-sgd", &sgd(0.1)),
         )
         .published(1627.56, LARGE),
+        row(
+            "larger: Brown, then Reddit by SGD, σ = 1.1",
+            "infinite",
+            large_tuned("tuned-large-sgd-noise", &sgd(1.1)),
+        ),
+        row("a decoder: Brown alone", "–", vec![decoder_brown.clone()]),
+        row(
+            "a decoder: Brown, then Reddit without privacy",
+            "45.14 (GPT-2)",
+            decoder_tuned("decoder-tuned", &plain),
+        ),
+        row("a decoder: Brown, then Reddit, ε = 8", "–", decoder_tuned("decoder-tuned-8", &at(8.0))),
         row(
             "Brown, then messages, users as units, ε = 8",
             "–",
@@ -95,6 +114,11 @@ fn reddit(sizes: &Sizes) -> Value {
             "evaluation": { "source": { "path": "reddit-test.txt" } }
         }),
     )
+}
+
+/// A small decoder in place of GPT-2.
+fn decoder_model() -> Value {
+    json!({ "family": "gpt2", "d_model": 64, "layers": 2, "heads": 2, "d_ff": 256, "history": null, "hidden": null })
 }
 
 /// DP-SGD without momentum, as the paper's, with its noise.

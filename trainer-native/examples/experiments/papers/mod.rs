@@ -18,6 +18,8 @@ pub(crate) const TABLE: Table = Table {
         ("anil", anil::experiments),
         ("hoory", hoory::experiments),
         ("ponomareva", ponomareva::experiments),
+        ("ponomareva-memory", ponomareva::memory),
+        ("ponomareva-tasks", ponomareva::tasks),
         ("kerrigan", kerrigan::experiments),
         ("synthetic", synthetic::experiments),
     ],
