@@ -369,7 +369,8 @@ mod tests {
         for (family, objective, tokenizer, is_ended) in cases {
             let folder = tempfile::tempdir().unwrap();
             let plan = serde_json::json!({
-                "version": 1, "data": { "source": { "embedded": { "records": 60, "seed": 7 } }, "units": 60, "visibility": "public" },
+                "version": 1, "name": family,
+                "data": { "source": { "embedded": { "records": 60, "seed": 7 } }, "units": 60, "visibility": "public" },
                 "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-3, "sampling": "poisson" },
                 "tokenizer": tokenizer,
                 "model": { "family": family, "d_model": 8, "layers": 1, "heads": 1, "d_ff": 8, "context": 16 },
