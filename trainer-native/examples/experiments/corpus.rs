@@ -239,6 +239,7 @@ pub fn invent(folder: &Path) -> Outcome<Sizes> {
 }
 
 impl Texts {
+    #[allow(clippy::too_many_lines, reason = "a table")]
     fn write(&self, folder: &Path) -> Outcome<Sizes> {
         let users: std::collections::BTreeSet<String> =
             self.messages.iter().filter_map(|line| user(line)).collect();

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::DeviceName;
+use super::output::print_result;
 use training::RunError;
-use training::evolution::{EvolutionRequest, EvolutionSummary, evolve};
+use training::evolution::{EvolutionRequest, evolve};
 
 #[derive(Debug, Args)]
 pub(super) struct EvolveArgs {
@@ -27,13 +28,14 @@ pub(super) struct EvolveArgs {
     test_key: Option<u64>,
     /// Print the result as JSON
     #[arg(long)]
-    pub json: bool,
+    json: bool,
 }
 
 impl EvolveArgs {
-    /// Carries out the evolution.
-    pub fn run(self) -> Result<EvolutionSummary, RunError> {
-        let Self { evolution, out, resume, device, test_key, json: _ } = self;
-        evolve(&EvolutionRequest { evolution, out, resume, device: device.into(), test_key })
+    /// Carries out the evolution, and prints its result.
+    pub fn run(self) -> Result<(), RunError> {
+        let Self { evolution, out, resume, device, test_key, json } = self;
+        let summary = evolve(&EvolutionRequest { evolution, out, resume, device: device.into(), test_key })?;
+        print_result(&summary, &summary.to_string(), json)
     }
 }

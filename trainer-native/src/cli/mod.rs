@@ -357,11 +357,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             let found = history::history(&folders, delta, Duration::from_secs(timeout))?;
             print_result(&found, &found.to_string(), json)
         }
-        Some(Command::Describe { folder }) => {
-            init::check_checkpoint(&folder, "describe")?;
-            let model = pretrained::describe(&folder)?;
-            print(&serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))?)
-        }
+        Some(Command::Describe { folder }) => print(&describe(&folder)?),
         Some(Command::Rehearse(arguments)) => arguments.run(),
         Some(Command::Devices) => ranks::list_devices(all),
         Some(Command::Memorization(arguments)) => arguments.run(),
@@ -369,11 +365,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
         Some(Command::Score(arguments)) => arguments.run(),
         Some(Command::Generate(arguments)) => print(&arguments.run()?),
         Some(Command::Synthesize(arguments)) => print(&arguments.run()?.display().to_string()),
-        Some(Command::Evolve(arguments)) => {
-            let json = arguments.json;
-            let summary = arguments.run()?;
-            print_result(&summary, &summary.to_string(), json)
-        }
+        Some(Command::Evolve(arguments)) => arguments.run(),
         Some(Command::Quality(arguments)) => arguments.run(),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
@@ -381,6 +373,13 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
             print_result(&figures, &figures.to_string(), json)
         }
     }
+}
+
+/// Returns the model of a checkpoint's folder as a plan writes it.
+fn describe(folder: &Path) -> Result<String, RunError> {
+    init::check_checkpoint(folder, "describe")?;
+    let model = pretrained::describe(folder)?;
+    serde_json::to_string_pretty(&model).map_err(|error| RunError::Failed(error.to_string()))
 }
 
 /// Shows why a command failed, and returns its exit code.

@@ -9,12 +9,16 @@ use super::anil;
 use super::corpus::Sizes;
 use super::experiment::{Experiment, changed, on_text, public};
 
+/// The published figure of a row, and the row that it is compared with.
+type Comparison = Option<(f64, (&'static str, f64))>;
+
 const PAPER: &str = "Hoory 2021";
 /// Rows that others are compared with, with their published figures for i2b2-2010.
 const BERT: (&str, f64) = ("BERT of public text", 76.3);
 const PUBLIC: (&str, f64) = ("public text, vocabulary of the notes", 76.3);
 const NOISY: (&str, f64) = ("notes with σ = 2.72, batches of 256, 40 steps", 83.7);
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let words = words(sizes);
     let open_words = changed(&public(&words), json!({ "name": "notes-words-public" }));
@@ -75,18 +79,16 @@ pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
             vec![words.clone(), brown.clone(), private("batches", 2.72, 768, 40)],
         ),
     ];
-    let row =
-        |(setting, published, comparison, plans): (&str, &str, Option<(f64, (&str, f64))>, Vec<Value>)| {
-            let (vocabulary, weights) = (plans.first()?, plans.last()?);
-            let name = format!("entities-{}-all", weights["name"].as_str().unwrap_or_default());
-            let tuned = changed(&building_on(&tuning, vocabulary, Some(weights)), json!({ "name": name }));
-            let row =
-                Experiment::new(PAPER, setting, published, plans.iter().cloned().chain([tuned]).collect());
-            Some(match comparison {
-                Some((figure, beside)) => row.published(figure, beside),
-                None => row,
-            })
-        };
+    let row = |(setting, published, comparison, plans): (&str, &str, Comparison, Vec<Value>)| {
+        let (vocabulary, weights) = (plans.first()?, plans.last()?);
+        let name = format!("entities-{}-all", weights["name"].as_str().unwrap_or_default());
+        let tuned = changed(&building_on(&tuning, vocabulary, Some(weights)), json!({ "name": name }));
+        let row = Experiment::new(PAPER, setting, published, plans.iter().cloned().chain([tuned]).collect());
+        Some(match comparison {
+            Some((figure, beside)) => row.published(figure, beside),
+            None => row,
+        })
+    };
     let mut rows: Vec<Experiment> = chains.into_iter().filter_map(row).collect();
     let random = json!({ "name": "entities-random-all" });
     let random = changed(&building_on(&tuning, &words, None), random);

@@ -14,6 +14,7 @@ const LARGE: (&str, f64) = ("larger: Brown alone, measured on Reddit", 1677.42);
 /// The paper does not state its learning rate.
 const SGD_RATE: f64 = 1.0;
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub fn experiments(sizes: &Sizes) -> Vec<Experiment> {
     let reddit = reddit(sizes);
     let learning = json!({ "expected_batch_size": 64, "steps": 300 });

@@ -156,9 +156,12 @@ impl Variant {
     }
 }
 
+/// Name, setting, accuracies of pretraining and of SST-2 beside those of the paper's baseline, and a change of the plan.
+type Other = (&'static str, &'static str, [f64; 2], [f64; 2], Value);
+
 /// Other vocabularies of table 1, and the sizes of table 4: name, setting, accuracies of pretraining and of SST-2 beside those of the
 /// paper's own baseline, and what differs from the plan without privacy.
-fn others() -> [(&'static str, &'static str, [f64; 2], [f64; 2], Value); 4] {
+fn others() -> [Other; 4] {
     let size = |width: u64| json!({ "model": { "d_model": width, "d_ff": 2 * width } });
     let characters = json!({ "tokenizer": { "train": { "model": "char" } } });
     [
