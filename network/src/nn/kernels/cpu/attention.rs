@@ -39,7 +39,8 @@ pub fn masked_softmax(scores: Tensor<Flex, 4>, mask: Mask<Flex>, scale: f64) -> 
         for (row, scores) in rows {
             let (query, example) = (row % queries, row / queries / heads);
             let length = lengths.map_or(keys, |lengths| lengths[example] as usize);
-            let next = keys - queries + query + 1;
+            // A decoder that writes more than its encoder read has more queries than keys; without `causal`, this is not used.
+            let next = (keys + query + 1).saturating_sub(queries);
             let after = window.map_or(keys, |window| next + window - 1);
             let seen = length.min(if causal { next } else { after.min(keys) });
             let first = window.map_or(0, |window| next.saturating_sub(window)).min(seen);
