@@ -360,7 +360,7 @@ mod tests {
         use tokenizer::Encoding;
 
         let trained =
-            serde_json::json!({ "train": { "model": "unigram", "vocab_size": 300, "release": "pooled" } });
+            serde_json::json!({ "train": { "model": "unigram", "vocab_size": 400, "release": "pooled" } });
         let cases = [
             ("t5_v1_1", "span_corruption", trained.clone(), true),
             ("t5", "prefix_lm", serde_json::json!("bytes"), true),
