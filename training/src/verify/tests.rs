@@ -79,7 +79,7 @@ fn a_chain_of_stages_verifies_from_the_last_folder_and_a_ledger_that_leaves_one_
 #[test]
 fn a_run_verifies_that_goes_on_from_public_text_with_a_vocabulary_of_its_own_units() {
     let folder = tempfile::tempdir().unwrap();
-    let words = json!({ "train": { "model": "unigram", "vocab_size": 400, "release": "pooled" } });
+    let words = json!({ "train": { "model": "bpe", "vocab_size": 400, "release": "pooled" } });
     let vocabulary =
         |made_from: &str| json!({ "public": { "path": "words/tokenizer.json", "made_from": made_from } });
     let mut first = plan("words", 4.0);
