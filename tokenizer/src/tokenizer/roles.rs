@@ -200,7 +200,8 @@ impl Tokenizer {
     pub(crate) fn write_stated(&self, model: &mut Value) {
         let usual = |role: Role| match role {
             Role::Pad => self.first_of(PAD_NAMES),
-            Role::Unk => self.unk_id(),
+            // A byte-level BPE has no unknown token, but may have one of the usual name.
+            Role::Unk => self.unk_id().or_else(|| self.first_of(&[UNK])),
             Role::Eos => self.first_of(EOS_NAMES),
             Role::Bos => None,
             Role::Cls => self.first_of(&["[CLS]"]),
