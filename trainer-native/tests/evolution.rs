@@ -118,7 +118,11 @@ fn every_round_is_charged_before_its_votes_and_the_folder_proves_what_it_cost() 
         assert!(["care", "play"].contains(&record["kind"].as_str().unwrap()), "{record}");
     }
     let card = fs::read_to_string(bench.path("evolved/records.card.md")).unwrap();
-    assert!(card.contains("| records | 30 |") && card.contains("No private record is among"), "{card}");
+    assert!(
+        card.contains("| records | 30 |")
+            && card.contains("No word of these records was taken from a private record"),
+        "{card}"
+    );
 }
 
 /// The votes of 200 records at ε = 4,000 have no noise to speak of: texts like the records of a label are what it gets.

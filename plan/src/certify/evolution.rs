@@ -2,8 +2,8 @@
 //!
 //! # Proof
 //! In a round each unit adds 1 to each of `votes` counts, those of the candidates nearest to one of its records. Which these are
-//! depends on that unit and on public or released values alone: the candidates, the embedding and the unit's own random stream. A
-//! unit that is added or removed therefore moves the vector of counts by √votes in L2 norm, which is the sensitivity of the Gaussian
+//! depends on that unit, on public or released values (the candidates and the embedding), and on a random choice that is independent
+//! of those of other units. A unit that is added or removed therefore moves the vector of counts by √votes in L2 norm, which is the sensitivity of the Gaussian
 //! mechanism, rounded up. A unit that is exchanged moves it by at most twice as much, which is how the accountant charges
 //! `replace_one`. The next candidates are computed from the released counts and from public values, so the rounds are an adaptive
 //! composition of Gaussian mechanisms, whose event is theirs together.

@@ -87,8 +87,8 @@ fn card(file: &EvolutionFile, records: &str, certificate: &str) -> String {
         count += 1;
     }
     let mut card = format!(
-        "---\ntags:\n- synthetic\n---\n\n# Synthetic text of {}\n\nNo private record is among these records. Public texts were chosen, \
-         and varied, by noisy votes of private records (Private Evolution).\n\n## Records\n\n| | |\n|---|---|\n| records | {count} |\n| \
+        "---\ntags:\n- synthetic\n---\n\n# Synthetic text of {}\n\nNo word of these records was taken from a private record: public \
+         texts were chosen, and varied, by noisy votes of private records (Private Evolution).\n\n## Records\n\n| | |\n|---|---|\n| records | {count} |\n| \
          different texts | {} |\n",
         file.name,
         different.len()

@@ -189,12 +189,8 @@ fn choices(text: OwnText, found: &Kind) -> El {
             }
         };
         let option = |all: El, name: &str| {
-            let (value, shown) = (name.to_owned(), if name.is_empty() { none } else { "" });
-            let option = el("option").attr("value", name).child(if shown.is_empty() {
-                value.clone()
-            } else {
-                shown.to_owned()
-            });
+            let (value, label) = (name.to_owned(), if name.is_empty() { none } else { name }.to_owned());
+            let option = el("option").attr("value", name).child(label);
             all.child(option.prop("selected", move || (selected() == value).into()))
         };
         let names = std::iter::once("").chain(found.fields.iter().map(String::as_str));
@@ -239,7 +235,8 @@ fn counts(counted: &Survey) -> El {
     let body =
         rows.into_iter().map(|(name, value)| table_row(name, [value.into()])).fold(el("tbody"), El::child);
     let reason = format!(
-        "The plan says N = {}: the number becomes public, so it is a round figure below the count.",
+        "The plan says N = {}: the number becomes public, so it is a round figure below the count. Change it where even a rough number \
+         must stay secret.",
         grouped(round_figure(count))
     );
     el("div").class("stack").child(table.child(body)).child(el("p").class("hint").child(reason))

@@ -149,6 +149,7 @@ fn assumptions(certified: &CertifiedEvolution, ledger: &LedgerState) -> Vec<Stri
         "All units take part in each round (full participation): ε does not use the number of units or any sampling.".to_owned(),
         source.to_owned(),
         CURRENT.hyperparameters.to_owned(),
+        CURRENT.randomness.to_owned(),
         CURRENT.refusals.replace("{conditions}", &conditions(file)),
     ];
     let names: Vec<&str> = ledger.header().public_stages.iter().map(|stage| stage.name.as_str()).collect();
@@ -196,6 +197,7 @@ fn not_protected(unit: PrivacyUnit) -> Vec<String> {
         "The candidate texts, the embedding, the labels and the evolution file itself.",
         CURRENT.side_channels,
         CURRENT.other_releases,
+        CURRENT.copies,
     ];
     list.map(str::to_owned).to_vec()
 }
