@@ -356,8 +356,7 @@ fn opened(
     };
     if format == Format::Text && files.owners.is_some() {
         let reason =
-            "plain text names no owners of its records; give JSON lines or parquet with a list of owners"
-                .to_owned();
+            "plain text names no owners of its records; give JSON lines with a list of owners".to_owned();
         return Err(CorpusError::Unreadable { path: path.to_owned(), reason });
     }
     let (format, reader) = match format {

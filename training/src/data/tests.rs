@@ -10,6 +10,8 @@ use tokenizer::Tokenizer;
 
 use super::*;
 use crate::disclosure::Private;
+use crate::dp::{TrainingData, TrainingSet};
+use crate::objective::Objective;
 use crate::ranks::Share;
 use crate::ranks::threads::on_ranks;
 use network::Example;
@@ -150,6 +152,37 @@ fn a_sampled_unit_contributes_no_window_twice_and_no_more_than_the_plan_says() {
         let shares = [0, 1].map(|rank| sampled(Share { rank, count: 2, physical_batch: 2 }));
         assert_eq!(shares.map(|own| own.for_mechanism().clone()).concat(), lot);
     }
+}
+
+/// A record of several owners counts once for each of them, however many windows it has: its windows are no examples of their own.
+#[test]
+fn a_record_of_several_owners_is_one_example_however_long_it_is() {
+    let text = r#"{
+        "version": 1, "name": "a", "data": { "source": { "path": "a.jsonl" }, "owners_field": "of", "units": 5 },
+        "privacy": {
+            "unit": "owner", "relation": "zero_out", "delta": 1e-2, "noise_multipliers": { "training": 1.0 },
+            "sampling": { "poisson_of_examples": { "examples": 5, "examples_per_unit": 4 } }
+        },
+        "tokenizer": "bytes",
+        "model": { "family": "gpt2", "d_model": 8, "layers": 1, "heads": 1, "d_ff": 8, "context": 8 },
+        "training": {
+            "objective": "causal_lm", "expected_batch_size": 5, "steps": 40, "l2_clip_norm": 1.0,
+            "optimizer": { "sgd": {} }, "learning_rate": { "peak": 0.1 }
+        }
+    }"#;
+    let plan =
+        plan::PlanFile::parse(text).and_then(plan::Plan::try_from).and_then(plan::Plan::certify).unwrap();
+    let tokenizer = Tokenizer::bytes(&["<eos>".to_owned(), "</s>".to_owned()]).unwrap();
+    let objective = Objective::new(plan.plan(), &tokenizer, None).unwrap();
+    let long = "abcdefghijklmnopqrstuvwxyz".repeat(4);
+    let records: Vec<(u64, &str)> = (0..5).map(|record| (record, long.as_str())).collect();
+    let dataset = Dataset::encode(&parts(&records), &tokenizer, objective.window_spec());
+    assert!(dataset.windows_of(0) > 10);
+    let mut data = TrainingData::new(plan.plan(), TrainingSet::Windows(Box::new(dataset)), objective);
+    let rng = TestRng::from_seed(5);
+    // Each step samples everything, with probability 1.
+    let mut lots = (0..40).map(|step| data.sample_lot(&plan, step, Share::WHOLE, &rng).unwrap());
+    assert!(lots.all(|lot| lot.for_mechanism().len() == 5));
 }
 
 /// Returns the lots of a plan for 400 units in batches of 40. Text declared public is drawn in the same way,

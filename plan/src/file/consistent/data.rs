@@ -209,7 +209,7 @@ fn check_owners(file: &PlanFile) -> Result<(), PlanError> {
         )
     } else if !of_files || data.format == Format::Text || data.token_file().is_some() {
         let given = "\"owner\" with a text that names no owners".to_owned();
-        let allowed = "files of records with a list of owners: JSON lines, JSON or parquet";
+        let allowed = "files of records with a list of owners: JSON lines or JSON";
         ("privacy.unit", given, allowed, "name such files, or choose \"record\"")
     } else if privacy.sampling.examples_per_unit().is_none() {
         let given = format!("\"{}\" with privacy.unit \"owner\"", privacy.sampling.name());

@@ -159,7 +159,7 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ("nobody has two ids", users(), file()),
         ("each record has a list of owners, none of whom is blank", owners(), users()),
         ("The field \"people\" lists all owners of a record", owners(), users()),
-        ("300 owners in which the same people own the same records", owners(), examples()),
+        ("in which the same people own the same records", owners(), examples()),
         ("at most 16777216 units", plain(released("mad2r", "record")), plain(released("sips", "record"))),
         ("different hashes of 64 bits", plain(released("policy", "user")), plain(released("mad2r", "user"))),
         ("one of those that training.labels lists", task("multi_label_classification"), file()),

@@ -153,7 +153,7 @@ pub(super) fn unit(wording: &Wording, unit: PrivacyUnit) -> String {
     match unit {
         PrivacyUnit::Record => "one record".to_owned(),
         PrivacyUnit::User => "one user with all their records".to_owned(),
-        PrivacyUnit::Owner => "one owner with all the records that they own, alone or with others".to_owned(),
+        PrivacyUnit::Owner => "one owner with all their own and shared records".to_owned(),
         PrivacyUnit::Words(words) => wording.unit_of_words.replace("{words}", &words.to_string()),
     }
 }

@@ -148,7 +148,7 @@ fn records_of_several_owners_are_bounded_checked_and_charged_for_all_records_of_
         _ => None,
     });
     assert_eq!(step, Some((6.0 / 60.0, 4)));
-    assert!(certificate.guarantee.statement.contains("one owner with all the records that they own"));
+    assert!(certificate.guarantee.statement.contains("one owner with all their own and shared records"));
     assert!(certificate.not_protected.join(" ").contains("not named as owners"));
 }
 

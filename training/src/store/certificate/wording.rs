@@ -116,10 +116,10 @@ pub(crate) const CURRENT: Wording = Wording {
                         {examples_per_unit}, so many are used, evenly spaced, and ε is for all examples of a unit together. The sampling \
                         probability follows from the declared number of examples alone, so the guarantee holds whatever the actual \
                         numbers are. They are private: the run did not check or record them.",
-    owned_records: "Who owns which record is public: the guarantee compares texts of {units} owners in which the same people own the same \
-                    records, and only what the records say differs. Records are taken in order, and one is left out if one of its \
-                    owners already has {examples_per_unit}. {examples} records remain, which the run checked, and ε is for all of an \
-                    owner's records together.",
+    owned_records: "Who owns which record is public: the guarantee compares texts in which the same people own the same records, and only \
+                    what the records say differs. The plan declares {units} owners. Records are taken in order, and one is left out if one \
+                    of its owners already has {examples_per_unit}. {examples} records remain, which the run checked, and ε is for all of \
+                    an owner's records together.",
     exact_units: "The number of units, {units}, is public: the guarantee compares texts of this size only. The run checked it.",
     evaluation: "The evaluation text is public, as the plan declares. The run compared it with the training text by letters and \
                  digits alone (without case, accents, punctuation and white space). At most 1 in 1,000 records of either text \
