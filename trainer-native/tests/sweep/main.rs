@@ -279,12 +279,20 @@ fn copy(from: &Path, to: &Path) {
 /// on from a copy on another computer.
 fn went_on_twice(bench: &Bench) -> [PathBuf; 4] {
     let [out, begun, finished, other] = ["out", "begun", "finished", "other"].map(|name| bench.path(name));
-    let mut process = command(bench, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while !out.join("charge.json").exists() && process.try_wait().unwrap().is_none() {
-        sleep(Duration::from_millis(1));
+    // A copy can go on if no trial had begun when the sweep was killed. On a busy machine one may have, and the sweep is begun anew.
+    let is_killed_in_time = || {
+        let mut process = command(bench, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !out.join("charge.json").exists() && process.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let mut inside = fs::read_dir(&out).unwrap().flatten();
+        !inside.any(|entry| entry.path().join("ledger.jsonl").exists())
+    };
+    while !is_killed_in_time() {
+        fs::remove_dir_all(&out).unwrap();
     }
-    process.kill().unwrap();
-    process.wait().unwrap();
     copy(&out, &begun);
     finish(bench, &["--resume"]);
     copy(&out, &finished);
