@@ -6,6 +6,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -354,12 +355,42 @@ fn a_refusal_is_one_message_and_ends_all_ranks() {
     let second = other.command("run", &[]);
     command.args([":", "-np", "1"]).arg(second.get_program()).args(second.get_args());
     let texts = command.output().unwrap();
+    // The second rank alone has another option or command.
+    let differing = |first: &[&str], second: &[&str]| {
+        let mut command = on_ranks(1, &apart.command("run", first));
+        let second = match second {
+            ["devices"] => {
+                let mut devices = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
+                devices.arg("devices");
+                devices
+            }
+            _ => apart.command("run", second),
+        };
+        command.args([":", "-np", "1"]).arg(second.get_program()).args(second.get_args());
+        command.output().unwrap()
+    };
+    let key = differing(&[], &["--test-key", "5"]);
+    let dry = differing(&["--dry-run"], &[]);
+    let devices = differing(&[], &["devices"]);
+    let build = {
+        let copy = apart.path("trainer-native");
+        std::fs::copy(env!("CARGO_BIN_EXE_trainer-native"), &copy).unwrap();
+        // Bytes after its end do not change what an executable does.
+        std::fs::OpenOptions::new().append(true).open(&copy).unwrap().write_all(b"another build").unwrap();
+        let mut command = on_ranks(1, &apart.command("run", &[]));
+        command.args([":", "-np", "1"]).arg(copy).args(apart.command("run", &[]).get_args());
+        command.output().unwrap()
+    };
     std::fs::remove_file(other.path("text.txt")).unwrap();
     let missing = command.output().unwrap();
     for (output, part) in [
         (held, "already holds a run"),
         (public, "without noise trains in one process"),
-        (texts, "do not all read the same plan, training text"),
+        (texts, "rank 1 of 2"),
+        (key, "another command or other options than rank 0"),
+        (dry, "another command or other options than rank 0"),
+        (devices, "another command or other options than rank 0"),
+        (build, "another build of this program than rank 0"),
         (missing, "rank 1 of 2"),
     ] {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

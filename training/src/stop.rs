@@ -1,14 +1,21 @@
-//! Handles SIGINT, SIGTERM and SIGHUP: the first signal requests a checkpoint, the second ends the
+//! Handles SIGINT, SIGTERM and SIGHUP: the first signal requests a checkpoint, and another one a second later or more ends the
 //! process. SIGUSR1, which mpirun passes on to ranks, only requests a checkpoint.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::RunError;
 use crate::progress::{self, note};
 
 static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// When the first signal came.
+static FIRST: OnceLock<Instant> = OnceLock::new();
+
+/// Signals within this time of the first one are the same request: `timeout` sends its signal to the process and to its group, and
+/// a shell or mpirun may pass on what the terminal has sent already.
+const ONE_REQUEST: Duration = Duration::from_secs(1);
 
 /// The command that continues a run of several ranks.
 static CONTINUE: OnceLock<String> = OnceLock::new();
@@ -42,8 +49,8 @@ pub(crate) fn continue_with(command: String) {
     let _ = CONTINUE.set(command);
 }
 
-/// Installs the handler, unless signals are left to the caller. After the first signal, [`requested`] is true; the second signal ends the
-/// process.
+/// Installs the handler, unless signals are left to the caller. After the first signal, [`requested`] is true; another one ends the
+/// process, unless it comes within [`ONE_REQUEST`].
 ///
 /// # Errors
 /// [`RunError::Failed`] if the system refuses the handler.
@@ -52,9 +59,13 @@ pub(crate) fn listen() -> Result<(), RunError> {
         return Ok(());
     }
     let on_signal = || {
-        if REQUESTED.swap(true, Ordering::SeqCst) {
-            // The step in progress was charged in the ledger, so ending here only burns it.
-            std::process::exit(130);
+        REQUESTED.store(true, Ordering::SeqCst);
+        if FIRST.set(Instant::now()).is_err() {
+            if FIRST.get().is_some_and(|first| first.elapsed() >= ONE_REQUEST) {
+                // The step in progress was charged in the ledger, so ending here only burns it.
+                std::process::exit(130);
+            }
+            return;
         }
         note(
             "stopping after this step, with a checkpoint, or once the vocabulary is saved; a second signal ends at once, and \

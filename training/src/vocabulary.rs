@@ -23,6 +23,7 @@ use crate::objective::{Objective, special_tokens};
 use crate::progress::{note, reading};
 use crate::store::{RunStore, files};
 use crate::token_frequencies::{ReleasedWords, WordCounts};
+use durable::sha256_hex;
 
 /// Character that stands for a blank in the words of a vocabulary.
 const BLANK: &str = "\u{2581}";
@@ -88,6 +89,20 @@ pub fn most_tokens(plan: &plan::Plan, base: &Path) -> Result<u32, RunError> {
             Ok(in_file(&settings.path)?.saturating_add(settings.added_tokens))
         }
         stated => Ok(stated.least_vocabulary()),
+    }
+}
+
+/// Returns the SHA-256 of the plan's public tokenizer, in hexadecimal; empty if it has none.
+///
+/// # Errors
+/// [`RunError::Refused`] if the file cannot be read.
+pub(crate) fn public_digest(plan: &plan::Plan, base: &Path) -> Result<String, RunError> {
+    match plan.tokenizer() {
+        plan::Tokenizer::Public(plan::PublicTokenizer { path, .. })
+        | plan::Tokenizer::Extend(plan::ExtendedTokenizer { path, .. }) => {
+            Ok(sha256_hex(&durable::read(&base.join(path))?))
+        }
+        plan::Tokenizer::Train(_) | plan::Tokenizer::Bytes => Ok(String::new()),
     }
 }
 

@@ -17,7 +17,10 @@ use super::vocabulary::Vocabulary;
 
 /// Beginning of a table, with the heads of the columns before the results.
 pub fn head(columns: &[&str; 3]) -> String {
-    format!("| {} | ε | here | seconds | direction |\n|---|---|---|---|---|---|---|\n", columns.join(" | "))
+    format!(
+        "| {} | ε | here | seeds | seconds | direction |\n|---|---|---|---|---|---|---|---|\n",
+        columns.join(" | ")
+    )
 }
 
 /// One row of the table.
@@ -164,7 +167,8 @@ impl Experiment {
         };
         done.push(own);
         Ok(format!(
-            "| {group} | {setting} | {reported} | {epsilon} | {result} | {seconds:.0} | {direction} |\n"
+            "| {group} | {setting} | {reported} | {epsilon} | {result} | {} | {seconds:.0} | {direction} |\n",
+            folders.len()
         ))
     }
 

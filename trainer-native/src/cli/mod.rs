@@ -317,7 +317,7 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
-    training::progress::configure(cli.screen.quiet, cli.screen.log_file.as_deref())?;
+    all.agree(training::progress::configure(cli.screen.quiet, cli.screen.log_file.as_deref()))?;
     ranks::check(&cli, all)?;
     match cli.command {
         None => cli.run.run(all),

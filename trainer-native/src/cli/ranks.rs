@@ -1,13 +1,37 @@
-//! Refuses commands that cannot run on several ranks: only a run of a plan can.
+//! What several ranks must have in common before anything else: the program and its command, which only can be a run of a plan.
 
 use super::{Cli, Command, print};
+use durable::sha256_hex;
 use network::device;
 use training::RunError;
 use training::ranks::Ranks;
 
-/// Refuses commands that take one process.
+/// Refuses ranks that run another program or command than the first one, and commands that take one process. All ranks call this first.
 pub(super) fn check(cli: &Cli, ranks: &Ranks) -> Result<(), RunError> {
-    if !ranks.are_several() || matches!(cli.command, None | Some(Command::Train(_) | Command::Devices)) {
+    if !ranks.are_several() {
+        return Ok(());
+    }
+    // Two builds of one source may round otherwise.
+    let program = std::env::current_exe().map_err(|error| {
+        RunError::Failed(format!(
+            "cannot find this program's own file, to compare it with the other ranks': {error}"
+        ))
+    });
+    let program = ranks.agree(program.and_then(|path| Ok(sha256_hex(&durable::read(&path)?))))?;
+    ranks.check_same(
+        program.as_bytes(),
+        "it runs another build of this program than rank 0; copy one executable to all machines",
+    )?;
+    let command = match &cli.command {
+        None => format!("{:?}", cli.run.in_common()),
+        Some(Command::Train(run)) => format!("{:?}", run.in_common()),
+        Some(other) => format!("{other:?}"),
+    };
+    ranks.check_same(
+        command.as_bytes(),
+        "it was started with another command or other options than rank 0; allowed to differ: --plan and --out; start all ranks alike",
+    )?;
+    if matches!(cli.command, None | Some(Command::Train(_) | Command::Devices)) {
         return Ok(());
     }
     ranks.agree(Err(RunError::Refused(

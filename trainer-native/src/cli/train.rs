@@ -9,7 +9,7 @@ use training::RunError;
 use training::ranks::Ranks;
 use training::run::{self, Request};
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
     /// The plan file
     #[arg(long, value_name = "PLAN.json", required = true)]
@@ -58,6 +58,12 @@ impl RunArgs {
         }
         let summary = run::carry_out(&job)?;
         summary.map_or(Ok(()), |summary| print_result(&summary, &summary.to_string(), json))
+    }
+
+    /// Returns what all ranks of a run must be started with. The contents of their plans are compared where they are read, and the
+    /// first rank's folder is the run's.
+    pub(super) fn in_common(&self) -> Self {
+        Self { plan: None, out: None, ..self.clone() }
     }
 
     pub(super) fn request(self) -> Result<Request, RunError> {

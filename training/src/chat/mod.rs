@@ -149,6 +149,11 @@ impl ChatTemplate {
         &self.source
     }
 
+    /// Returns what tells the template from others: its source and its special tokens.
+    pub(crate) fn identity(&self) -> String {
+        format!("{}{:?}", self.source, self.special)
+    }
+
     /// Returns the text of messages, with the parts that are learnt.
     pub(crate) fn conversation_for(&self, messages: &str, learn: plan::Learn) -> Result<Conversation, Fault> {
         match learn {

@@ -341,9 +341,16 @@ impl Ranks {
         all.chunks_exact(16).map(number).sum()
     }
 
-    /// Returns whether all ranks pass the same bytes.
-    pub(crate) fn have_same(&self, own: &[u8]) -> bool {
-        self.exchange(own).iter().all(|other| other == own)
+    /// Refuses ranks whose bytes differ from those of the first rank. All ranks call this together.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] with this reason on a rank that differs, as [`Self::agree`] on the others.
+    pub fn check_same(&self, own: &[u8], refusal: &str) -> Result<(), RunError> {
+        if !self.are_several() {
+            return Ok(());
+        }
+        let is_same = self.exchange(own).first().is_some_and(|first| first == own);
+        self.agree(if is_same { Ok(()) } else { Err(RunError::Refused(refusal.to_owned())) })
     }
 
     /// Leaves the other ranks after all of them succeeded.

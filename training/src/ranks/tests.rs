@@ -62,7 +62,12 @@ fn totals_are_exact_and_any_is_a_disjunction() {
     assert_eq!(on_ranks(2, |ranks| ranks.total(large - ranks.rank() as i128)), [2 * large - 1; 2]);
     assert_eq!(on_ranks(2, |ranks| ranks.any(ranks.rank() == 1)), [true; 2]);
     assert_eq!(on_ranks(2, |ranks| ranks.any(false)), [false; 2]);
-    assert_eq!(on_ranks(2, |ranks| ranks.have_same(&[ranks.rank() as u8])), [false; 2]);
+    let differing =
+        on_ranks(3, |ranks| ranks.check_same(&[(ranks.rank() / 2) as u8], "other bytes").unwrap_err());
+    assert!(
+        matches!(&differing[0], RunError::Refused(said) if said.contains("rank 2 of 3") && said.ends_with("other bytes"))
+    );
+    assert!(on_ranks(3, |ranks| ranks.check_same(b"equal", "").is_ok()).into_iter().all(|same| same));
 }
 
 /// Parameters have odd lengths, and there are more ranks than elements of some parameters.

@@ -5,7 +5,6 @@ use dp_tokenizer::identity::Sketch;
 use super::request::Job;
 use super::start::{self, Start};
 use crate::data::{self, PublicText, Units};
-use crate::ranks::Ranks;
 use crate::{RunError, chat, label_histogram, memory, vocabulary};
 use network::device::check_precision;
 use network::model::Network;
@@ -30,7 +29,7 @@ impl Inputs {
     pub fn read<B: Kernels>(job: &Job, device: &B::Device) -> Result<Self, RunError> {
         let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
         ranks.agree(check_machine::<B>(job, device))?;
-        check_same(ranks, job.plan.hash().as_bytes())?;
+        ranks.check_same(job.plan.hash().as_bytes(), OTHER_FILES)?;
         let units = data::read_units(plan, base, ranks.are_several(), ranks)?;
         let public_text = data::public_sketch(plan, base, &units)?;
         ranks.agree(label_histogram::check(plan, &units))?;
@@ -71,21 +70,17 @@ impl Inputs {
         let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
         let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
-        check_same(&job.ranks, [&text, initial, &evaluation].concat().as_bytes())
+        // Of a public tokenizer, the file and what stands beside it for conversations.
+        let tokenizer = job.ranks.agree(vocabulary::public_digest(job.plan.plan(), &job.base))?;
+        let template = job.ranks.agree(chat::of_plan(job.plan.plan(), &job.base))?;
+        let template = template.map(|template| template.identity()).unwrap_or_default();
+        let own = [&text, initial, &evaluation, &tokenizer, &template];
+        job.ranks.check_same(own.concat().as_bytes(), OTHER_FILES)
     }
 }
 
-/// Refuses ranks that do not have the same digest of what they read.
-fn check_same(ranks: &Ranks, digest: &[u8]) -> Result<(), RunError> {
-    if ranks.have_same(&[env!("CARGO_PKG_VERSION").as_bytes(), digest].concat()) {
-        return Ok(());
-    }
-    ranks.agree(Err(RunError::Refused(
-        "the ranks do not all read the same plan, training text, evaluation text and checkpoint with the same version of this \
-         program; put them on a file system that all machines share, or copy them to each"
-            .to_owned(),
-    )))
-}
+const OTHER_FILES: &str = "it reads another plan, training text, evaluation text, tokenizer, chat template or checkpoint than rank 0; put \
+                           them on a file system that all machines share, or copy them to each";
 
 /// Refuses a plan that this machine cannot carry out, whatever the text is.
 fn check_machine<B: Kernels>(job: &Job, device: &B::Device) -> Result<(), RunError> {
