@@ -68,8 +68,8 @@ pub(crate) fn listen() -> Result<(), RunError> {
             return;
         }
         note(
-            "stopping after this step, with a checkpoint, or once the vocabulary is saved; a second signal ends at once, and \
-             the step in progress stays charged",
+            "stopping after this step, with a checkpoint, or once the vocabulary is saved; another signal, a second later or more, \
+             ends at once, and the step in progress stays charged",
         );
         if let Some(command) = CONTINUE.get() {
             // A run that stops in an orderly way has shown the command by then. mpirun ends all
