@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use super::{Encode, Merges, Token, WordCache};
 use crate::byte_alphabet::{byte_to_char, spell_bytes};
-use crate::pretokenize::{METASPACE, MarkCuts, next_mark};
-use crate::short_key::{MARK, SHORT_BYTES};
+use crate::pretokenize::{METASPACE, MarkCuts};
 use crate::vocabulary::{Vocabulary, byte_token};
 
 /// The symbols of a word before the first merge.
@@ -179,28 +178,19 @@ impl Bpe {
     }
 
     /// Returns `cuts` without those that would cut a merged token; `None` if that cannot be told.
-    fn without_marks_inside(&self, mut cuts: MarkCuts, token: &str) -> Option<MarkCuts> {
-        let opening = token.len() - token.trim_start_matches(METASPACE).len();
+    fn without_marks_inside(&self, cuts: MarkCuts, token: &str) -> Option<MarkCuts> {
         // Few tokens have a mark behind another character.
-        memchr::memchr(MARK, &token.as_bytes()[opening..]).map_or(Some(()), |_| {
-            // If unknown characters are left out, the characters on both sides of one can merge.
-            let keeps_unknown = self.unk_id.is_some() || self.bytes.iter().all(Option::is_some);
-            for (at, _) in token.match_indices(METASPACE) {
-                let before = token[..at].trim_end_matches(METASPACE);
-                let Some(last) = before.chars().next_back().filter(|_| before.len() == at) else { continue };
-                // The name of such a token does not end with the character that it stands for.
-                let is_unknown = || {
-                    let unknown = self.unk_id.and_then(|id| self.vocabulary.token(id));
-                    (0..=255).map(byte_token).any(|token| before.ends_with(&token))
-                        || unknown.is_some_and(|token| before.ends_with(token))
-                };
-                if !(keeps_unknown && cuts.forbid_after(last) && !is_unknown()) {
-                    return None;
-                }
-            }
-            Some(())
-        })?;
-        Some(cuts)
+        if !token.trim_start_matches(METASPACE).contains(METASPACE) {
+            return Some(cuts);
+        }
+        // If unknown characters are left out, the characters on both sides of one can merge.
+        let keeps_unknown = self.unk_id.is_some() || self.bytes.iter().all(Option::is_some);
+        let mut unknown: Vec<String> = (0..=255).map(byte_token).collect();
+        unknown.extend(self.unk_id.and_then(|id| self.vocabulary.token(id)).map(str::to_owned));
+        // The name of such a token does not end with the character that it stands for.
+        let names_unknown = |(at, _)| unknown.iter().any(|unknown| token[..at].ends_with(unknown));
+        let is_known = keeps_unknown && !token.match_indices(METASPACE).any(names_unknown);
+        is_known.then(|| cuts.without_those_inside(token)).flatten()
     }
 
     /// Returns the id of the token that `word` is as a whole.
@@ -375,21 +365,10 @@ impl Encode for Bpe {
 
     /// Encodes part by part where the text may be cut before marks.
     fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
-        let (mut from, end) = (place.start, place.end);
-        let mut take = |place: Range<usize>| {
+        MarkCuts::each_part(self.mark_cuts, text, place, |place| {
             let part = &text[place.clone()];
             cache.extend_within(text.as_bytes(), place, out, |out| self.encode(part, out));
-        };
-        if let Some(cuts) = self.mark_cuts {
-            while end - from > SHORT_BYTES {
-                let next = cuts.end(&text[..end], from, &[METASPACE], next_mark);
-                take(from..next);
-                from = next;
-            }
-        }
-        if from < end {
-            take(from..end);
-        }
+        });
     }
 
     fn spells_bytes(&self) -> bool {

@@ -136,4 +136,5 @@ fn a_text_stays_whole_where_a_merge_may_reach_over_any_mark() {
     assert!(!has_cuts(&[("é", "▁")], Some("<unk>"), &[]));
     assert!(!has_cuts(&[("<unk>", "▁")], Some("<unk>"), &[]));
     assert!(!has_cuts(&[("a", "<0xE2>"), ("a<0xE2>", "▁")], Some("<unk>"), &["<0xE2>"]));
+    assert!(!has_cuts(&[(">", "▁"), ("<0xE2>", "▁")], Some("<unk>"), &["<0xE2>"]));
 }
