@@ -77,6 +77,8 @@ pub(crate) struct Bpe {
     unk_id: Option<u32>,
     rules: WordRules,
     mark_cuts: Option<MarkCuts>,
+    /// The number of bytes of the longest token.
+    longest: usize,
 }
 
 impl Bpe {
@@ -117,8 +119,18 @@ impl Bpe {
             unk_id = Some(id);
         }
         let table = Merges::default();
-        let mut bpe =
-            Self { vocabulary, merges: Vec::new(), alphabet, table, bytes, unk_id, rules, mark_cuts: None };
+        let mut bpe = Self {
+            vocabulary,
+            merges: Vec::new(),
+            alphabet,
+            table,
+            bytes,
+            unk_id,
+            rules,
+            mark_cuts: None,
+            longest: 0,
+        };
+        bpe.longest = bpe.vocabulary.tokens().iter().map(String::len).max().unwrap_or(0);
         bpe.add_merges(merges)?;
         Ok(bpe)
     }
@@ -197,6 +209,7 @@ impl Bpe {
     fn whole(&self, word: &str) -> Option<u32> {
         match self.alphabet {
             _ if !self.rules.ignore_merges => None,
+            Alphabet::Bytes if word.len() > self.longest => None,
             Alphabet::Bytes => self.vocabulary.id(&spell_bytes(word)),
             Alphabet::Characters { .. } => self.vocabulary.id(word),
         }

@@ -223,7 +223,7 @@ impl SentencePiece {
             ModelType::Unigram => self.each_on_path(&self.search(0.0, text), text.len(), take),
             ModelType::Bpe => match &self.merges {
                 Some(merges) => {
-                    merges.each(text, &self.model, (&self.ids, &self.of_user), self.unk_id, take);
+                    merges.each(text, &self.model, &self.ids, &self.of_user, self.unk_id, take);
                 }
                 None => merge(text, &self.merged, &self.of_user, &mut || false, &mut look_up),
             },

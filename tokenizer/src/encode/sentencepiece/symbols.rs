@@ -74,7 +74,8 @@ impl PieceMerges {
         &self,
         text: &str,
         model: &SentencePieceModel,
-        (ids, of_user): (&DoubleArray, &DoubleArray),
+        ids: &DoubleArray,
+        of_user: &DoubleArray,
         unknown: u32,
         mut take: impl FnMut(usize, usize, u32),
     ) {
