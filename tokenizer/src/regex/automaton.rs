@@ -103,7 +103,7 @@ fn letters(text: &[u8], fold: u8) -> usize {
     let mut count = 0;
     while let Some(eight) = text[count..].first_chunk() {
         let eight = u64::from_le_bytes(*eight);
-        let low = (eight | EACH * u64::from(fold)) & (EACH * 0x7F);
+        let low = (eight | (EACH * u64::from(fold))) & (EACH * 0x7F);
         // The highest bit of a byte tells whether it is at least `a`, and whether it is above `z`.
         let (from_a, above_z) = (low + EACH * u64::from(0x80 - b'a'), low + EACH * u64::from(0x7F - b'z'));
         let others = (!from_a | above_z | eight) & (EACH * 0x80);
