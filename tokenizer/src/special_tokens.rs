@@ -116,6 +116,7 @@ pub(crate) struct Finder {
     ids: Vec<u32>,
     /// The first bytes of the tokens, by which most of a text is skipped.
     opens: Vec<u8>,
+    opens_any: Box<[bool; 256]>,
     /// The options of the tokens, if some have any.
     extent: Option<(Extent, Vec<TokenOptions>)>,
 }
@@ -126,7 +127,9 @@ impl Finder {
         let mut opens: Vec<u8> = names.iter().filter_map(|name| name.bytes().next()).collect();
         opens.sort_unstable();
         opens.dedup();
-        Self { trie: DoubleArray::new(&names), ids, opens, extent: None }
+        let mut opens_any = Box::new([false; 256]);
+        opens.iter().for_each(|byte| opens_any[usize::from(*byte)] = true);
+        Self { trie: DoubleArray::new(&names), ids, opens, opens_any, extent: None }
     }
 
     /// Hands the parts of a text to `take`, in order: each token with its id, and the text between tokens without one.
@@ -160,7 +163,7 @@ impl Finder {
                 [a] => memchr::memchr(a, rest),
                 [a, b] => memchr::memchr2(a, b, rest),
                 [a, b, c] => memchr::memchr3(a, b, c, rest),
-                _ => rest.iter().position(|byte| self.opens.contains(byte)),
+                _ => rest.iter().position(|byte| self.opens_any[usize::from(*byte)]),
             };
             let at = from + next?;
             let mut longest = None;

@@ -19,11 +19,10 @@ pub(super) fn read_added_tokens(
 ) -> Result<SpecialTokens, FormatError> {
     let (mut tokens, mut options) = (Vec::new(), Vec::new());
     let mut names = HashSet::new();
-    let size = tokenizer.model.len() as u32;
+    let mut next = tokenizer.model.len() as u32;
     for token in list.as_array().into_iter().flatten() {
         let (id, content) = read_token(token, &tokenizer.model)?;
         // Hugging Face's library numbers tokens that the model does not have by their order, whatever the file says.
-        let next = tokens.iter().map(|(id, _)| id + 1).max().unwrap_or(0).max(size);
         if tokenizer.model.id(&content).is_none() && !apart.contains(&content) && id != next {
             return Err(FormatError::Inconsistent {
                 reason: format!("added token {content:?} has id {id}; its place in the list gives it {next}"),
@@ -34,6 +33,7 @@ pub(super) fn read_added_tokens(
                 reason: format!("added token {content:?} is listed twice"),
             });
         }
+        next = next.max(id + 1);
         tokens.push((id, content));
         options.push(read_options(token));
     }

@@ -31,8 +31,7 @@ impl Tokenizer {
     pub fn to_gpt2(&self) -> Result<(String, String), FormatError> {
         match &self.model {
             Model::Bpe(model) if *model.alphabet() == Alphabet::Bytes => {
-                let merges = model.merges().iter().map(|(left, right)| (left.as_str(), right.as_str()));
-                Ok((gpt2::write_vocab(model.vocabulary()), gpt2::write_merges(merges)?))
+                Ok((gpt2::write_vocab(model.vocabulary()), gpt2::write_merges(model.merges())?))
             }
             _ => Err(refused("vocab.json and merges.txt", "a byte-level BPE tokenizer")),
         }

@@ -21,19 +21,19 @@ const MERGES: &str = "merges.txt";
 pub fn read_vocab(bytes: &[u8]) -> Result<Vocabulary, FormatError> {
     let entries: BTreeMap<String, u32> = serde_json::from_slice(bytes)
         .map_err(|e| FormatError::malformed(VOCAB, e.line() as u64, e.to_string()))?;
-    from_entries(entries, VOCAB)
+    from_entries(entries.into_iter(), VOCAB)
 }
 
 /// A vocabulary from (token, id) pairs that must fill 0, 1, 2, …
 pub(super) fn from_entries(
-    entries: BTreeMap<String, u32>,
+    entries: impl ExactSizeIterator<Item = (impl Into<String>, u32)>,
     format: &'static str,
 ) -> Result<Vocabulary, FormatError> {
     let count = entries.len();
     let mut tokens = vec![None; count];
     for (token, id) in entries {
         match tokens.get_mut(id as usize) {
-            Some(slot @ None) => *slot = Some(token),
+            Some(slot @ None) => *slot = Some(token.into()),
             Some(Some(_)) => {
                 return Err(FormatError::malformed(format, id.into(), "two tokens have this id"));
             }
@@ -64,19 +64,17 @@ pub fn read_merges(bytes: &[u8]) -> Result<Vec<(String, String)>, FormatError> {
         if line.is_empty() || (number == 1 && line.starts_with("#version")) {
             continue;
         }
-        let pair = split_merge(line).ok_or_else(|| {
+        let (left, right) = split_merge(line).ok_or_else(|| {
             FormatError::malformed(MERGES, number, "a line must be two tokens and one space")
         })?;
-        merges.push(pair);
+        merges.push((left.to_owned(), right.to_owned()));
     }
     Ok(merges)
 }
 
 /// Splits a merge into its two tokens at the space between them.
-pub(super) fn split_merge(line: &str) -> Option<(String, String)> {
-    let (left, right) = line.split_once(' ')?;
-    let proper = !left.is_empty() && !right.is_empty() && !right.contains(' ');
-    proper.then(|| (left.to_owned(), right.to_owned()))
+pub(super) fn split_merge(line: &str) -> Option<(&str, &str)> {
+    line.split_once(' ').filter(|(left, right)| !left.is_empty() && !right.is_empty() && !right.contains(' '))
 }
 
 /// Returns the text of `vocab.json`, with the tokens in order of id.

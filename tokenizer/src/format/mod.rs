@@ -3,6 +3,7 @@
 mod added_tokens;
 mod export;
 pub mod gpt2;
+mod json_list;
 mod model_json;
 mod sentencepiece_json;
 pub mod tiktoken;

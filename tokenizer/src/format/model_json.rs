@@ -1,10 +1,14 @@
 //! The model in a `tokenizer.json`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::gpt2::{from_entries, split_merge};
+use super::json_list::JsonList;
 use crate::FormatError;
 use crate::byte_alphabet::byte_to_char;
 use crate::encode::{
@@ -14,18 +18,52 @@ use crate::encode::{
 use crate::sentencepiece::{ModelType, PieceKind};
 use crate::vocabulary::Vocabulary;
 
-/// Reads the model. `byte_level` says that words reach it in GPT-2's alphabet of bytes.
-pub(super) fn read_model(model: &Value, byte_level: bool) -> Result<Model, FormatError> {
+/// The model of a file. Its lists are read when their tables are made.
+#[derive(Default, Deserialize)]
+pub(super) struct ModelPart<'a> {
+    #[serde(borrow)]
+    vocab: Option<&'a RawValue>,
+    #[serde(borrow)]
+    merges: Option<&'a RawValue>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl ModelPart<'_> {
+    /// Returns all but the lists.
+    pub(super) fn others(&mut self) -> Value {
+        Value::Object(std::mem::take(&mut self.others))
+    }
+}
+
+/// Added tokens of the file that are in its vocabulary, but not in the model.
+pub(super) type Apart = HashSet<String>;
+
+/// Reads the model, whose fields beside the lists are `model`. `byte_level` says that words reach it in GPT-2's alphabet of bytes.
+/// Added tokens are set apart from a vocabulary whose ids have a gap, as in files of GPT-4: they are found before the model, which
+/// needs ids without a gap.
+pub(super) fn read_model(
+    lists: &ModelPart<'_>,
+    model: &Value,
+    added: &Value,
+    byte_level: bool,
+) -> Result<(Model, Apart), FormatError> {
+    let has_pieces = lists.vocab.is_some_and(|vocab| vocab.get().starts_with('['));
     // Files from before 2020 do not name the type.
     let guessed = match model {
-        _ if model["vocab"].is_array() => "Unigram",
-        _ if !model["merges"].is_null() => "BPE",
+        _ if has_pieces => "Unigram",
+        _ if lists.merges.is_some() => "BPE",
         _ if model["max_input_chars_per_word"].is_null() => "WordLevel",
         _ => "WordPiece",
     };
-    match model["type"].as_str().unwrap_or(guessed) {
-        "Unigram" => Ok(Model::Unigram(read_unigram(model)?)),
-        "WordPiece" => Ok(Model::WordPiece(read_wordpiece(model)?)),
+    let kind = model["type"].as_str().unwrap_or(guessed);
+    if kind == "Unigram" {
+        return Ok((Model::Unigram(read_unigram(lists, model)?), Apart::new()));
+    }
+    let mut apart = Apart::new();
+    let mut read_vocab = || read_vocab(lists, added, &mut apart);
+    let read = match kind {
+        "WordPiece" => Ok(Model::WordPiece(read_wordpiece(read_vocab()?, model)?)),
         "WordLevel" => {
             let unk_token = model["unk_token"].as_str().unwrap_or("<unk>");
             let lacking = || {
@@ -33,25 +71,53 @@ pub(super) fn read_model(model: &Value, byte_level: bool) -> Result<Model, Forma
                     "model.vocab lacks the unknown token {unk_token:?}; add it"
                 ))
             };
-            Ok(Model::WordLevel(WordLevel::new(read_vocab(model)?, unk_token).ok_or_else(lacking)?))
+            Ok(Model::WordLevel(WordLevel::new(read_vocab()?, unk_token).ok_or_else(lacking)?))
         }
-        "BPE" => Ok(Model::Bpe(read_bpe(model, byte_level)?)),
+        "BPE" => Ok(Model::Bpe(read_bpe(lists, model, &mut read_vocab, byte_level)?)),
         _ => Err(FormatError::unsupported(
             "model.type",
             &model["type"],
             "\"Unigram\", \"WordPiece\", \"WordLevel\" or \"BPE\"",
         )),
+    };
+    read.map(|model| (model, apart))
+}
+
+fn read_vocab(lists: &ModelPart<'_>, added: &Value, apart: &mut Apart) -> Result<Vocabulary, FormatError> {
+    let malformed = || FormatError::inconsistent("model.vocab must map each token to its id");
+    let entries = lists.vocab.and_then(|vocab| entries(vocab.get())).ok_or_else(malformed)?;
+    let read = |entries: &[(Cow<'_, str>, u32)]| {
+        let entries = entries.iter().map(|(token, id)| (token.as_ref(), *id));
+        from_entries(entries, "tokenizer.json, model.vocab")
+    };
+    if let Ok(vocabulary) = read(&entries) {
+        return Ok(vocabulary);
     }
+    // Of a token that is listed twice, the last id counts.
+    let last: BTreeMap<Cow<'_, str>, u32> = entries.into_iter().collect();
+    let has_gap = last.values().any(|id| *id as usize >= last.len());
+    for token in added.as_array().into_iter().flatten().filter(|_| has_gap) {
+        let name = token["content"].as_str().unwrap_or_default();
+        if last.get(name).is_some_and(|id| token["id"] == *id) {
+            apart.insert(name.to_owned());
+        }
+    }
+    let entries: Vec<_> = last.into_iter().filter(|entry| !apart.contains(entry.0.as_ref())).collect();
+    read(&entries)
 }
 
-fn read_vocab(model: &Value) -> Result<Vocabulary, FormatError> {
-    let entries: BTreeMap<String, u32> = serde_json::from_value(model["vocab"].clone())
-        .map_err(|_| FormatError::inconsistent("model.vocab must map each token to its id"))?;
-    from_entries(entries, "tokenizer.json, model.vocab")
+/// Reads the tokens and ids of an object.
+fn entries(vocab: &str) -> Option<Vec<(Cow<'_, str>, u32)>> {
+    let (mut list, mut entries) = (JsonList::new(vocab), Vec::new());
+    while vocab.starts_with('{') && list.bracket(b'}').is_none() {
+        entries.push((list.string()?, list.id()?));
+    }
+    vocab.starts_with('{').then_some(entries)
 }
 
-fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
-    let pieces: Vec<(String, f64)> = serde_json::from_value(model["vocab"].clone())
+fn read_unigram(lists: &ModelPart<'_>, model: &Value) -> Result<Unigram, FormatError> {
+    let vocab = lists.vocab.map_or("null", RawValue::get);
+    let pieces: Vec<(String, f64)> = serde_json::from_str(vocab)
         .map_err(|_| FormatError::inconsistent("model.vocab must be a list of [piece, score]"))?;
     if pieces.iter().any(|p| !p.1.is_finite()) {
         return Err(FormatError::inconsistent("model.vocab holds a score that is not a finite number"));
@@ -81,7 +147,7 @@ fn read_unigram(model: &Value) -> Result<Unigram, FormatError> {
     })
 }
 
-fn read_wordpiece(model: &Value) -> Result<WordPiece, FormatError> {
+fn read_wordpiece(vocabulary: Vocabulary, model: &Value) -> Result<WordPiece, FormatError> {
     let default = WordPieceConfig::default();
     let text = |name: &str, default: String| model[name].as_str().map_or(default, str::to_owned);
     let longest = model["max_input_chars_per_word"].as_u64().and_then(|n| usize::try_from(n).ok());
@@ -92,10 +158,15 @@ fn read_wordpiece(model: &Value) -> Result<WordPiece, FormatError> {
     };
     let refused =
         FormatError::inconsistent(format!("model.vocab lacks the unknown token {:?}", config.unk_token));
-    WordPiece::new(read_vocab(model)?, config).ok_or(refused)
+    WordPiece::new(vocabulary, config).ok_or(refused)
 }
 
-fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
+fn read_bpe(
+    lists: &ModelPart<'_>,
+    model: &Value,
+    read_vocab: &mut dyn FnMut() -> Result<Vocabulary, FormatError>,
+    byte_level: bool,
+) -> Result<Bpe, FormatError> {
     if !(model["dropout"].is_null() || model["dropout"].as_f64() == Some(0.0)) {
         return Err(FormatError::unsupported(
             "model.dropout",
@@ -103,13 +174,6 @@ fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
             "null or 0: with dropout, ids are drawn at random",
         ));
     }
-    let pairs: Option<Vec<_>> = match &model["merges"] {
-        Value::Array(pairs) => pairs.iter().map(read_merge).collect(),
-        _ => return Err(FormatError::inconsistent("model.merges must be a list")),
-    };
-    let merges = pairs.ok_or_else(|| {
-        FormatError::inconsistent("each of model.merges must be \"left right\" or [left, right]")
-    })?;
     let flag = |name: &str| model[name].as_bool().unwrap_or(false);
     let text = |name: &str| model[name].as_str().unwrap_or_default().to_owned();
     let rules = WordRules {
@@ -122,14 +186,30 @@ fn read_bpe(model: &Value, byte_level: bool) -> Result<Bpe, FormatError> {
         let found = json!({"continuing_subword_prefix": model["continuing_subword_prefix"], "end_of_word_suffix": model["end_of_word_suffix"]});
         return Err(FormatError::unsupported("model (BPE) with byte_fallback", &found, "null or empty"));
     }
-    let vocabulary = read_vocab(model)?;
+    let vocabulary = read_vocab()?;
     let unk_token = model["unk_token"].as_str().map(str::to_owned);
     let alphabet = if byte_level && (unk_token.is_none() || knows_all_bytes(&vocabulary, &rules)) {
         Alphabet::Bytes
     } else {
         Alphabet::Characters { unk_token, fuse_unk: flag("fuse_unk"), byte_fallback: flag("byte_fallback") }
     };
-    Bpe::with_rules(vocabulary, merges, alphabet, rules).map_err(|e| FormatError::inconsistent(e.to_string()))
+    let list = lists.merges.map_or("null", RawValue::get);
+    if !list.starts_with('[') {
+        return Err(FormatError::inconsistent("model.merges must be a list"));
+    }
+    let (mut merges, mut is_malformed) = (JsonList::new(list), false);
+    let each = std::iter::from_fn(|| {
+        let merge = (merges.next() != Some(b']')).then(|| read_merge(&mut merges))?;
+        is_malformed |= merge.is_none();
+        merge
+    });
+    let bpe = Bpe::with_rules(vocabulary, each, alphabet, rules);
+    if is_malformed {
+        return Err(FormatError::inconsistent(
+            "each of model.merges must be \"left right\" or [left, right]",
+        ));
+    }
+    bpe.map_err(|e| FormatError::inconsistent(e.to_string()))
 }
 
 /// Whether each byte is a token wherever it stands in a word, so that nothing is unknown.
@@ -142,14 +222,17 @@ fn knows_all_bytes(vocabulary: &Vocabulary, rules: &WordRules) -> bool {
     })
 }
 
-fn read_merge(merge: &Value) -> Option<(String, String)> {
-    match merge {
-        Value::String(line) => split_merge(line),
-        Value::Array(two) => match two.as_slice() {
-            [Value::String(left), Value::String(right)] => Some((left.clone(), right.clone())),
-            _ => None,
-        },
-        _ => None,
+/// Reads `"left right"` or `["left", "right"]`.
+fn read_merge<'a>(list: &mut JsonList<'a>) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
+    if list.bracket(b'[').is_some() {
+        let two = (list.string()?, list.string()?);
+        return list.bracket(b']').map(|()| two);
+    }
+    match list.string()? {
+        Cow::Borrowed(line) => split_merge(line).map(|(left, right)| (left.into(), right.into())),
+        Cow::Owned(line) => {
+            split_merge(&line).map(|(left, right)| (left.to_owned().into(), right.to_owned().into()))
+        }
     }
 }
 
@@ -200,7 +283,7 @@ fn write_bpe(model: &Bpe) -> Value {
         "byte_fallback": byte_fallback,
         "ignore_merges": model.rules().ignore_merges,
         "vocab": write_vocab(model.vocabulary()),
-        "merges": model.merges(),
+        "merges": model.merges().collect::<Vec<_>>(),
     })
 }
 

@@ -1,11 +1,10 @@
 //! `tokenizer.json`, the format of Hugging Face tokenizers.
 
-use std::collections::HashSet;
-
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::added_tokens::{added_tokens_json, read_added_tokens};
-use super::model_json::{read_model, write_model};
+use super::model_json::{ModelPart, read_model, write_model};
 use super::sentencepiece_json::Stages;
 use crate::FormatError;
 use crate::decode::Decoder;
@@ -14,6 +13,15 @@ use crate::normalize::Normalizer;
 use crate::postprocess::PostProcessor;
 use crate::pretokenize::{METASPACE, Marks, PreTokenizer, WordFinder};
 use crate::tokenizer::{Role, Shaping, StageMark, Tokenizer, UNK, ids_by_place};
+
+/// A file whose model is not read yet.
+#[derive(Deserialize)]
+struct FilePart<'a> {
+    #[serde(borrow, default)]
+    model: ModelPart<'a>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
 
 impl Tokenizer {
     /// Returns the tokenizer as a `tokenizer.json`, from which Hugging Face tokenizers gives the same ids.
@@ -85,15 +93,21 @@ impl Tokenizer {
     /// # Errors
     /// [`FormatError`] for a file that is damaged, or that asks for a pipeline which is not implemented.
     pub fn from_json(text: &str) -> Result<Self, FormatError> {
-        let mut file: Value = serde_json::from_str(text).map_err(|error| FormatError::Json {
-            line: error.line(),
-            column: error.column(),
-            reason: "not JSON, or cut off; write the file again".to_owned(),
+        let FilePart { model: mut part, others } = serde_json::from_str(text).map_err(|error| {
+            if error.is_data() {
+                return FormatError::inconsistent("the file and its field `model` must be JSON objects");
+            }
+            FormatError::Json {
+                line: error.line(),
+                column: error.column(),
+                reason: "not JSON, or cut off; write the file again".to_owned(),
+            }
         })?;
-        let apart = set_added_tokens_apart(&mut file);
+        let (file, fields) = (Value::Object(others), part.others());
         let normalizer = Normalizer::read(&file["normalizer"])?;
         let mut pre_tokenizer = PreTokenizer::read(&file["pre_tokenizer"])?;
-        let model = read_model(&file["model"], pre_tokenizer.is_byte_level())?;
+        let is_byte_level = pre_tokenizer.is_byte_level();
+        let (model, apart) = read_model(&part, &fields, &file["added_tokens"], is_byte_level)?;
         if model.spells_bytes() {
             pre_tokenizer.leave_bytes_to_model();
         }
@@ -121,8 +135,8 @@ impl Tokenizer {
         }
         tokenizer.post_processor = post_processor;
         tokenizer.shaping = Shaping::read(&file);
-        tokenizer.mark = StageMark::read(&file["model"]).map(Box::new);
-        tokenizer.read_stated(&file["model"]);
+        tokenizer.mark = StageMark::read(&fields).map(Box::new);
+        tokenizer.read_stated(&fields);
         Ok(tokenizer)
     }
 
@@ -172,23 +186,4 @@ impl Tokenizer {
             _ => None,
         }
     }
-}
-
-/// Takes added tokens out of a vocabulary whose ids have a gap, as in files of GPT-4. They are found before the model, which needs
-/// ids without a gap. Returns their names.
-fn set_added_tokens_apart(file: &mut Value) -> HashSet<String> {
-    let (added, mut apart) = (file["added_tokens"].clone(), HashSet::new());
-    let Some(vocab) = file.pointer_mut("/model/vocab").and_then(Value::as_object_mut) else { return apart };
-    let count = vocab.len() as u64;
-    if vocab.values().all(|id| id.as_u64() < Some(count)) {
-        return apart;
-    }
-    for token in added.as_array().into_iter().flatten() {
-        let name = token["content"].as_str().unwrap_or_default();
-        if vocab.get(name) == Some(&token["id"]) {
-            vocab.remove(name);
-            apart.insert(name.to_owned());
-        }
-    }
-    apart
 }

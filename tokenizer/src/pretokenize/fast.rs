@@ -12,6 +12,8 @@ pub(crate) enum WordFinder {
     Whole,
     /// The stages of the pre-tokenizer find the words.
     Stages,
+    /// The stages only cut, so that words stand in the text as they are.
+    Cuts,
     /// GPT-2's rule finds the words.
     ByteLevel,
     /// Words lie between blanks, and a mark goes before each.
@@ -100,6 +102,9 @@ impl WordFinder {
             Self::Stages | Self::Opened => {
                 stages.each_word(text, is_first, &mut |word| take(Word::whole(word)));
             }
+            Self::Cuts => stages.each_place(0, text, 0..text.len(), &mut |place| {
+                take(Word { text, place, key: 0, spelling: Spelling::AsWritten });
+            }),
             Self::ByteLevel => {
                 let mut from = 0;
                 for word in byte_level_words(text) {

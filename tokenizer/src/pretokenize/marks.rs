@@ -1,6 +1,8 @@
 //! The mark that stands for a space, and the search for the next one.
 
-use crate::short_key::MARK;
+use std::ops::Range;
+
+use crate::short_key::{MARK, SHORT_BYTES};
 
 /// The mark for a space: U+2581 LOWER ONE EIGHTH BLOCK.
 pub(crate) const METASPACE: char = '\u{2581}';
@@ -37,11 +39,44 @@ pub(crate) struct MarkCuts {
 
 impl MarkCuts {
     /// Forbids cuts between `c` and a mark. False if `c` is not ASCII, for which there is no bit.
-    pub(crate) fn forbid_after(&mut self, c: char) -> bool {
+    fn forbid_after(&mut self, c: char) -> bool {
         if c.is_ascii() {
             self.joined |= 1 << u32::from(c);
         }
         c.is_ascii()
+    }
+
+    /// Forbids the cuts that would divide a token; `None` if there is no bit for one of them.
+    pub(crate) fn without_those_inside(mut self, token: &str) -> Option<Self> {
+        for (at, _) in token.match_indices(METASPACE) {
+            let last = token[..at].chars().next_back().filter(|last| *last != METASPACE);
+            if last.is_some_and(|last| !self.forbid_after(last)) {
+                return None;
+            }
+        }
+        Some(self)
+    }
+
+    /// Hands the parts of the text at `place` to `take`: the shortest that the cuts allow, of more than a few bytes. Without
+    /// `cuts`, the text stays whole.
+    #[inline]
+    pub(crate) fn each_part(
+        cuts: Option<Self>,
+        text: &str,
+        place: Range<usize>,
+        mut take: impl FnMut(Range<usize>),
+    ) {
+        let (mut from, end) = (place.start, place.end);
+        if let Some(cuts) = cuts {
+            while end - from > SHORT_BYTES {
+                let next = cuts.end(&text[..end], from, &[METASPACE], next_mark);
+                take(from..next);
+                from = next;
+            }
+        }
+        if from < end {
+            take(from..end);
+        }
     }
 
     /// Whether the text may be cut between a character that ends with this byte and a mark.

@@ -64,6 +64,11 @@ pub(crate) trait PreTokenize: Debug + Send + Sync {
         None
     }
 
+    /// Whether the pre-tokenizer does nothing but cut a text.
+    fn only_cuts(&self) -> bool {
+        false
+    }
+
     /// Whether the pre-tokenizer does nothing but cut a text by GPT-2's rule.
     fn cuts_as_gpt2(&self) -> bool {
         false
@@ -165,10 +170,33 @@ impl PreTokenizer {
             [one] if !self.spells(0) => match one.metaspace() {
                 Some(space) if space.replacement == METASPACE && space.split => WordFinder::AtBlanks(*space),
                 None if one.cuts_as_gpt2() => WordFinder::ByteLevel,
+                None if one.only_cuts() => WordFinder::Cuts,
                 _ => WordFinder::Stages,
             },
             _ if self.is_t5() => WordFinder::Opened,
-            _ => WordFinder::Stages,
+            [cuts @ .., last] => {
+                let number = cuts.len();
+                let only_cuts = |stage: &Arc<dyn PreTokenize>| stage.only_cuts();
+                let ends_with_cut = last.only_cuts() || last.is_identity() && !self.spells(number);
+                match ends_with_cut && cuts.iter().all(only_cuts) {
+                    true => WordFinder::Cuts,
+                    false => WordFinder::Stages,
+                }
+            }
+        }
+    }
+
+    /// Hands the place of each word at `place` of `text` to `take`, in order, where all stages from `number` on only cut.
+    fn each_place(&self, number: usize, text: &str, place: Range<usize>, take: &mut dyn FnMut(Range<usize>)) {
+        match self.stages.get(number).filter(|stage| stage.only_cuts()) {
+            None => take(place),
+            Some(stage) => stage.cut(&text[place.clone()], &mut |part| {
+                let part = place.start + part.start..place.start + part.end;
+                match self.stages.get(number + 1).is_some_and(|next| next.only_cuts()) {
+                    true => self.each_place(number + 1, text, part, take),
+                    false => take(part),
+                }
+            }),
         }
     }
 

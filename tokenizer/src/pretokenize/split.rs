@@ -104,11 +104,12 @@ impl Split {
 
 impl PreTokenize for Split {
     fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
-        // In the common case, each match and each gap between matches is a word.
+        // In the common cases, each match is a word, and each gap between matches is one or none is.
         let mut last = 0;
-        if self.behavior == Behavior::Isolated {
+        let has_gaps = self.behavior == Behavior::Isolated;
+        if has_gaps || (self.behavior == Behavior::Removed && self.invert) {
             self.pattern.each_match(text, |found| {
-                if found.start > last {
+                if has_gaps && found.start > last {
                     take(last..found.start);
                 }
                 last = found.end;
@@ -116,7 +117,7 @@ impl PreTokenize for Split {
                     take(found);
                 }
             });
-            if last < text.len() {
+            if has_gaps && last < text.len() {
                 take(last..text.len());
             }
             return;
@@ -139,6 +140,10 @@ impl PreTokenize for Split {
         json!({
             "type": "Split", "pattern": self.pattern.json(), "behavior": self.behavior.name(), "invert": self.invert,
         })
+    }
+
+    fn only_cuts(&self) -> bool {
+        true
     }
 }
 
@@ -206,6 +211,10 @@ impl PreTokenize for CutAt {
             Self::Punctuation(behavior) => json!({"type": "Punctuation", "behavior": behavior.name()}),
             Self::Delimiter(delimiter) => json!({"type": "CharDelimiterSplit", "delimiter": delimiter}),
         }
+    }
+
+    fn only_cuts(&self) -> bool {
+        true
     }
 }
 

@@ -1,15 +1,12 @@
 //! Byte-pair encoding: applies the merge of lowest rank first, wherever it is in the word.
 
-mod merge;
-
+use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Encode, Token, WordCache};
-use crate::byte_alphabet::{byte_to_char, char_to_byte};
-use crate::pretokenize::{METASPACE, MarkCuts, next_mark};
-use crate::short_key::SHORT_BYTES;
+use super::{Encode, Merges, Token, WordCache};
+use crate::byte_alphabet::{byte_to_char, spell_bytes};
+use crate::pretokenize::{METASPACE, MarkCuts};
 use crate::vocabulary::{Vocabulary, byte_token};
-use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// The symbols of a word before the first merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +58,9 @@ pub(crate) enum BpeError {
     },
 }
 
+/// The number of merges that are read at a time.
+const MERGES_AT_ONCE: usize = 64;
+
 /// A byte-pair encoding: tokens and merges by rank.
 ///
 /// # References
@@ -68,21 +68,17 @@ pub(crate) enum BpeError {
 #[derive(Clone, Debug)]
 pub(crate) struct Bpe {
     vocabulary: Vocabulary,
-    merges: Vec<(String, String)>,
+    /// The two parts of each merge, by rank.
+    merges: Vec<(u32, u32)>,
     alphabet: Alphabet,
-    /// Pair of ids → rank and id of the merged token.
-    ranks: FxHashMap<u64, (u32, u32)>,
+    table: Merges,
     /// Ids of the tokens of single bytes: those of the alphabet, or those for byte fallback.
     bytes: Box<[Option<u32>; 256]>,
     unk_id: Option<u32>,
     rules: WordRules,
-    /// The ids of tokens by the bytes of the words that they are; empty unless `ignore_merges` is set.
-    whole: FxHashMap<Box<[u8]>, u32>,
     mark_cuts: Option<MarkCuts>,
-}
-
-fn pair(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+    /// The number of bytes of the longest token.
+    longest: usize,
 }
 
 impl Bpe {
@@ -95,6 +91,7 @@ impl Bpe {
         merges: Vec<(String, String)>,
         alphabet: Alphabet,
     ) -> Result<Self, BpeError> {
+        let merges = merges.into_iter().map(|(left, right)| (left.into(), right.into()));
         Self::with_rules(vocabulary, merges, alphabet, WordRules::default())
     }
 
@@ -102,29 +99,13 @@ impl Bpe {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub(crate) fn with_rules(
+    pub(crate) fn with_rules<'a>(
         vocabulary: Vocabulary,
-        merges: Vec<(String, String)>,
+        merges: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
         alphabet: Alphabet,
         rules: WordRules,
     ) -> Result<Self, BpeError> {
-        let mut ranks = FxHashMap::with_capacity_and_hasher(merges.len(), FxBuildHasher);
-        for (index, (left, right)) in merges.iter().enumerate() {
-            let id = |token: &str| {
-                vocabulary.id(token).ok_or_else(|| BpeError::MissingToken {
-                    index,
-                    left: left.clone(),
-                    right: right.clone(),
-                    missing: token.to_owned(),
-                })
-            };
-            let inner = right.strip_prefix(&rules.continuing_prefix).unwrap_or(right);
-            let merged = id(&format!("{left}{inner}"))?;
-            // A pair listed twice keeps its last rank, as in Hugging Face's table.
-            ranks.insert(pair(id(left)?, id(right)?), (index as u32, merged));
-        }
         let mut bytes = Box::new([None; 256]);
-        let mut unk_id = None;
         for byte in 0..=255u8 {
             bytes[usize::from(byte)] = match &alphabet {
                 Alphabet::Bytes => vocabulary.id(byte_to_char(byte).encode_utf8(&mut [0; 4])),
@@ -132,35 +113,67 @@ impl Bpe {
                 Alphabet::Characters { .. } => None,
             };
         }
+        let mut unk_id = None;
         if let Alphabet::Characters { unk_token: Some(token), .. } = &alphabet {
             let id = vocabulary.id(token).ok_or_else(|| BpeError::MissingUnknown { token: token.clone() })?;
             unk_id = Some(id);
         }
+        let table = Merges::default();
         let mut bpe = Self {
             vocabulary,
-            merges,
+            merges: Vec::new(),
             alphabet,
-            ranks,
+            table,
             bytes,
             unk_id,
             rules,
-            whole: FxHashMap::default(),
             mark_cuts: None,
+            longest: 0,
         };
-        bpe.mark_cuts = bpe.find_mark_cuts();
-        if bpe.rules.ignore_merges {
-            let tokens = (0..).zip(bpe.vocabulary.tokens());
-            bpe.whole = tokens.filter_map(|(id, token)| Some((bpe.spelt(token)?.into(), id))).collect();
-        }
+        bpe.longest = bpe.vocabulary.tokens().iter().map(String::len).max().unwrap_or(0);
+        bpe.add_merges(merges)?;
         Ok(bpe)
     }
 
-    /// Returns the bytes of the word that `token` is as a whole.
-    fn spelt(&self, token: &str) -> Option<Vec<u8>> {
-        match self.alphabet {
-            Alphabet::Bytes => token.chars().map(char_to_byte).collect(),
-            Alphabet::Characters { .. } => Some(token.as_bytes().to_vec()),
+    fn add_merges<'a>(
+        &mut self,
+        mut merges: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+    ) -> Result<(), BpeError> {
+        let (mut cuts, mut token, mut made) = (self.mark_cuts_of_no_merge(), String::new(), Vec::new());
+        let (mut ids, mut last) = (Vec::new(), 0);
+        loop {
+            let some: Vec<_> = merges.by_ref().take(MERGES_AT_ONCE).collect();
+            if some.is_empty() {
+                break;
+            }
+            let parts: Vec<&str> = some.iter().flat_map(|(left, right)| [&**left, &**right]).collect();
+            self.vocabulary.ids_of(&parts, &mut ids);
+            for ((left, right), two) in some.iter().zip(ids.chunks(2)) {
+                let missing = |missing: &str| BpeError::MissingToken {
+                    index: made.len(),
+                    left: left.clone().into_owned(),
+                    right: right.clone().into_owned(),
+                    missing: missing.to_owned(),
+                };
+                token.clear();
+                token.push_str(left);
+                token.push_str(right.strip_prefix(&*self.rules.continuing_prefix).unwrap_or(right));
+                // Merges into one token mostly follow each other, and those into the next one come next.
+                let near = [last, last + 1].into_iter().find(|id| self.vocabulary.token(*id) == Some(&token));
+                last = near.or_else(|| self.vocabulary.id(&token)).ok_or_else(|| missing(&token))?;
+                let &[Some(left_id), Some(right_id)] = two else {
+                    return Err(missing(if two[0].is_none() { left } else { right }));
+                };
+                made.push(last);
+                self.merges.push((left_id, right_id));
+                cuts = cuts.and_then(|cuts| self.without_marks_inside(cuts, &token));
+            }
         }
+        self.mark_cuts = cuts;
+        // A pair listed twice keeps its last rank, as in Hugging Face's table.
+        let ranked = self.merges.iter().zip(made).zip(0..).map(|((pair, made), rank)| (*pair, rank, made));
+        self.table = Merges::new(ranked);
+        Ok(())
     }
 
     /// Returns the marks (U+2581) before which a text may be cut without a change of its tokens; `None` if it must stay
@@ -169,30 +182,61 @@ impl Bpe {
         self.mark_cuts
     }
 
-    fn find_mark_cuts(&self) -> Option<MarkCuts> {
-        let Alphabet::Characters { unk_token, .. } = &self.alphabet else { return None };
-        let has_mark = self.vocabulary.id(METASPACE.encode_utf8(&mut [0; 4])).is_some();
-        if self.rules != WordRules::default() || !has_mark {
-            return None;
+    /// Returns the cuts of a vocabulary without merges; `None` if a text must stay whole for another reason.
+    fn mark_cuts_of_no_merge(&self) -> Option<MarkCuts> {
+        let is_plain = self.alphabet != Alphabet::Bytes && self.rules == WordRules::default();
+        let has_mark = || self.vocabulary.id(METASPACE.encode_utf8(&mut [0; 4])).is_some();
+        (is_plain && has_mark()).then(MarkCuts::default)
+    }
+
+    /// Returns `cuts` without those that would cut a merged token; `None` if that cannot be told.
+    fn without_marks_inside(&self, cuts: MarkCuts, token: &str) -> Option<MarkCuts> {
+        // Few tokens have a mark behind another character.
+        if !token.trim_start_matches(METASPACE).contains(METASPACE) {
+            return Some(cuts);
         }
         // If unknown characters are left out, the characters on both sides of one can merge.
         let keeps_unknown = self.unk_id.is_some() || self.bytes.iter().all(Option::is_some);
-        let unknown = (0..=255).map(byte_token).chain(unk_token.clone()).collect::<Vec<_>>();
-        let (mut cuts, mut token) = (MarkCuts::default(), String::new());
-        for (left, right) in &self.merges {
-            token.clear();
-            token.extend([left.as_str(), right.as_str()]);
-            for (at, _) in token.match_indices(METASPACE) {
-                let before = token[..at].trim_end_matches(METASPACE);
-                let Some(last) = before.chars().next_back().filter(|_| before.len() == at) else { continue };
-                // The name of such a token does not end with the character that it stands for.
-                let is_unknown = || unknown.iter().any(|token| before.ends_with(token.as_str()));
-                if !(keeps_unknown && cuts.forbid_after(last) && !is_unknown()) {
-                    return None;
-                }
-            }
+        let mut unknown: Vec<String> = (0..=255).map(byte_token).collect();
+        unknown.extend(self.unk_id.and_then(|id| self.vocabulary.token(id)).map(str::to_owned));
+        // The name of such a token does not end with the character that it stands for.
+        let names_unknown = |(at, _)| unknown.iter().any(|unknown| token[..at].ends_with(unknown));
+        let is_known = keeps_unknown && !token.match_indices(METASPACE).any(names_unknown);
+        is_known.then(|| cuts.without_those_inside(token)).flatten()
+    }
+
+    /// Returns the id of the token that `word` is as a whole.
+    fn whole(&self, word: &str) -> Option<u32> {
+        match self.alphabet {
+            _ if !self.rules.ignore_merges => None,
+            Alphabet::Bytes if word.len() > self.longest => None,
+            Alphabet::Bytes => self.vocabulary.id(&spell_bytes(word)),
+            Alphabet::Characters { .. } => self.vocabulary.id(word),
         }
-        Some(cuts)
+    }
+
+    /// Whether no merge has a token as a part that stands for text which it does not spell.
+    fn merges_spell_text(&self) -> bool {
+        let fallback: Vec<u32> = match self.alphabet {
+            Alphabet::Bytes => Vec::new(),
+            Alphabet::Characters { .. } => self.bytes.iter().flatten().chain(&self.unk_id).copied().collect(),
+        };
+        let mut parts = self.merges.iter().flat_map(|(left, right)| [left, right]);
+        self.rules.continuing_prefix.is_empty()
+            && self.rules.word_suffix.is_empty()
+            && (fallback.is_empty() || !parts.any(|part| fallback.contains(part)))
+    }
+
+    /// Returns the id of the first symbol of a merged token.
+    fn first_symbol(&self, token: u32) -> Option<u32> {
+        let first = self.vocabulary.token(token)?.chars().next()?;
+        self.vocabulary.id(first.encode_utf8(&mut [0; 4]))
+    }
+
+    /// Merges the symbols from `start` on.
+    fn merge(&self, start: usize, out: &mut Vec<u32>) {
+        let first = || self.merges_spell_text().then_some(|token| self.first_symbol(token));
+        self.table.merge(start, out, first);
     }
 
     /// Passes the symbols of `word` before the first merge to `take`: ids, each with the number of bytes it stands for.
@@ -286,8 +330,9 @@ impl Bpe {
     }
 
     /// Returns the merges, lowest rank first.
-    pub(crate) fn merges(&self) -> &[(String, String)] {
-        &self.merges
+    pub(crate) fn merges(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        let token = |id: u32| self.vocabulary.token(id).unwrap_or_default();
+        self.merges.iter().map(move |(left, right)| (token(*left), token(*right)))
     }
 
     pub(crate) fn rules(&self) -> &WordRules {
@@ -305,8 +350,8 @@ impl Encode for Bpe {
     }
 
     fn encode(&self, word: &str, out: &mut Vec<u32>) {
-        if let Some(id) = self.whole.get(word.as_bytes()) {
-            return out.push(*id);
+        if let Some(id) = self.whole(word) {
+            return out.push(id);
         }
         let start = out.len();
         self.each_symbol(word, |id, _| out.push(id));
@@ -317,7 +362,7 @@ impl Encode for Bpe {
     fn tokens(&self, word: &str, out: &mut Vec<Token>) {
         let mut ids = Vec::new();
         self.encode(word, &mut ids);
-        if let (Some(_), &[id]) = (self.whole.get(word.as_bytes()), ids.as_slice()) {
+        if let (Some(id), 1) = (self.whole(word), ids.len()) {
             return out.push(Token { id, start: 0, end: word.len() });
         }
         self.place(word, &ids, out);
@@ -333,21 +378,10 @@ impl Encode for Bpe {
 
     /// Encodes part by part where the text may be cut before marks.
     fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
-        let (mut from, end) = (place.start, place.end);
-        let mut take = |place: Range<usize>| {
+        MarkCuts::each_part(self.mark_cuts, text, place, |place| {
             let part = &text[place.clone()];
             cache.extend_within(text.as_bytes(), place, out, |out| self.encode(part, out));
-        };
-        if let Some(cuts) = self.mark_cuts {
-            while end - from > SHORT_BYTES {
-                let next = cuts.end(&text[..end], from, &[METASPACE], next_mark);
-                take(from..next);
-                from = next;
-            }
-        }
-        if from < end {
-            take(from..end);
-        }
+        });
     }
 
     fn spells_bytes(&self) -> bool {
@@ -365,7 +399,7 @@ impl Encode for Bpe {
     fn tokens_with_dropout(&self, word: &str, drops: &mut dyn FnMut() -> bool, out: &mut Vec<Token>) -> bool {
         let mut ids = Vec::new();
         self.each_symbol(word, |id, _| ids.push(id));
-        self.merge_by_queue(0, &mut ids, drops);
+        self.table.merge_by_queue(0, &mut ids, drops);
         self.place(word, &ids, out);
         true
     }

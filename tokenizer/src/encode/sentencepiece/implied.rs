@@ -14,26 +14,41 @@ const MARGIN: usize = 1 << 20;
 /// The number of a piece, if the merges up to it have more bytes than [`MAX_PER_PIECE`] allows: pieces of one letter, of two of them, of three …
 /// have as many merges as letters in all, each as long as its piece.
 pub(crate) fn implied_merges(model: &SentencePieceModel) -> Result<Vec<(&str, &str)>, usize> {
-    let texts: Vec<&[u8]> = model.pieces.iter().map(|piece| piece.text.as_bytes()).collect();
-    let mirrored: Vec<Vec<u8>> = texts.iter().map(|text| text.iter().rev().copied().collect()).collect();
-    let before = beginnings(&texts);
-    let after = beginnings(&mirrored.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let of_all: usize = texts.iter().map(|text| text.len()).sum();
-    let mut left = of_all.saturating_mul(MAX_PER_PIECE).saturating_add(MARGIN);
+    let texts: Vec<&str> = model.pieces.iter().map(|piece| piece.text.as_str()).collect();
     let is_merged = |at: &usize| model.pieces[*at].kind == PieceKind::Normal;
     let mut order: Vec<usize> = (0..texts.len()).filter(is_merged).collect();
     order.sort_by(|&a, &b| model.pieces[b].score.total_cmp(&model.pieces[a].score));
     let mut merges = Vec::new();
-    for piece in order {
-        let text = model.pieces[piece].text.as_str();
-        for &cut in &before[piece] {
-            if after[piece].binary_search(&(text.len() - cut)).is_ok() {
-                left = left.checked_sub(text.len()).ok_or(piece)?;
-                merges.push(text.split_at(cut));
+    each_cut(&texts, &order, |piece, cut| merges.push(texts[piece].split_at(cut)))?;
+    Ok(merges)
+}
+
+/// Hands each way to cut one of the texts `order` into two of the texts to `take`: the text's place, and the length of the first
+/// part.
+///
+/// # Errors
+/// As [`implied_merges`].
+pub(super) fn each_cut(
+    texts: &[&str],
+    order: &[usize],
+    mut take: impl FnMut(usize, usize),
+) -> Result<(), usize> {
+    let bytes: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+    let mirrored: Vec<Vec<u8>> = bytes.iter().map(|text| text.iter().rev().copied().collect()).collect();
+    let before = beginnings(&bytes);
+    let after = beginnings(&mirrored.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let of_all: usize = texts.iter().map(|text| text.len()).sum();
+    let mut left = of_all.saturating_mul(MAX_PER_PIECE).saturating_add(MARGIN);
+    for &place in order {
+        let length = texts[place].len();
+        for &cut in &before[place] {
+            if after[place].binary_search(&(length - cut)).is_ok() {
+                left = left.checked_sub(length).ok_or(place)?;
+                take(place, cut);
             }
         }
     }
-    Ok(merges)
+    Ok(())
 }
 
 /// Returns, for each text, the lengths of the shorter texts with which it begins, from the shortest on. The empty text

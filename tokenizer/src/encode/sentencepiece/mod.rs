@@ -3,18 +3,20 @@
 
 mod implied;
 mod merge;
+mod symbols;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use super::{DoubleArray, Edge, Encode, Token, WordCache};
 use crate::FormatError;
-use crate::pretokenize::{METASPACE, next_mark};
+use crate::pretokenize::{METASPACE, MarkCuts, next_mark};
 use crate::sentencepiece::{ModelType, Piece, PieceKind, SentencePieceModel};
 use crate::short_key::{SHORT_BYTES, short_key};
 use crate::vocabulary::byte_token;
 pub(crate) use implied::implied_merges;
 use merge::{Candidate, characters, merge};
+use symbols::PieceMerges;
 
 /// The score of an unknown character, relative to the lowest score of a piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
@@ -47,6 +49,8 @@ pub(crate) struct SentencePiece {
     ids: DoubleArray,
     /// The pieces that BPE can merge into; empty for other models.
     merged: HashMap<String, Candidate>,
+    /// The merges of BPE, where its pieces alone decide on them.
+    merges: Option<PieceMerges>,
     /// The user-defined symbols.
     of_user: DoubleArray,
     unk_id: u32,
@@ -110,9 +114,9 @@ impl SentencePiece {
         let over_blanks = |name: &&str| name.char_indices().any(|(at, c)| at > 0 && c == METASPACE);
         let cuts_at_blanks = model.model_type == ModelType::Unigram && !keys.iter().any(over_blanks);
         let reach = Some((SHORT_BYTES + 1) as f32 * largest).filter(|reach| cuts_at_blanks && *reach < RESET);
-        let mut merged = HashMap::new();
+        let (mut merged, mut merges) = (HashMap::new(), None);
         if model.model_type == ModelType::Bpe {
-            implied_merges(&model).map_err(|at| {
+            merges = PieceMerges::new(&model, &ids).map_err(|at| {
                 refused(at, "the pieces up to this one can be cut in two in too many places")
             })?;
             merged = candidates(&model);
@@ -120,7 +124,7 @@ impl SentencePiece {
         let is_of_user = |piece: &&Piece| piece.kind == PieceKind::UserDefined;
         let symbols: Vec<&str> = model.pieces.iter().filter(is_of_user).map(|p| p.text.as_str()).collect();
         let of_user = DoubleArray::new(&symbols);
-        Ok(Self { trie, found, scores, reach, ids, merged, of_user, unk_id, unk_score, bytes, model })
+        Ok(Self { trie, found, scores, reach, ids, merged, merges, of_user, unk_id, unk_score, bytes, model })
     }
 
     pub(crate) fn model(&self) -> &SentencePieceModel {
@@ -217,7 +221,12 @@ impl SentencePiece {
         };
         match self.model.model_type {
             ModelType::Unigram => self.each_on_path(&self.search(0.0, text), text.len(), take),
-            ModelType::Bpe => merge(text, &self.merged, &self.of_user, &mut || false, &mut look_up),
+            ModelType::Bpe => match &self.merges {
+                Some(merges) => {
+                    merges.each(text, &self.model, &self.ids, &self.of_user, self.unk_id, take);
+                }
+                None => merge(text, &self.merged, &self.of_user, &mut || false, &mut look_up),
+            },
             ModelType::Char => {
                 characters(text, &self.of_user).for_each(|(start, end, _)| look_up(start, end));
             }
@@ -317,8 +326,11 @@ impl Encode for SentencePiece {
     fn encode_cached(&self, text: &str, place: Range<usize>, cache: &mut WordCache, out: &mut Vec<u32>) {
         // Where words cannot be encoded one by one, only the whole text gives the pieces.
         if self.reach.is_none() {
-            let word = &text[place.clone()];
-            return cache.extend_within(text.as_bytes(), place, out, |out| self.encode(word, out));
+            let cuts = self.merges.as_ref().and_then(|merges| merges.cuts);
+            return MarkCuts::each_part(cuts, text, place, |place| {
+                let part = &text[place.clone()];
+                cache.extend_within(text.as_bytes(), place, out, |out| self.encode(part, out));
+            });
         }
         let (text, bytes) = (&text[place.clone()], &text.as_bytes()[place]);
         let (first, mut from, mut sum) = (out.len(), 0, 0.0);

@@ -84,3 +84,48 @@ fn kinds_of_pieces_are_told_apart() {
     assert_eq!(encode(true, "éa"), [6 + 0xC3, 6 + 0xA9, 1]);
     assert!(encode(true, "").is_empty());
 }
+
+/// The pieces of a BPE by merges of numbered symbols, cut at marks and with words remembered, are those that merging by the text of
+/// pieces finds: with equal scores, user-defined symbols, characters that are no piece, and pieces that no merge makes.
+#[test]
+fn merges_of_symbols_give_the_pieces_of_merges_by_text() {
+    let mut state = 7_u32;
+    let mut next = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % below
+    };
+    let (letters, mut cut, mut merged) = (["▁", "a", "b", "é", "c", "▁▁", " "], 0, 0);
+    for round in 0..300 {
+        let mut texts = std::collections::BTreeSet::new();
+        while texts.len() < 25 {
+            let word: String = (0..=next(4)).map(|_| letters[next(4) as usize]).collect();
+            // In most rounds, marks open pieces, as in models of words.
+            let inner = word.trim_start_matches('▁');
+            if round % 3 == 0 || !inner.contains('▁') {
+                texts.insert(word);
+            }
+        }
+        texts.insert("▁".to_owned());
+        let kinds = [PieceKind::Normal, PieceKind::Normal, PieceKind::Normal, PieceKind::UserDefined];
+        let mut pieces = vec![Piece { text: "<unk>".to_owned(), score: 0.0, kind: PieceKind::Unknown }];
+        pieces.extend(texts.into_iter().map(|text| {
+            let kind = kinds[next(4) as usize];
+            Piece { text, score: -(next(12) as f32), kind }
+        }));
+        let model = SentencePiece::new(SentencePieceModel::new(pieces, ModelType::Bpe)).unwrap();
+        for _ in 0..20 {
+            let text: String = (0..next(90)).map(|_| letters[next(7) as usize]).collect();
+            let (mut want, mut found, mut remembered) = (Vec::new(), Vec::new(), Vec::new());
+            merge(&text, &model.merged, &model.of_user, &mut || false, &mut |start, end| {
+                let id = model.id(&text[start..end]).unwrap_or(model.unk_id);
+                model.push(&text[start..end], id, 0, &mut want);
+            });
+            model.encode(&text, &mut found);
+            model.encode_cached(&text, 0..text.len(), &mut WordCache::default(), &mut remembered);
+            assert_eq!((&found, &remembered), (&want, &want), "{round} {text}");
+            merged += usize::from(found.len() < text.chars().count());
+        }
+        cut += usize::from(model.merges.is_some_and(|merges| merges.cuts.is_some()));
+    }
+    assert!(cut > 100 && merged > 1000, "{cut} {merged}");
+}
