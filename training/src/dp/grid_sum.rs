@@ -44,16 +44,19 @@ impl GridSum {
         }
     }
 
-    /// Adds one example's gradient of a parameter times `factor`, in integers: see [`Kernels::add_truncated`].
+    /// Adds one example's gradient of a parameter, from element `first` on, times `factor`, in integers: see
+    /// [`Kernels::add_truncated`].
     pub fn add_truncated<B: Kernels>(
         &self,
         param: usize,
+        first: usize,
         gradient: Tensor<B, 1>,
         factor: f64,
         room: u128,
     ) -> u128 {
         let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
-        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum)
+        let end = first + gradient.dims()[0];
+        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum[first..end])
     }
 
     /// Adds to the count of examples within the clip norm.
