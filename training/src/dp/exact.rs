@@ -101,6 +101,16 @@ impl ExactClip {
         self.of_parts(parts.into_iter().map(Gradient::Whole).collect(), specs)
     }
 
+    #[cfg(test)]
+    pub fn of_records<B: Kernels>(
+        &self,
+        records: Vec<GradRecord<B>>,
+        specs: &[ParamSpec],
+    ) -> ExactExample<B> {
+        let parts = records.into_iter().zip(specs).map(|(record, spec)| Gradient::of(record, false, spec));
+        self.of_parts(parts.collect(), specs)
+    }
+
     fn of_parts<B: Kernels>(&self, parts: Vec<Gradient<B>>, specs: &[ParamSpec]) -> ExactExample<B> {
         let square = |(index, part): (usize, &Gradient<B>)| (ParamId(index), part.square());
         let squares: SquaredNorms<B> = parts.iter().enumerate().map(square).collect();
@@ -144,9 +154,10 @@ impl<B: Kernels> Gradient<B> {
 impl<B: Kernels> Factors<B> {
     /// The given rows of the gradient, flat; `None` if they are zero.
     fn rows(&self, range: Range<usize>) -> Option<Tensor<B, 1>> {
-        let product = self.product.as_ref().map(|[left, right]| {
-            B::product(left.clone().narrow(0, range.start, range.len()), right.clone())
-        });
+        let product = self
+            .product
+            .as_ref()
+            .map(|[left, right]| B::product(left.clone().narrow(0, range.start, range.len()), right.clone()));
         let looked_up = self.looked_up.as_ref().and_then(|(rows, grad)| {
             let (places, rows): (Vec<i32>, Vec<i32>) = (0..)
                 .zip(rows)
@@ -175,7 +186,7 @@ impl<B: Kernels> Factors<B> {
 
 /// Elements of a matrix's gradient that are computed and added at a time: so few that they and their sums stay in the second-level
 /// cache from example to example.
-const BLOCK: usize = 1 << 16;
+const BLOCK: usize = 1 << 17;
 
 /// Adds the gradients of examples, clipped, in integers. Those of one example have a norm of at most ⌊C/step⌋.
 pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[ParamSpec], sum: &GridSum) {

@@ -6,9 +6,9 @@ use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose
 
 use pulp::{Simd, WithSimd};
 
-use super::ClippedSum;
-use super::banded::{BandedNoise, Place};
+use super::banded::Place;
 use super::sum::GradSum;
+use super::{Carried, ClippedSum};
 use network::nn::{Kernels, piece_length};
 use network::tensor::{FloatDType, Tensor, from_host};
 
@@ -85,7 +85,7 @@ impl NoisyAverage {
     /// For noise whose standard deviation is out of range.
     pub fn of<B: Kernels>(
         &self,
-        block: Option<&mut BandedNoise>,
+        carried: &mut Carried,
         sum: Bounded<ClippedSum>,
         rng: &impl PrivacyRng,
         device: &B::Device,
@@ -97,7 +97,7 @@ impl NoisyAverage {
             // releases nothing.
             let factor = if sum.grid_step == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
             let places: Vec<Place> = (0..sum.parts.len()).map(|index| place(sum, index)).collect();
-            let drawn = block.map(|block| {
+            let drawn = carried.block.as_mut().map(|block| {
                 block.draw(self.step, &places, grid.noise(), rng);
                 noise_std *= block.std();
                 block.last()
@@ -111,6 +111,7 @@ impl NoisyAverage {
                 elements += part.len();
                 parts.push(part);
             }
+            carried.zeros = std::mem::take(&mut sum.parts);
         })?;
         let tensor = |values: Vec<f32>| {
             let length = values.len();
@@ -178,7 +179,7 @@ fn place(sum: &ClippedSum, index: usize) -> Place {
     Place { param, first, length: sum.parts[index].len() }
 }
 
-/// (integers + noise)·factor, on all cores, and the sum of the squares. The integers are those of a parameter from element `first`
+/// (integers + noise)·factor, on all cores, and the sum of the squares. Leaves zeros. The integers are those of a parameter from element `first`
 /// on. The noise is that which a block has drawn, or comes from the stream.
 fn noisy(
     integers: &mut [i64],
@@ -199,7 +200,6 @@ fn noisy(
                 None => scale.noise.add_to(&mut stream, (first + begin) as u64, integers),
             }
             squares += scale.convert(integers, out);
-            // The sum's memory is that of the next step's.
             integers.fill(0);
         }
         squares
@@ -211,7 +211,8 @@ fn noisy(
         let others: Vec<_> =
             pieces.map(|(at, (integers, out))| scope.spawn(move || work(at, integers, out))).collect();
         let own: u128 = own.into_iter().map(|(at, (integers, out))| work(at, integers, out)).sum();
-        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         own + others.sum::<u128>()
     });
     (out, squares)

@@ -276,8 +276,16 @@ fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     let rng = TestRng::from_seed(2);
     let gradient = |windows: &[Example]| -> Vec<f64> {
         let lot = lot(&model, windows, 4);
-        let (gradient, next) =
-            private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), None, &rng).unwrap();
+        let (gradient, next) = private_gradient(
+            &model,
+            &weights,
+            &lot,
+            &step,
+            fast(Clipping::Flat),
+            &mut Carried::default(),
+            &rng,
+        )
+        .unwrap();
         assert_eq!(next, None);
         gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
     };
@@ -314,7 +322,8 @@ fn noise_of_another_grid_releases_nothing() {
         [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initializer::Constant(0.0) }];
     let sum = GridSum::zero(&specs, 1.0, 2.0_f64.powi(-20)).finish().unwrap().bounded().unwrap();
     let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
-    let gradient: PrivateGradient<Flex> = release.of(None, sum, &TestRng::from_seed(1), &DEVICE).unwrap();
+    let gradient: PrivateGradient<Flex> =
+        release.of(&mut Carried::default(), sum, &TestRng::from_seed(1), &DEVICE).unwrap();
     assert!(to_host_f64(gradient.into_parts().remove(0)).iter().all(|value| value.is_nan()));
 }
 
