@@ -22,12 +22,12 @@ pub(super) struct GridSum {
 }
 
 impl GridSum {
-    /// The sum over no example. `grid_step` is a power of two.
+    #[cfg(test)]
     pub fn zero(specs: &[ParamSpec], l2_clip_norm: f64, grid_step: f64) -> Self {
         Self::in_memory(Vec::new(), specs, l2_clip_norm, grid_step)
     }
 
-    /// The sum over no example, in the memory of a former sum: zeros, in parts of any lengths.
+    /// The sum over no example, in the memory of a former sum: zeros, in parts of any lengths. `grid_step` is a power of two.
     pub fn in_memory(zeros: Vec<Vec<i64>>, specs: &[ParamSpec], l2_clip_norm: f64, grid_step: f64) -> Self {
         let mut zeros = zeros.into_iter();
         let part = |spec: &ParamSpec| {

@@ -316,6 +316,33 @@ fn noise_of_a_parameter_is_one_fill_of_its_stream_whichever_thread_draws_it() {
     assert_eq!(got, want);
 }
 
+/// Later steps use the memory of earlier sums, of a lot or of noise alone.
+#[test]
+fn a_step_after_others_releases_what_it_releases_alone() {
+    let (model, weights) = model(small(), 12);
+    let lots = [ragged_lot(), Vec::new(), ragged_lot().split_off(4)];
+    let rng = TestRng::from_seed(2);
+    let mut carried = Carried::default();
+    for (number, examples) in (0..).zip(&lots) {
+        let lot = lot(&model, examples, 4);
+        let step = DpStep {
+            noise: GaussianMechanism::new(2.0).unwrap(),
+            l2_clip_norm: 0.5,
+            expected_batch_size: 8.0,
+            learning_rate: 0.0,
+            step: number,
+        };
+        let mut release = |carried: &mut Carried| -> Vec<f64> {
+            let (gradient, _) =
+                private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), carried, &rng).unwrap();
+            gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
+        };
+        assert_eq!(release(&mut carried), release(&mut Carried::default()), "step {number}");
+        assert!(carried.zeros.iter().flatten().all(|integer| *integer == 0));
+        assert_eq!(carried.zeros.len(), weights.specs().len());
+    }
+}
+
 #[test]
 fn noise_of_another_grid_releases_nothing() {
     let specs =
