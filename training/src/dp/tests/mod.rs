@@ -332,7 +332,7 @@ fn a_step_after_others_releases_what_it_releases_alone() {
             learning_rate: 0.0,
             step: number,
         };
-        let mut release = |carried: &mut Carried| -> Vec<f64> {
+        let release = |carried: &mut Carried| -> Vec<f64> {
             let (gradient, _) =
                 private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), carried, &rng).unwrap();
             gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
