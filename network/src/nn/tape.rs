@@ -144,7 +144,7 @@ impl<'a, B: Kernels> ForwardPass<'a, B> {
     pub(super) fn product(&self, a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 2> {
         match self.mode {
             Mode::Generate(_) => B::wide_product(a, b),
-            _ => self.weights.product(a, b),
+            _ => self.weights.layer_product(a, b),
         }
     }
 

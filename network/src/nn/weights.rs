@@ -282,6 +282,18 @@ impl<B: Kernels> Weights<B> {
         }
     }
 
+    /// Returns [`Self::product`] of rows and a weight.
+    ///
+    /// # Shapes
+    /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`
+    /// - output: `[rows, d_out]`
+    pub(super) fn layer_product(&self, input: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2> {
+        match self.precision {
+            Precision::F32 => B::layer_product(input, weight),
+            Precision::Bf16 => B::product_bf16(input, weight),
+        }
+    }
+
     /// Returns [`Self::product`] plus a bias.
     ///
     /// # Shapes

@@ -178,8 +178,9 @@ fn step<B: Kernels>(
     let mut trainer = trainer;
     match kind {
         Kind::Plain => trainer.plain_step(lot, PlainStep { expected_batch_size, learning_rate })?,
-        Kind::Private(arithmetic, step) => {
-            trainer = trainer.arithmetic(arithmetic);
+        Kind::Private(planned, step) => {
+            let Setting { device, context, .. } = *setting;
+            trainer = trainer.arithmetic(training::dp::arithmetic(planned, device, context, false));
             let noise = GaussianMechanism::new(1.0)?;
             let step = DpStep { noise, l2_clip_norm: 1.0, expected_batch_size, learning_rate, step };
             trainer.dp_step(lot, step, &TestRng::from_seed(0))?;

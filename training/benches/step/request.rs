@@ -43,9 +43,10 @@ impl Request {
                 name => names.push(name.to_owned()),
             }
         }
-        let device = serde_json::from_value(device.into())?;
+        let device: Device = serde_json::from_value(device.into())?;
         let mut settings = chosen(&names)?;
         for setting in &mut settings {
+            setting.device = device;
             setting.context = context.unwrap_or(setting.context);
             setting.pairs = pairs.map_or(setting.pairs, |pairs: usize| pairs as u64);
             setting.lot = lot.unwrap_or(setting.lot);

@@ -1,6 +1,7 @@
 //! The models that are measured, by name, each with a lot and its physical batches.
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
+use plan::Device;
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -27,6 +28,7 @@ pub struct Setting {
     /// Number of pairs of steps that are timed.
     pub pairs: u64,
     pub trainable: Trainable,
+    pub device: Device,
 }
 
 /// The weights that are trained.
@@ -51,6 +53,7 @@ const QUICKSTART: Setting = Setting {
     recompute: false,
     pairs: 7,
     trainable: Trainable::All,
+    device: Device::Cpu,
 };
 
 /// Two of GPT-2 small's twelve blocks.

@@ -6,16 +6,18 @@
 //! error, whatever its source, lets an example move the sum by more than the clip norm. A forward
 //! and a backward pass of its own keep an example's integers independent of other examples.
 
+use std::ops::Range;
+
 use mechanisms::{L2Sensitivity, MechanismError};
 use plan::Clipping;
 
 use super::clip::ClipFactors;
 use super::grid_sum::GridSum;
 use super::norms::{SquaredNorms, squared_norm};
-use super::sum::weighted_sum;
+use super::sum::{rows, weighted_sum};
 use network::model::{Batch, Network};
 use network::nn::{GradRecord, Kernels, ParamId, ParamSpec, Weights, is_cheaper_whole};
-use network::tensor::{FloatDType, Tensor, from_host};
+use network::tensor::{FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
 
 /// Clips single examples to multiples of a grid's step.
 pub(super) struct ExactClip {
@@ -37,8 +39,18 @@ pub(super) struct ExactExample<B: Kernels> {
 enum Gradient<B: Kernels> {
     /// Flat.
     Whole(Tensor<B, 1>),
-    /// Factors, whose product is computed when it is added.
-    Factors(GradRecord<B>),
+    /// Factors. Rows are computed when they are added.
+    Factors(Factors<B>),
+}
+
+/// One example's gradient of a matrix: a product, plus rows that are added to some of its rows.
+struct Factors<B: Kernels> {
+    /// Squared norm. `[1]`
+    square: Tensor<B, 1>,
+    /// `[rows, positions]` and `[positions, columns]`
+    product: Option<[Tensor<B, 2>; 2]>,
+    /// The row of each position, and what is added to it. `[positions, columns]`
+    looked_up: Option<(Vec<usize>, Tensor<B, 2>)>,
 }
 
 impl ExactClip {
@@ -73,13 +85,8 @@ impl ExactClip {
             for record in block {
                 let param = record.param().0;
                 let whole = recompute || is_cheaper_whole(&record);
-                let part = if whole {
-                    Gradient::Whole(weighted_sum(record, None, &specs[param]))
-                } else {
-                    Gradient::Factors(record)
-                };
                 assert!(parts[param].is_none(), "{} has two records", specs[param].name);
-                parts[param] = Some(part);
+                parts[param] = Some(Gradient::of(record, whole, &specs[param]));
             }
         });
         let parts = parts.into_iter().zip(specs);
@@ -94,6 +101,16 @@ impl ExactClip {
         self.of_parts(parts.into_iter().map(Gradient::Whole).collect(), specs)
     }
 
+    #[cfg(test)]
+    pub fn of_records<B: Kernels>(
+        &self,
+        records: Vec<GradRecord<B>>,
+        specs: &[ParamSpec],
+    ) -> ExactExample<B> {
+        let parts = records.into_iter().zip(specs).map(|(record, spec)| Gradient::of(record, false, spec));
+        self.of_parts(parts.collect(), specs)
+    }
+
     fn of_parts<B: Kernels>(&self, parts: Vec<Gradient<B>>, specs: &[ParamSpec]) -> ExactExample<B> {
         let square = |(index, part): (usize, &Gradient<B>)| (ParamId(index), part.square());
         let squares: SquaredNorms<B> = parts.iter().enumerate().map(square).collect();
@@ -103,23 +120,73 @@ impl ExactClip {
 }
 
 impl<B: Kernels> Gradient<B> {
+    /// The gradient of the only example of a record.
+    fn of(record: GradRecord<B>, whole: bool, spec: &ParamSpec) -> Self {
+        if whole {
+            return Self::Whole(weighted_sum(record, None, spec));
+        }
+        let square = squared_norm(&record);
+        let looked_up = |tokens: Tensor<B, 2, Int>, grad| {
+            Some((tokens.into_data().iter::<i64>().map(|token| token as usize).collect(), rows(grad)))
+        };
+        let (product, looked_up) = match record {
+            GradRecord::Explicit { .. } => return Self::Whole(weighted_sum(record, None, spec)),
+            GradRecord::Product { input, grad, .. } => (Some([rows(input).transpose(), rows(grad)]), None),
+            GradRecord::Lookup { tokens, grad, .. } => (None, looked_up(tokens, grad)),
+            GradRecord::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
+                (Some([rows(logits_grad).transpose(), rows(hidden)]), looked_up(tokens, grad))
+            }
+        };
+        Self::Factors(Factors { square, product, looked_up })
+    }
+
     /// Squared norm. `[1]`
     fn square(&self) -> Tensor<B, 1> {
         match self {
             Self::Whole(part) => {
                 from_host(vec![B::square_sum(part.clone()) as f32], [1], FloatDType::F32, &part.device())
             }
-            Self::Factors(record) => squared_norm(record),
-        }
-    }
-
-    fn into_whole(self, spec: &ParamSpec) -> Tensor<B, 1> {
-        match self {
-            Self::Whole(part) => part,
-            Self::Factors(record) => weighted_sum(record, None, spec),
+            Self::Factors(factors) => factors.square.clone(),
         }
     }
 }
+
+impl<B: Kernels> Factors<B> {
+    /// The given rows of the gradient, flat; `None` if they are zero.
+    fn rows(&self, range: Range<usize>) -> Option<Tensor<B, 1>> {
+        let product = self
+            .product
+            .as_ref()
+            .map(|[left, right]| B::product(left.clone().narrow(0, range.start, range.len()), right.clone()));
+        let looked_up = self.looked_up.as_ref().and_then(|(rows, grad)| {
+            let (places, rows): (Vec<i32>, Vec<i32>) = (0..)
+                .zip(rows)
+                .filter(|(_, row)| range.contains(row))
+                .map(|(place, row)| (place, (row - range.start) as i32))
+                .unzip();
+            let device = grad.device();
+            let index = |values: Vec<i32>| {
+                let length = values.len();
+                Tensor::<B, 1, Int>::from_data(TensorData::new(values, [length]), &device)
+            };
+            (!rows.is_empty()).then(|| (index(rows), grad.clone().select(0, index(places))))
+        });
+        let sum = match (product, looked_up) {
+            (product, None) => product?,
+            (product, Some((rows, grad))) => {
+                let table = product.unwrap_or_else(|| {
+                    Tensor::zeros([range.len(), grad.dims()[1]], (&grad.device(), grad.dtype()))
+                });
+                table.select_assign(0, rows, grad, IndexingUpdateOp::Add)
+            }
+        };
+        Some(sum.flatten(0, 1))
+    }
+}
+
+/// Elements of a matrix's gradient that are computed and added at a time: so few that they and their sums stay in the second-level
+/// cache from example to example.
+const BLOCK: usize = 1 << 17;
 
 /// Adds the gradients of examples, clipped, in integers. Those of one example have a norm of at most ⌊C/step⌋.
 pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[ParamSpec], sum: &GridSum) {
@@ -128,12 +195,24 @@ pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[
         sum.count(factors.unclipped_halves);
         open.push((parts.into_iter(), factors, largest_square));
     }
-    // The sums of one parameter stay in the cache from example to example.
     for (param, spec) in specs.iter().enumerate() {
+        let mut in_blocks = Vec::new();
         for (parts, factors, room) in &mut open {
-            let Some(part) = parts.next() else { continue };
             let factor = f64::from(factors.of_param(param)[0]);
-            *room = sum.add_truncated(param, part.into_whole(spec), factor, *room);
+            match parts.next() {
+                Some(Gradient::Whole(part)) => *room = sum.add_truncated(param, 0, part, factor, *room),
+                Some(Gradient::Factors(part)) => in_blocks.push((part, factor, room)),
+                None => {}
+            }
+        }
+        let [rows, columns] = [spec.shape[0], spec.len() / spec.shape[0].max(1)];
+        let each = (BLOCK / columns.max(1)).max(1);
+        for first in (0..rows).step_by(each) {
+            for (part, factor, room) in &mut in_blocks {
+                if let Some(block) = part.rows(first..rows.min(first + each)) {
+                    **room = sum.add_truncated(param, first * columns, block, *factor, **room);
+                }
+            }
         }
     }
 }
@@ -168,7 +247,7 @@ mod tests {
             parts
                 .into_iter()
                 .enumerate()
-                .fold(largest_square, |room, (param, part)| sum.add_truncated(param, part, factor, room));
+                .fold(largest_square, |room, (param, part)| sum.add_truncated(param, 0, part, factor, room));
             let integers = sum.finish().unwrap().parts.into_iter().flatten();
             integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum::<u128>()
         };

@@ -22,15 +22,33 @@ pub(super) struct GridSum {
 }
 
 impl GridSum {
-    /// The sum over no example. `grid_step` is a power of two.
+    #[cfg(test)]
     pub fn zero(specs: &[ParamSpec], l2_clip_norm: f64, grid_step: f64) -> Self {
+        Self::in_memory(Vec::new(), specs, l2_clip_norm, grid_step)
+    }
+
+    /// The sum over no example, in the memory of a former sum: zeros, in parts of any lengths. `grid_step` is a power of two.
+    pub fn in_memory(zeros: Vec<Vec<i64>>, specs: &[ParamSpec], l2_clip_norm: f64, grid_step: f64) -> Self {
+        let mut zeros = zeros.into_iter();
+        let part = |spec: &ParamSpec| {
+            let kept = zeros.next().filter(|zeros| zeros.len() == spec.len());
+            Mutex::new(kept.unwrap_or_else(|| vec![0; spec.len()]))
+        };
         Self {
             grid_step,
             l2_clip_norm,
-            parts: specs.iter().map(|spec| Mutex::new(vec![0; spec.len()])).collect(),
+            parts: specs.iter().map(part).collect(),
             unclipped_halves: AtomicI64::new(0),
             overflow: AtomicBool::new(false),
         }
+    }
+
+    pub fn l2_clip_norm(&self) -> f64 {
+        self.l2_clip_norm
+    }
+
+    pub fn grid_step(&self) -> f64 {
+        self.grid_step
     }
 
     /// Adds the sum over a micro-batch, rounded to the grid once.
@@ -44,16 +62,19 @@ impl GridSum {
         }
     }
 
-    /// Adds one example's gradient of a parameter times `factor`, in integers: see [`Kernels::add_truncated`].
+    /// Adds one example's gradient of a parameter, from element `first` on, times `factor`, in integers: see
+    /// [`Kernels::add_truncated`].
     pub fn add_truncated<B: Kernels>(
         &self,
         param: usize,
+        first: usize,
         gradient: Tensor<B, 1>,
         factor: f64,
         room: u128,
     ) -> u128 {
         let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
-        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum)
+        let end = first + gradient.dims()[0];
+        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum[first..end])
     }
 
     /// Adds to the count of examples within the clip norm.

@@ -14,9 +14,6 @@ use network::tensor::Backend;
 /// Lengths of grouped micro-batches are multiples of this.
 const LENGTH_STEP: usize = 8;
 
-/// Tokens from which an example is long. Its gradient of a matrix then takes less time than the Gram matrices that give its norm.
-const LONG: usize = 512;
-
 /// Tokens of an example from which most gradients of matrices are held whole, which takes the memory of the model for each example
 /// that is held.
 const HELD_WHOLE: usize = 160;
@@ -78,11 +75,6 @@ impl<B: Kernels> Lot<'_, B> {
         Reduce::on_threads(B::workers()).for_each(&groups, weights, |weights, group| {
             work(weights, &mut group.iter().map(|part| self.batch(weights, part)));
         });
-    }
-
-    /// Whether examples are so long that computing each by itself takes no more time than computing several at once.
-    pub(super) fn has_long_examples(&self) -> bool {
-        B::COMPUTES_ALONE && !self.group_by_length && self.shape.input >= LONG
     }
 
     fn micro_batches(&self) -> Vec<MicroBatch<'_>> {

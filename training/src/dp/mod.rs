@@ -33,14 +33,11 @@ pub(crate) use lot::Lot;
 pub(crate) use noise::NoisyAverage;
 pub use noise::{BaselineGradient, PrivateGradient};
 pub(crate) use reduce::Reduce;
-pub use step::DpStep;
-pub(crate) use step::{Summation, TrainingData, TrainingSet, private_gradient};
+pub(crate) use step::{Carried, Summation, TrainingData, TrainingSet, private_gradient};
+pub use step::{DpStep, arithmetic};
 
 #[cfg(test)]
-pub(crate) use {
-    reference::{clip, clipped_sum, noise_alone, per_example_norms},
-    step::clipped_sum as clipped_sum_on_grid,
-};
+pub(crate) use reference::{clip, clipped_sum, clipped_sum_on_grid, noise_alone, per_example_norms};
 
 #[cfg(all(test, feature = "wgpu"))]
 mod device_tests;

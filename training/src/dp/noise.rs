@@ -1,10 +1,14 @@
 //! Gaussian noise on a clipped sum, and the gradients that an optimizer takes.
 
+use std::panic::resume_unwind;
+
 use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose, RoundedGaussian, Stream};
 
-use super::ClippedSum;
-use super::banded::{BandedNoise, Place};
+use pulp::{Simd, WithSimd};
+
+use super::banded::Place;
 use super::sum::GradSum;
+use super::{Carried, ClippedSum};
 use network::nn::{Kernels, piece_length};
 use network::tensor::{FloatDType, Tensor, from_host};
 
@@ -81,7 +85,7 @@ impl NoisyAverage {
     /// For noise whose standard deviation is out of range.
     pub fn of<B: Kernels>(
         &self,
-        block: Option<&mut BandedNoise>,
+        carried: &mut Carried,
         sum: Bounded<ClippedSum>,
         rng: &impl PrivacyRng,
         device: &B::Device,
@@ -93,7 +97,7 @@ impl NoisyAverage {
             // releases nothing.
             let factor = if sum.grid_step == grid.unit() { grid.unit() / self.divisor } else { f64::NAN };
             let places: Vec<Place> = (0..sum.parts.len()).map(|index| place(sum, index)).collect();
-            let drawn = block.map(|block| {
+            let drawn = carried.block.as_mut().map(|block| {
                 block.draw(self.step, &places, grid.noise(), rng);
                 noise_std *= block.std();
                 block.last()
@@ -107,6 +111,7 @@ impl NoisyAverage {
                 elements += part.len();
                 parts.push(part);
             }
+            carried.zeros = std::mem::take(&mut sum.parts);
         })?;
         let tensor = |values: Vec<f32>| {
             let length = values.len();
@@ -125,6 +130,46 @@ struct Scale {
     noise_std: f64,
 }
 
+impl Scale {
+    /// Converts integers to floats, and returns the sum of their squares in units of the noise's variance, times [`SQUARES_UNIT`].
+    fn convert(self, integers: &[i64], out: &mut [f32]) -> u128 {
+        let root = self.factor / self.noise_std * SQUARES_UNIT.sqrt();
+        let square = |integer: &i64| u128::from((*integer as f64 * root).powi(2) as u64);
+        let converted = Converted { integers, out, factor: self.factor, root };
+        pulp::Arch::new().dispatch(converted).map_or_else(|| integers.iter().map(square).sum(), u128::from)
+    }
+}
+
+/// The conversion of at most [`BLOCK`] integers. Its result is the sum of their squares, each times `root`² and rounded down; `None`
+/// if one is 2⁵¹ or more.
+struct Converted<'a> {
+    integers: &'a [i64],
+    out: &'a mut [f32],
+    factor: f64,
+    root: f64,
+}
+
+impl WithSimd for Converted<'_> {
+    type Output = Option<u64>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Option<u64> {
+        // A number added to it is rounded to an integer, which its low bits then hold.
+        const TO_INTEGER: f64 = (3_u64 << 51) as f64;
+        let (mut large, mut squares) = (0, 0_u64);
+        for (&integer, out) in self.integers.iter().zip(self.out) {
+            let integer = integer as f64;
+            *out = (integer * self.factor) as f32;
+            let square = (integer * self.root * (integer * self.root)).trunc();
+            let is_small = square < (1_u64 << 51) as f64; // false for NaN
+            large |= u64::from(!is_small);
+            let bits = (square + TO_INTEGER).to_bits();
+            squares = squares.wrapping_add(bits.wrapping_sub(TO_INTEGER.to_bits()));
+        }
+        (large == 0).then_some(squares)
+    }
+}
+
 /// The elements of part `index` of a sum.
 fn place(sum: &ClippedSum, index: usize) -> Place {
     let (param, first) = match &sum.pieces {
@@ -134,7 +179,7 @@ fn place(sum: &ClippedSum, index: usize) -> Place {
     Place { param, first, length: sum.parts[index].len() }
 }
 
-/// (integers + noise)·factor, on all cores, and the sum of the squares. The integers are those of a parameter from element `first`
+/// (integers + noise)·factor, on all cores, and the sum of the squares. Leaves zeros. The integers are those of a parameter from element `first`
 /// on. The noise is that which a block has drawn, or comes from the stream.
 fn noisy(
     integers: &mut [i64],
@@ -143,7 +188,7 @@ fn noisy(
     drawn: Option<&[i64]>,
     stream: &(impl Fn() -> Stream + Sync),
 ) -> (Vec<f32>, u128) {
-    let mut out = vec![f32::NAN; integers.len()];
+    let mut out = vec![0.0; integers.len()];
     let length = piece_length(out.len());
     let work = |at: usize, integers: &mut [i64], out: &mut [f32]| {
         let (mut stream, mut squares) = (stream(), 0);
@@ -154,12 +199,8 @@ fn noisy(
                 Some(drawn) => add(integers, &drawn[begin..]),
                 None => scale.noise.add_to(&mut stream, (first + begin) as u64, integers),
             }
-            for (out, integer) in out.iter_mut().zip(integers) {
-                let value = *integer as f64 * scale.factor;
-                *out = value as f32;
-                let deviations = value / scale.noise_std;
-                squares += u128::from((deviations * deviations * SQUARES_UNIT) as u64);
-            }
+            squares += scale.convert(integers, out);
+            integers.fill(0);
         }
         squares
     };
@@ -170,7 +211,9 @@ fn noisy(
         let others: Vec<_> =
             pieces.map(|(at, (integers, out))| scope.spawn(move || work(at, integers, out))).collect();
         let own: u128 = own.into_iter().map(|(at, (integers, out))| work(at, integers, out)).sum();
-        others.into_iter().fold(own, |squares, other| squares + other.join().unwrap_or_default())
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        own + others.sum::<u128>()
     });
     (out, squares)
 }

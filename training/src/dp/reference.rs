@@ -9,7 +9,7 @@ use super::grid_sum::GridSum;
 use super::norms::{norms, squared_norms};
 use super::sum::ClippedPart;
 use super::{
-    ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, Summation, clipped_sum_on_grid,
+    Carried, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError, Summation, step,
 };
 use network::Example;
 use network::model::{Batch, Network};
@@ -198,6 +198,18 @@ pub fn flatten(sum: impl Values) -> Vec<f64> {
     sum.values()
 }
 
+/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`, in multiples of `grid_step`.
+pub(crate) fn clipped_sum_on_grid<B: Kernels>(
+    model: &Network,
+    weights: &Weights<B>,
+    lot: &Lot<'_, B>,
+    summation: Summation,
+    l2_clip_norm: f64,
+    grid_step: f64,
+) -> Result<ClippedSum, StepError> {
+    step::clipped_sum(model, weights, lot, summation, GridSum::zero(weights.specs(), l2_clip_norm, grid_step))
+}
+
 /// The release of a sum over no example.
 pub(crate) fn noise_alone<B: Kernels>(
     specs: &[ParamSpec],
@@ -208,7 +220,7 @@ pub(crate) fn noise_alone<B: Kernels>(
 ) -> PrivateGradient<B> {
     let grid_step = release.noise.grid(L2Sensitivity::new(l2_clip_norm).unwrap()).unwrap().unit();
     let sum = GridSum::zero(specs, l2_clip_norm, grid_step).finish().unwrap();
-    release.of(None, sum.bounded().unwrap(), rng, device).unwrap()
+    release.of(&mut Carried::default(), sum.bounded().unwrap(), rng, device).unwrap()
 }
 
 /// L2 norm.

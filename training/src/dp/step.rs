@@ -8,7 +8,7 @@
 //! | descend | [`crate::optim::Optimizer::step`], which takes the [`PrivateGradient`] |
 
 use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng, Purpose};
-use plan::{Arithmetic, CertifiedPlan, Clipping, PrivacyUnit};
+use plan::{Arithmetic, CertifiedPlan, Clipping, Device, PrivacyUnit};
 
 use super::adaptive::CountRelease;
 use super::exact::{ExactClip, add_examples};
@@ -113,6 +113,17 @@ impl TrainingData {
     }
 }
 
+/// Tokens from which an example is long. Its gradient of a matrix then takes less time than the Gram matrices that give its norm, so
+/// that computing each example by itself takes no more time than computing several at once.
+const LONG: usize = 512;
+
+/// The arithmetic in which a device sums clipped gradients for a plan that asks for `planned`. Examples have up to `context` tokens.
+#[must_use]
+pub fn arithmetic(planned: Arithmetic, device: Device, context: usize, group_by_length: bool) -> Arithmetic {
+    let exact_is_free = device == Device::Cpu && context >= LONG && !group_by_length;
+    if exact_is_free { Arithmetic::Exact } else { planned }
+}
+
 /// The way in which gradients are clipped and summed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Summation {
@@ -120,21 +131,20 @@ pub(crate) struct Summation {
     pub arithmetic: Arithmetic,
 }
 
-/// The sum of a lot's gradients, each clipped to a norm of at most `l2_clip_norm`, in multiples of `grid_step`.
+/// Adds a lot's gradients, each clipped to the sum's clip norm, to a sum over no example.
 ///
 /// # Errors
 /// [`StepError::Overflow`] if a sum does not fit 64 bits.
-pub(crate) fn clipped_sum<B: Kernels>(
+pub(super) fn clipped_sum<B: Kernels>(
     model: &Network,
     weights: &Weights<B>,
     lot: &Lot<'_, B>,
     summation: Summation,
-    l2_clip_norm: f64,
-    grid_step: f64,
+    sum: GridSum,
 ) -> Result<ClippedSum, StepError> {
-    let sum = GridSum::zero(weights.specs(), l2_clip_norm, grid_step);
-    if summation.arithmetic == Arithmetic::Exact || lot.has_long_examples() {
-        let clip = ExactClip::new(summation.clipping, l2_clip_norm, grid_step)?;
+    let l2_clip_norm = sum.l2_clip_norm();
+    if summation.arithmetic == Arithmetic::Exact {
+        let clip = ExactClip::new(summation.clipping, l2_clip_norm, sum.grid_step())?;
         lot.for_each_alone(weights, |weights, examples| {
             let examples = examples.map(|alone| clip.example(model, weights, alone, lot.recompute));
             add_examples(examples.collect(), weights.specs(), &sum);
@@ -148,8 +158,16 @@ pub(crate) fn clipped_sum<B: Kernels>(
     sum.finish()
 }
 
-/// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive. `block` is that of the step, if its
-/// noise is correlated with that of others; clipping is then not adaptive.
+/// What a step leaves for the next one.
+#[derive(Default)]
+pub(crate) struct Carried {
+    /// The current block, if the noise of steps is correlated; clipping is then not adaptive.
+    pub block: Option<BandedNoise>,
+    /// The memory of the sum, all zero. The system would clear each page of new memory.
+    pub(super) zeros: Vec<Vec<i64>>,
+}
+
+/// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive.
 ///
 /// # Errors
 /// For a clip norm or an expected batch size that is not a finite number above 0; as [`clipped_sum`].
@@ -159,27 +177,29 @@ pub(crate) fn private_gradient<B: Kernels>(
     lot: &Lot<'_, B>,
     step: &DpStep,
     summation: Summation,
-    block: Option<&mut BandedNoise>,
+    carried: &mut Carried,
     rng: &impl PrivacyRng,
 ) -> Result<(PrivateGradient<B>, Option<f64>), StepError> {
     let count = match summation.clipping {
         Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step.expected_batch_size)?),
         Clipping::Flat | Clipping::PerLayer | Clipping::Automatic(_) => None,
     };
-    let noise = match (&count, &block) {
+    let noise = match (&count, &carried.block) {
         (Some(count), _) => step.noise.beside(count.noise())?,
         (None, Some(block)) => block.bands().mechanism(step.noise)?,
         (None, None) => step.noise,
     };
     let grid_step = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
-    let sum = clipped_sum(model, weights, lot, summation, step.l2_clip_norm, grid_step);
+    let zeros = std::mem::take(&mut carried.zeros);
+    let sum = GridSum::in_memory(zeros, weights.specs(), step.l2_clip_norm, grid_step);
+    let sum = clipped_sum(model, weights, lot, summation, sum);
     let sum = match lot.shards {
         Some(shards) => sum_of_all(sum, shards)?,
         None => sum?,
     };
     let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step.step, rng)).transpose()?;
     let release = NoisyAverage { noise, step: step.step, divisor: step.expected_batch_size };
-    let gradient = release.of(block, sum.bounded()?, rng, lot.device)?;
+    let gradient = release.of(carried, sum.bounded()?, rng, lot.device)?;
     let gradient = match lot.shards {
         Some(shards) => gradient.with_all_squares(shards),
         None => gradient,

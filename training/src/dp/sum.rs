@@ -143,7 +143,7 @@ fn scatter<B: Kernels>(table: Tensor<B, 2>, tokens: Tensor<B, 2, Int>, grad: Ten
 }
 
 /// `[batch, seq, d]` → `[batch·seq, d]`
-fn rows<B: Kernels>(values: Tensor<B, 3>) -> Tensor<B, 2> {
+pub(super) fn rows<B: Kernels>(values: Tensor<B, 3>) -> Tensor<B, 2> {
     let [batch, seq, d] = values.dims();
     values.reshape([batch * seq, d])
 }

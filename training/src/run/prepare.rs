@@ -313,7 +313,7 @@ fn build_trainer<B: Kernels>(
         .recompute(plan.performance().recompute)
         .group_by_length(plan.performance().group_by_length)
         .precision(plan.performance().precision)
-        .arithmetic(plan.privacy().arithmetic);
+        .arithmetic(job.mode.arithmetic);
     Ok(trainer.on_ranks(&job.ranks))
 }
 

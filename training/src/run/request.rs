@@ -6,6 +6,7 @@ use dp_tokenizer::identity::Sketch;
 use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::Planting;
+use crate::dp::arithmetic;
 use crate::progress::{DIGITS, note};
 use crate::ranks::Ranks;
 use crate::store::accounting;
@@ -96,7 +97,7 @@ impl Request {
         let base = self.plan.parent().map(Path::to_owned).unwrap_or_default();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("runs").join(plan.plan().name()));
         let device = self.device.unwrap_or(plan.plan().performance().device);
-        check_arithmetic(&plan, device)?;
+        let arithmetic = arithmetic_on(plan.plan(), device)?;
         if ranks.are_several() && (self.non_private || plan.plan().is_public()) {
             return Err(RunError::Refused(
                 "a run without noise trains in one process: its sums are in floating point and would depend on the number of \
@@ -120,7 +121,7 @@ impl Request {
             plan_file,
             lineage,
             folder,
-            mode: RunMode { randomness, protected: !self.non_private, device, placement },
+            mode: RunMode { randomness, protected: !self.non_private, device, arithmetic, placement },
             resume: self.resume.then_some(if self.copied { Resume::Copy } else { Resume::Original }),
             given_device: self.device,
             state: state_folder(),
@@ -159,10 +160,12 @@ fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError
     Ok(())
 }
 
-/// Refuses exact arithmetic on other devices than the CPU.
-fn check_arithmetic(plan: &CertifiedPlan, device: Device) -> Result<(), RunError> {
-    if plan.plan().privacy().arithmetic == Arithmetic::Fast || device == Device::Cpu {
-        return Ok(());
+/// Returns the arithmetic in which the device sums clipped gradients. Refuses exact arithmetic on other devices than the CPU.
+fn arithmetic_on(plan: &plan::Plan, device: Device) -> Result<Arithmetic, RunError> {
+    let planned = plan.privacy().arithmetic;
+    if planned == Arithmetic::Fast || device == Device::Cpu {
+        let (context, grouped) = (plan.model().context as usize, plan.performance().group_by_length);
+        return Ok(arithmetic(planned, device, context, grouped));
     }
     Err(RunError::Refused(
         "privacy.arithmetic: \"exact\" needs the device \"cpu\"; set performance.device to \"cpu\" and name no other with \
@@ -190,7 +193,7 @@ impl Trial {
         let CertifiedText { plan, lineage, bytes: plan_file } = self.text;
         let randomness = Randomness::of(self.test_key);
         let device = self.device.unwrap_or(plan.plan().performance().device);
-        check_arithmetic(&plan, device)?;
+        let arithmetic = arithmetic_on(plan.plan(), device)?;
         Ok(Job {
             ranks: Ranks::alone(),
             device,
@@ -206,7 +209,7 @@ impl Trial {
             lineage,
             resume: self.folder.join(files::LEDGER).exists().then_some(Resume::Original),
             folder: self.folder,
-            mode: RunMode { randomness, protected: true, device, placement: None },
+            mode: RunMode { randomness, protected: true, device, arithmetic, placement: None },
             given_device: self.device,
             state: state_folder(),
         })

@@ -29,6 +29,8 @@ pub(crate) struct RunMode {
     /// Whether steps clip and add noise, unless the plan declares the training text public.
     pub protected: bool,
     pub device: plan::Device,
+    /// The arithmetic of the sums of clipped gradients.
+    pub arithmetic: plan::Arithmetic,
     /// The ranks and machines of the process, if there are several ranks.
     pub placement: Option<Placement>,
 }
@@ -142,7 +144,7 @@ fn begin(run: &OpenRun<'_, '_>) -> Result<Ledger, RunError> {
             computation: Computation {
                 device: run.mode.device,
                 precision: run.plan.plan().performance().precision,
-                arithmetic: run.is_protected().then(|| run.plan.plan().privacy().arithmetic),
+                arithmetic: run.is_protected().then_some(run.mode.arithmetic),
                 noise: run.is_protected().then_some(NoiseDraw::ExactOnGrid),
                 placement: run.mode.placement,
             },

@@ -71,6 +71,7 @@ impl Bench {
                 randomness: Randomness::OperatingSystem,
                 protected: true,
                 device: plan::Device::Cpu,
+                arithmetic: plan::Arithmetic::Fast,
                 placement: None,
             },
             units,

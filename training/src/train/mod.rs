@@ -20,7 +20,7 @@ pub use error::TrainerError;
 
 use crate::RunError;
 use crate::disclosure::Private;
-use crate::dp::{BandedNoise, DpStep, Lot, StepError, Summation, plain_gradient, private_gradient};
+use crate::dp::{BandedNoise, Carried, DpStep, Lot, StepError, Summation, plain_gradient, private_gradient};
 use crate::infer::InferenceModel;
 use crate::optim::{Average, Optimizer, OptimizerGradient, learning_rate};
 use crate::ranks::{Ranks, Shards};
@@ -52,8 +52,8 @@ pub struct Trainer<B: Kernels> {
     summation: Summation,
     /// The clip norm of the next step, if clipping is adaptive and a step was taken.
     adapted_clip_norm: Option<f64>,
-    /// The noise of the current block of steps, if it is correlated.
-    block: Option<BandedNoise>,
+    /// What the last private step left for the next one.
+    carried: Carried,
     /// The estimate of the last private step; see [`Self::gradient_to_noise()`].
     gradient_to_noise: Option<f64>,
     physical_batch: usize,
@@ -98,7 +98,7 @@ impl<B: Kernels> Trainer<B> {
             average: training.averaging.map(|plan| Average::new(plan, training.total_steps())),
             summation: Summation { clipping: training.clipping, arithmetic: plan::Arithmetic::Fast },
             adapted_clip_norm: None,
-            block: None,
+            carried: Carried::default(),
             gradient_to_noise: None,
             physical_batch,
             recompute: false,
@@ -193,7 +193,7 @@ impl<B: Kernels> Trainer<B> {
         let (Some(phase), Some(begin)) = (plan.phase(step), plan.first_step_of_phase(step)) else {
             return Err(TrainerError::Step { step });
         };
-        match &self.block {
+        match &self.carried.block {
             Some(block) if block.is_of_phase(begin) && block.next_step() == step => Ok(()),
             Some(block) if block.is_of_phase(begin) => {
                 Err(TrainerError::Order { step, expected: block.next_step() })
@@ -201,7 +201,7 @@ impl<B: Kernels> Trainer<B> {
             _ => {
                 let bands = phase.mechanism.bands().map_err(StepError::from)?;
                 let first = if key.is_private() { step } else { begin };
-                self.block = bands.map(|bands| BandedNoise::begin(bands, begin, first));
+                self.carried.block = bands.map(|bands| BandedNoise::begin(bands, begin, first));
                 Ok(())
             }
         }
@@ -222,12 +222,12 @@ impl<B: Kernels> Trainer<B> {
         check_positive("expected_batch_size", step.expected_batch_size)?;
         let step = DpStep { l2_clip_norm: self.adapted_clip_norm.unwrap_or(step.l2_clip_norm), ..step };
         // An error leaves the block as it is.
-        let mut block = self.block.take();
+        let mut carried = std::mem::take(&mut self.carried);
         let released = self.lot(examples).and_then(|lot| {
-            let (model, weights, block) = (&self.model, &self.weights, block.as_mut());
-            Ok(private_gradient(model, weights, &lot, &step, self.summation, block, rng)?)
+            let (model, weights, carried) = (&self.model, &self.weights, &mut carried);
+            Ok(private_gradient(model, weights, &lot, &step, self.summation, carried, rng)?)
         });
-        self.block = block;
+        self.carried = carried;
         let (gradient, next) = released?;
         self.adapted_clip_norm = next;
         self.gradient_to_noise = Some(gradient.to_noise());

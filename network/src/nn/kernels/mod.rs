@@ -36,9 +36,6 @@ pub trait Kernels: Backend {
     /// Whether frozen weights stay in the 16 bits of their file.
     const HOLDS_16_BITS: bool = false;
 
-    /// Whether a pass over a single long example takes no more time than its share of a pass over several.
-    const COMPUTES_ALONE: bool = false;
-
     /// Returns the number of micro-batches that are processed at a time. Affects speed only.
     fn workers() -> usize {
         1
@@ -346,6 +343,15 @@ pub trait Kernels: Backend {
     /// - output: `[…, m, n]`
     fn product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
         a.matmul(b)
+    }
+
+    /// A layer's matrix product in a training step. The weight may be a transposed view.
+    ///
+    /// # Shapes
+    /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`
+    /// - output: `[rows, d_out]`
+    fn layer_product(input: Tensor<Self, 2>, weight: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        input.matmul(weight)
     }
 
     /// Matrix product of few rows and many columns, as one step of generation needs. It may use several threads.

@@ -113,7 +113,7 @@ impl Linear {
             Stored::InOut => weights.matrix(self.weight).transpose(),
             Stored::OutIn => weights.matrix(self.weight),
         };
-        weights.product(grad.reshape([batch * seq, d_out]), weight)
+        weights.layer_product(grad.reshape([batch * seq, d_out]), weight)
     }
 
     /// Leaves the records of the layer. `input` is given if the weight or its adapter is trained.

@@ -33,7 +33,7 @@ impl TableLogits {
         pass.note(logits.reshape([batch, targets, vocabulary]), needed, move |grad, back| {
             if slot.is_some() {
                 let rows = grad.clone().reshape([batch * targets, vocabulary]);
-                let hidden_grad = back.weights.product(rows, back.weights.matrix(self.table));
+                let hidden_grad = back.weights.layer_product(rows, back.weights.matrix(self.table));
                 back.add(slot, hidden_grad.reshape([batch, targets, d]));
             }
             if let Some(bias) = self.bias.filter(|&bias| back.weights.trains(bias)) {

@@ -46,8 +46,9 @@ impl Candidates {
             unclipped_halves: 0,
         };
         let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
-        let gradient: PrivateGradient<Flex> =
-            release.of(None, sum.bounded().unwrap(), &TestRng::from_seed(22), &DEVICE).unwrap();
+        let gradient: PrivateGradient<Flex> = release
+            .of(&mut Carried::default(), sum.bounded().unwrap(), &TestRng::from_seed(22), &DEVICE)
+            .unwrap();
         network::tensor::to_host(gradient.into_parts().remove(0))
     }
 

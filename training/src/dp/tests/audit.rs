@@ -180,7 +180,8 @@ impl Audit {
         let removed = !world.member && self.relation == NeighboringRelation::AddOrRemoveOne;
         let population = UNITS - 1 + if removed { 0 } else { self.examples_of_member() };
         let in_pass = sampler.steps_per_pass();
-        let mut block = self.matrix().map(|matrix| BandedNoise::begin(matrix, 0, 0));
+        let block = self.matrix().map(|matrix| BandedNoise::begin(matrix, 0, 0));
+        let mut carried = Carried { block, ..Carried::default() };
         let release = |step| {
             let mut pass = sampler.sample(step / in_pass, population, rng).unwrap();
             let example = |unit: u64| match unit + 1 >= UNITS {
@@ -188,7 +189,7 @@ impl Audit {
                 false => world.crowd.then(|| target.other.clone()),
             };
             let examples: Vec<Example> = pass.batch(step % in_pass).into_iter().filter_map(example).collect();
-            self.step(target, examples, step, block.as_mut(), rng)
+            self.step(target, examples, step, &mut carried, rng)
         };
         (0..STEPS).map(release).collect()
     }
@@ -219,7 +220,7 @@ impl Audit {
         target: &Target,
         mut examples: Vec<Example>,
         step: u64,
-        block: Option<&mut BandedNoise>,
+        carried: &mut Carried,
         rng: &TestRng,
     ) -> f64 {
         if let (Fault::PaddingRepeated, Some(last)) = (self.fault, examples.last().cloned()) {
@@ -231,7 +232,7 @@ impl Audit {
         }
         // The same noise on a sum that is not clipped.
         let unclipped = if self.fault == Fault::NoClipping { 1000.0 } else { 1.0 };
-        let less = match (self.fault, &block) {
+        let less = match (self.fault, &carried.block) {
             (Fault::HalfTheNoise, _) => 2.0,
             // z has the standard deviation of independent noise.
             (Fault::NoiseTakenBack, Some(block)) => block.bands().column_norm(),
@@ -252,7 +253,7 @@ impl Audit {
             &lot,
             &figures,
             fast(Clipping::Flat),
-            block,
+            carried,
             rng,
         )
         .unwrap();

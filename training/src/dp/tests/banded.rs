@@ -18,11 +18,7 @@ fn matrix() -> Arc<Bands> {
 }
 
 /// The releases of `steps` on ranks, each on an empty lot: noise alone, in clip norms.
-fn releases(
-    ranks: &Ranks,
-    block: &mut Option<BandedNoise>,
-    steps: std::ops::Range<u64>,
-) -> Vec<(Vec<f32>, f64)> {
+fn releases(ranks: &Ranks, carried: &mut Carried, steps: std::ops::Range<u64>) -> Vec<(Vec<f32>, f64)> {
     let (model, weights) = model(small(), 12);
     let shards = Shards::new(ranks.clone(), weights.specs().into(), Grain::Elements);
     let release = |step| {
@@ -32,7 +28,7 @@ fn releases(
         let rng = TestRng::from_seed(2);
         let clipping = fast(Clipping::Flat);
         let (gradient, _) =
-            private_gradient(&model, &weights, &lot, &figures, clipping, block.as_mut(), &rng).unwrap();
+            private_gradient(&model, &weights, &lot, &figures, clipping, carried, &rng).unwrap();
         let to_noise = gradient.to_noise();
         let parts = shards.gather(gradient.into_parts().into_iter().map(to_host).collect());
         (parts.concat(), to_noise)
@@ -40,13 +36,17 @@ fn releases(
     steps.map(release).collect()
 }
 
-fn alone(block: &mut Option<BandedNoise>, steps: std::ops::Range<u64>) -> Vec<(Vec<f32>, f64)> {
-    releases(&Ranks::alone(), block, steps)
+fn alone(carried: &mut Carried, steps: std::ops::Range<u64>) -> Vec<(Vec<f32>, f64)> {
+    releases(&Ranks::alone(), carried, steps)
+}
+
+fn block(bands: Arc<Bands>, phase: u64, first: u64) -> Carried {
+    Carried { block: Some(BandedNoise::begin(bands, phase, first)), ..Carried::default() }
 }
 
 #[test]
 fn ranks_release_the_bits_that_one_process_releases_with_correlated_noise() {
-    let block = || Some(BandedNoise::begin(matrix(), 0, 0));
+    let block = || block(matrix(), 0, 0);
     let whole = alone(&mut block(), 0..6);
     for count in 2..=3 {
         let found = on_ranks(count, |ranks| releases(ranks, &mut block(), 0..6));
@@ -57,18 +57,18 @@ fn ranks_release_the_bits_that_one_process_releases_with_correlated_noise() {
 #[test]
 fn one_band_adds_the_noise_of_independent_steps() {
     let one = Arc::new(Bands::least_error(6, 1).unwrap());
-    let found = alone(&mut Some(BandedNoise::begin(one, 0, 0)), 0..3);
-    assert_eq!(found, alone(&mut None, 0..3));
+    let found = alone(&mut block(one, 0, 0), 0..3);
+    assert_eq!(found, alone(&mut Carried::default(), 0..3));
 }
 
 /// With a known key, noise that an earlier process drew is drawn again. A private process has another key, and its first step takes
 /// nothing back: the noise is z, with the standard deviation of z.
 #[test]
 fn a_block_that_begins_late_repeats_the_noise_of_its_steps_or_begins_without_any() {
-    let whole = alone(&mut Some(BandedNoise::begin(matrix(), 0, 0)), 0..6);
-    let resumed = alone(&mut Some(BandedNoise::begin(matrix(), 0, 0)), 4..6);
+    let whole = alone(&mut block(matrix(), 0, 0), 0..6);
+    let resumed = alone(&mut block(matrix(), 0, 0), 4..6);
     assert_eq!(resumed, whole[4..]);
-    let new = alone(&mut Some(BandedNoise::begin(matrix(), 0, 4)), 4..6);
+    let new = alone(&mut block(matrix(), 0, 4), 4..6);
     let z = GaussianMechanism::new(SIGMA * matrix().column_norm() * (1.0 + 1e-15)).unwrap();
     let grid = z.grid(L2Sensitivity::new(1.0).unwrap()).unwrap();
     let (_, weights) = model(small(), 12);

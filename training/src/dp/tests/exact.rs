@@ -109,10 +109,9 @@ fn threads_change_no_bit_of_a_fast_sum() {
     assert_eq!(one, of_lot.parts);
 }
 
-/// Long examples are computed one by one, so that fast sums are the exact ones, and one example moves them by at most the clip norm in
-/// integers. Oracle of the sum: the loop over single examples in double precision.
+/// Oracle: the loop over single examples in double precision. One example moves the sum by at most the clip norm in integers.
 #[test]
-fn a_fast_sum_of_long_examples_is_the_exact_sum() {
+fn exact_sums_of_long_examples_are_the_clipped_sums() {
     let (model, weights) = model(Sizes { context: 512, d_model: 16, d_ff: 32, ..small() }, 38);
     let mut source = TestRng::from_seed(39).stream(Purpose::Data, 0, 0);
     let mut window =
@@ -120,27 +119,77 @@ fn a_fast_sum_of_long_examples_is_the_exact_sum() {
     let all: Vec<Example> = [512, 3, 512, 200].map(&mut window).into();
     let bound = median_norm(&model, &weights, &all);
     for clipping in CLIPPINGS {
-        let fast = |examples: &[Example]| {
-            let lot = lot(&model, examples, 4);
-            let sum = clipped_sum_on_grid(&model, &weights, &lot, fast(clipping), bound, UNIT * bound);
-            sum.unwrap().parts.into_iter().flatten().collect::<Vec<i64>>()
+        let sum = |examples: &[Example], rows: usize| {
+            let exact = Summation { clipping, arithmetic: Arithmetic::Exact };
+            let lot = lot(&model, examples, rows);
+            let sum = clipped_sum_on_grid(&model, &weights, &lot, exact, bound, UNIT * bound).unwrap();
+            sum.parts.concat()
         };
-        let exact = Summation { clipping, arithmetic: Arithmetic::Exact };
-        let lot = lot(&model, &all, 2);
-        let exact = clipped_sum_on_grid(&model, &weights, &lot, exact, bound, UNIT * bound).unwrap();
-        let whole = fast(&all);
-        assert_eq!(whole, exact.parts.into_iter().flatten().collect::<Vec<i64>>(), "{clipping:?}");
+        let whole = sum(&all, 4);
+        assert_eq!(whole, sum(&all, 2), "{clipping:?}");
         for removed in 0..all.len() {
             let mut rest = all.clone();
             rest.remove(removed);
-            assert!(square_of_difference(&whole, &fast(&rest)) <= 1 << 56, "{clipping:?} {removed}");
+            assert!(square_of_difference(&whole, &sum(&rest, 4)) <= 1 << 56, "{clipping:?} {removed}");
+        }
+        if clipping == Clipping::Flat {
+            let want = reference::clipped_sum_by_loop(&model, &weights, &all, bound, &DEVICE);
+            let got: Vec<f64> = whole.iter().map(|&integer| integer as f64 * UNIT * bound).collect();
+            assert!(relative_distance(&got, &want) < 1e-4);
         }
     }
-    let lot = lot(&model, &all, 4);
-    let sum = clipped_sum_on_grid(&model, &weights, &lot, fast(Clipping::Flat), bound, UNIT * bound).unwrap();
-    let want = reference::clipped_sum_by_loop(&model, &weights, &all, bound, &DEVICE);
-    let got: Vec<f64> = sum.parts.iter().flatten().map(|&integer| integer as f64 * UNIT * bound).collect();
-    assert!(relative_distance(&got, &want) < 1e-4);
+}
+
+/// Rows of a table that are looked up and also make logits lie in several blocks, at their edges, and twice.
+#[test]
+fn blocks_of_a_matrix_hold_every_row_of_its_gradient_once() {
+    let (vocabulary, d, seq) = (5000, 64, 6);
+    let spec = ParamSpec {
+        name: "table".into(),
+        shape: vec![vocabulary, d],
+        initial: network::nn::Initializer::Constant(0.0),
+    };
+    let mut source = TestRng::from_seed(42).stream(Purpose::Data, 0, 0);
+    let mut draw = |shape: [usize; 3]| -> Tensor<Flex, 3> {
+        let values = (0..shape.iter().product()).map(|_| source.uniform() as f32 - 0.5).collect();
+        from_host(values, shape, FloatDType::F32, &DEVICE)
+    };
+    let tokens: Tensor<Flex, 2, network::tensor::Int> =
+        Tensor::from_ints([[0, 2047, 2048, 2047, 4095, 4999]], &DEVICE);
+    let (grad, hidden) = (draw([1, seq, d]), draw([1, seq, d]));
+    let (logits_grad, input) = (draw([1, seq, vocabulary]), draw([1, seq, vocabulary]));
+    let param = ParamId(0);
+    let records = [
+        GradRecord::Lookup { param, tokens: tokens.clone(), grad: grad.clone() },
+        GradRecord::Product { param, input, grad: grad.clone() },
+        GradRecord::TiedEmbedding { param, tokens, grad, hidden, logits_grad },
+    ];
+    for record in records {
+        let clip = ExactClip::new(Clipping::Flat, 1e9, 2.0_f64.powi(-20)).unwrap();
+        let specs = std::slice::from_ref(&spec);
+        let integers = |example| {
+            let sum = GridSum::zero(specs, 1e9, 2.0_f64.powi(-20));
+            add_examples(vec![example], specs, &sum);
+            sum.finish().unwrap().parts.remove(0)
+        };
+        let whole = crate::dp::sum::weighted_sum(record.clone(), None, &spec);
+        let want = integers(clip.of_whole(vec![whole], specs));
+        let got = integers(clip.of_records(vec![record], specs));
+        // Both round the same numbers, but for the order of a few additions.
+        assert!(want.iter().zip(&got).all(|(want, got)| want.abs_diff(*got) <= 2));
+        assert!(got.iter().filter(|integer| **integer != 0).count() >= 5 * d);
+    }
+}
+
+#[test]
+fn sums_of_long_examples_are_exact_on_the_cpu() {
+    use plan::Device::{Cpu, Cuda};
+    let of = |device, context, grouped| crate::dp::arithmetic(Arithmetic::Fast, device, context, grouped);
+    assert_eq!(of(Cpu, 512, false), Arithmetic::Exact);
+    for (device, context, grouped) in [(Cpu, 511, false), (Cpu, 512, true), (Cuda, 512, false)] {
+        assert_eq!(of(device, context, grouped), Arithmetic::Fast);
+    }
+    assert_eq!(crate::dp::arithmetic(Arithmetic::Exact, Cpu, 8, true), Arithmetic::Exact);
 }
 
 /// Gradients of matrices that are held as factors get their norms from Gram matrices, others from their elements.

@@ -276,8 +276,16 @@ fn an_empty_lot_gets_the_same_noise_as_a_full_one() {
     let rng = TestRng::from_seed(2);
     let gradient = |windows: &[Example]| -> Vec<f64> {
         let lot = lot(&model, windows, 4);
-        let (gradient, next) =
-            private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), None, &rng).unwrap();
+        let (gradient, next) = private_gradient(
+            &model,
+            &weights,
+            &lot,
+            &step,
+            fast(Clipping::Flat),
+            &mut Carried::default(),
+            &rng,
+        )
+        .unwrap();
         assert_eq!(next, None);
         gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
     };
@@ -308,13 +316,41 @@ fn noise_of_a_parameter_is_one_fill_of_its_stream_whichever_thread_draws_it() {
     assert_eq!(got, want);
 }
 
+/// Later steps use the memory of earlier sums, of a lot or of noise alone.
+#[test]
+fn a_step_after_others_releases_what_it_releases_alone() {
+    let (model, weights) = model(small(), 12);
+    let lots = [ragged_lot(), Vec::new(), ragged_lot().split_off(4)];
+    let rng = TestRng::from_seed(2);
+    let mut carried = Carried::default();
+    for (number, examples) in (0..).zip(&lots) {
+        let lot = lot(&model, examples, 4);
+        let step = DpStep {
+            noise: GaussianMechanism::new(2.0).unwrap(),
+            l2_clip_norm: 0.5,
+            expected_batch_size: 8.0,
+            learning_rate: 0.0,
+            step: number,
+        };
+        let release = |carried: &mut Carried| -> Vec<f64> {
+            let (gradient, _) =
+                private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), carried, &rng).unwrap();
+            gradient.into_parts().into_iter().flat_map(to_host_f64).collect()
+        };
+        assert_eq!(release(&mut carried), release(&mut Carried::default()), "step {number}");
+        assert!(carried.zeros.iter().flatten().all(|integer| *integer == 0));
+        assert_eq!(carried.zeros.len(), weights.specs().len());
+    }
+}
+
 #[test]
 fn noise_of_another_grid_releases_nothing() {
     let specs =
         [ParamSpec { name: String::new(), shape: vec![9], initial: network::nn::Initializer::Constant(0.0) }];
     let sum = GridSum::zero(&specs, 1.0, 2.0_f64.powi(-20)).finish().unwrap().bounded().unwrap();
     let release = NoisyAverage { noise: GaussianMechanism::new(1.0).unwrap(), step: 0, divisor: 1.0 };
-    let gradient: PrivateGradient<Flex> = release.of(None, sum, &TestRng::from_seed(1), &DEVICE).unwrap();
+    let gradient: PrivateGradient<Flex> =
+        release.of(&mut Carried::default(), sum, &TestRng::from_seed(1), &DEVICE).unwrap();
     assert!(to_host_f64(gradient.into_parts().remove(0)).iter().all(|value| value.is_nan()));
 }
 

@@ -84,9 +84,16 @@ fn step(examples: &[Example], number: u64, bound: f64, clipping: Clipping) -> (V
     let (model, weights) = model(small(), 6);
     let step = noisy_step(0.6, bound, 1.0, number);
     let lot = lot(&model, examples, 4);
-    let (gradient, next) =
-        private_gradient(&model, &weights, &lot, &step, fast(clipping), None, &TestRng::from_seed(2))
-            .unwrap();
+    let (gradient, next) = private_gradient(
+        &model,
+        &weights,
+        &lot,
+        &step,
+        fast(clipping),
+        &mut Carried::default(),
+        &TestRng::from_seed(2),
+    )
+    .unwrap();
     (gradient.into_parts().into_iter().flat_map(to_host_f64).collect(), next)
 }
 
@@ -147,10 +154,18 @@ fn the_clip_norm_follows_the_quantile() {
             let (examples, rng) = (ragged_lot(), TestRng::from_seed(2));
             let lot = lot(&model, &examples, 9);
             let adaptive = Clipping::Adaptive(Adaptive { count_noise: 0.05, ..ADAPTIVE });
-            bound = private_gradient(&model, &weights, &lot, &step, fast(adaptive), None, &rng)
-                .unwrap()
-                .1
-                .unwrap();
+            bound = private_gradient(
+                &model,
+                &weights,
+                &lot,
+                &step,
+                fast(adaptive),
+                &mut Carried::default(),
+                &rng,
+            )
+            .unwrap()
+            .1
+            .unwrap();
         }
         assert!((0.4..2.5).contains(&(bound / median)), "from {start}: {bound} {median}");
     }
@@ -170,8 +185,9 @@ fn the_gradient_to_noise_estimate_is_unbiased_and_sees_noise_alone_as_none() {
         let mut sum = GridSum::zero(&specs, 1.0, unit).finish().unwrap();
         sum.parts[0].fill((value / unit) as i64);
         let release = NoisyAverage { noise, step: 0, divisor: 7.0 };
-        let gradient: PrivateGradient<Flex> =
-            release.of(None, sum.bounded().unwrap(), &TestRng::from_seed(3), &DEVICE).unwrap();
+        let gradient: PrivateGradient<Flex> = release
+            .of(&mut Carried::default(), sum.bounded().unwrap(), &TestRng::from_seed(3), &DEVICE)
+            .unwrap();
         gradient.to_noise()
     };
     // Standard error √(2/n), and 2·(value/σ)/√n more from the product.

@@ -29,7 +29,8 @@ fn gradient(examples: &[Example], rows: usize, ranks: &Ranks) -> (Vec<f64>, f64)
     let lot = Lot { shards: Some(&shards), ..lot(&model, &own, rows) };
     let rng = TestRng::from_seed(2);
     let (gradient, _) =
-        private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), None, &rng).unwrap();
+        private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), &mut Carried::default(), &rng)
+            .unwrap();
     let to_noise = gradient.to_noise();
     let whole = shards.gather(gradient.into_parts().into_iter().map(to_host).collect());
     (whole.into_iter().flatten().map(|value| f64::from(value) * 8.0).collect(), to_noise)

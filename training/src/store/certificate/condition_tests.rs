@@ -103,6 +103,17 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         let sampled = json!({ "poisson_of_examples": { "examples": 600, "examples_per_unit": 4 } });
         set("/privacy/sampling", sampled)
     };
+    let resumed_on = |device| Run {
+        plan: of_file(),
+        change: |header| header.computation.arithmetic = Some(plan::Arithmetic::Exact),
+        entry: Some(Entry::Resume {
+            steps_done: 0,
+            torn_bytes: 0,
+            copied: false,
+            device: Some(device),
+            placement: None,
+        }),
+    };
     let owners = || {
         let bytes = [
             ("/tokenizer", json!("bytes")),
@@ -192,6 +203,7 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
         ),
         ("texts of this size only", shuffled(), file()),
         ("Sums within a micro-batch are 32-bit", file(), set("/privacy/arithmetic", json!("exact"))),
+        ("Sums within a micro-batch are 32-bit", resumed_on(Device::Wgpu), resumed_on(Device::Cpu)),
         ("A model of an earlier stage wrote", set("/data/made_from", json!("disjoint_units")), file()),
         ("The training text is public, as the plan", public(), file()),
         ("as good as true randomness", file(), public()),

@@ -360,7 +360,7 @@ fn mechanisms(plan: &CertifiedPlan, ledger: &LedgerState) -> Mechanisms {
         vocabulary_release: plan.tokenizer_release().map(|release| release.event.clone()),
         label_histogram: plan.label_histogram_event(),
         randomness: ledger.header().randomness,
-        computation: ledger.header().computation,
+        computation: Computation { arithmetic: ledger.arithmetic(), ..ledger.header().computation },
         devices: ledger.devices(),
         placements: ledger.placements(),
     }

@@ -11,7 +11,7 @@ use plan::{
 use super::PhaseSummary;
 use super::wording::{CURRENT, Wording};
 use crate::ranks::Placement;
-use crate::store::ledger::{Computation, Header, LedgerState, NoiseDraw, Randomness, Search};
+use crate::store::ledger::{Header, LedgerState, NoiseDraw, Randomness, Search};
 use network::tensor_file::PrivacyMark;
 
 /// Beginning of the mark on the files of a run on public text.
@@ -163,7 +163,7 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
     let mut list = if plan.plan().is_public() {
         vec![wording.public_text.to_owned()]
     } else {
-        conditions_of_privacy(wording, plan, ledger.header())
+        conditions_of_privacy(wording, plan, ledger)
     };
     if !plan.plan().is_public() {
         let refusals = refusals(plan.plan()).join("; ");
@@ -242,16 +242,16 @@ pub(super) fn sums(wording: &Wording, arithmetic: Arithmetic) -> &'static str {
 }
 
 /// Returns the limits that the arithmetic of a run puts on its guarantee; empty if there are none.
-fn limits_of_arithmetic(wording: &Wording, computation: Computation) -> Vec<String> {
-    match computation.arithmetic {
+fn limits_of_arithmetic(wording: &Wording, arithmetic: Option<Arithmetic>) -> Vec<String> {
+    match arithmetic {
         Some(Arithmetic::Fast) => vec![wording.fast_sums.to_owned()],
         Some(Arithmetic::Exact) | None => Vec::new(),
     }
 }
 
-fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, header: &Header) -> Vec<String> {
-    let mut conditions = limits_of_arithmetic(wording, header.computation);
-    let hyperparameters = match &header.search {
+fn conditions_of_privacy(wording: &Wording, plan: &CertifiedPlan, ledger: &LedgerState) -> Vec<String> {
+    let mut conditions = limits_of_arithmetic(wording, ledger.arithmetic());
+    let hyperparameters = match &ledger.header().search {
         Some(search) => search_in_words(wording, search),
         None => wording.hyperparameters.to_owned(),
     };

@@ -331,6 +331,14 @@ impl LedgerState {
         devices
     }
 
+    /// Returns the arithmetic in which clipped gradients were summed: exact if every process summed so. Other devices than the CPU
+    /// never do.
+    pub(crate) fn arithmetic(&self) -> Option<plan::Arithmetic> {
+        let of_header = self.header().computation.arithmetic?;
+        let is_cpu = self.devices() == [plan::Device::Cpu];
+        Some(if is_cpu { of_header } else { plan::Arithmetic::Fast })
+    }
+
     /// Returns the ranks of the processes that computed steps, in order and without repetition;
     /// `None` stands for a single process. Empty if no process had several ranks.
     #[must_use]

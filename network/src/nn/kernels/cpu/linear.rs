@@ -11,7 +11,7 @@ use crate::tensor::{DType, Flex, Tensor};
 
 pub fn affine(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>, bias: Tensor<Flex, 1>) -> Tensor<Flex, 2> {
     let d_out = weight.dims()[1];
-    let (mut output, bias) = (open(input.matmul(weight)), open(bias));
+    let (mut output, bias) = (open(layer_product(input, weight)), open(bias));
     let (rows, bias) = (values_mut(&mut output).chunks_exact_mut(d_out), values(&bias));
     vectorized(|| {
         for row in rows {
@@ -19,6 +19,45 @@ pub fn affine(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>, bias: Tensor<Flex
         }
     });
     close(output)
+}
+
+/// Rows up to which a product spends much of its time on copying a transposed weight into its own layout.
+const FEW_ROWS: usize = 256;
+
+/// Elements from which a weight is large: it does not stay in the cache between products.
+const LARGE: usize = 1 << 18;
+
+/// Computes the product of few rows and a large transposed weight W as (Wᵀ·inputᵀ)ᵀ, which copies the input in place of the weight.
+pub fn layer_product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+    let ([rows, d_in], d_out) = (input.dims(), weight.dims()[1]);
+    let (input, weight) = (input.into_primitive().tensor(), weight.into_primitive().tensor());
+    let is_transposed = weight.layout().strides() == [1, d_in as isize];
+    let is_copied = is_transposed && input.dtype() == DType::F32 && rows <= FEW_ROWS && d_in * d_out >= LARGE;
+    let [input, weight] = [close::<2>(input), close(weight)];
+    if is_copied { transposed(weight.transpose().matmul(input.transpose())) } else { input.matmul(weight) }
+}
+
+/// Copies a matrix in the other order of its axes.
+fn transposed(matrix: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+    const SIDE: usize = 16;
+    let [rows, columns] = matrix.dims();
+    let (matrix, mut copy) = (open(matrix), zeros([columns, rows]));
+    let (from, to) = (values(&matrix), values_mut(&mut copy));
+    for first in (0..rows).step_by(SIDE) {
+        let height = SIDE.min(rows - first);
+        for left in (0..columns).step_by(SIDE) {
+            let width = SIDE.min(columns - left);
+            let mut tile = [[0.0_f32; SIDE]; SIDE];
+            for (tile, row) in tile.iter_mut().zip(first..first + height) {
+                tile[..width].copy_from_slice(&from[row * columns + left..][..width]);
+            }
+            for (at, column) in (left..left + width).enumerate() {
+                let to = &mut to[column * rows + first..][..height];
+                to.iter_mut().zip(&tile).for_each(|(to, tile)| *to = tile[at]);
+            }
+        }
+    }
+    close(copy)
 }
 
 /// Widens values to 32 bits directly. The library's own conversion passes through 64 bits.

@@ -18,7 +18,6 @@ use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 
 impl Kernels for Flex {
     const HOLDS_16_BITS: bool = true;
-    const COMPUTES_ALONE: bool = true;
 
     fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
         linear::widen(values)
@@ -39,6 +38,10 @@ impl Kernels for Flex {
 
     fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
         linear::wide_product(a, b, Self::workers())
+    }
+
+    fn layer_product(input: Tensor<Self, 2>, weight: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        linear::layer_product(input, weight)
     }
 
     fused_in_f32! {

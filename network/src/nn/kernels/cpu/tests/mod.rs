@@ -429,6 +429,19 @@ fn a_step_of_adam_moves_every_weight_and_both_averages() {
     }
 }
 
+/// Few rows and a large transposed weight are multiplied in the other order, many rows are not.
+#[test]
+fn the_product_with_a_transposed_weight_is_the_product() {
+    let mut source = Source::new();
+    for (rows, d_in, d_out) in [(5, 517, 521), (256, 512, 530), (257, 512, 530), (5, 40, 30)] {
+        let (input, input64) = source.pair([rows, d_in]);
+        let (weight, weight64) = source.pair([d_out, d_in]);
+        let product = Flex::layer_product(input, weight.transpose());
+        assert_eq!(product.dims(), [rows, d_out]);
+        agree(product, input64.matmul(weight64.transpose()));
+    }
+}
+
 #[test]
 fn a_product_gets_its_bias_in_every_row() {
     let mut source = Source::new();
