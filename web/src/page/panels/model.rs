@@ -1,7 +1,7 @@
 //! The network, and the cost of training it.
 
 use leptos::prelude::*;
-use plan::{Cost, Device, Family, MACHINES, Objective, PlanFile, SIZES, Size};
+use plan::{Arithmetic, Cost, Device, Family, MACHINES, Objective, PlanFile, SIZES, Size};
 
 use crate::numbers::{BYTES, COUNTS, TIMES, approximate};
 use crate::page::dom::{El, el, table_head, table_row};
@@ -59,12 +59,23 @@ const OBJECTIVE: Choice = choice!(
     "chat", "Conversations" => (Objective::Chat);
 );
 
-const DEVICE: Choice = choice!(
-    "device", "Device", "Affects speed only."; performance.device;
+const DEVICES: Choice = choice!(
+    "device", "Device", "Never affects ε. Only the CPU sums exactly."; performance.device;
     "cpu", "CPU" => (Device::Cpu);
     "wgpu", "GPU (WebGPU)" => (Device::Wgpu);
     "cuda", "NVIDIA GPU (CUDA)" => (Device::Cuda);
 );
+
+/// Another device than the CPU cannot sum exactly, so the plan asks for fast sums with it.
+const DEVICE: Choice = Choice {
+    write: |plan, value| {
+        (DEVICES.write)(plan, value);
+        if plan.performance.device != Device::Cpu {
+            plan.privacy.arithmetic = Arithmetic::Fast;
+        }
+    },
+    ..DEVICES
+};
 
 const NUMBERS: [Number; 6] = [
     number!("width", "Width", "A multiple of the number of heads."; model.d_model as u32, None),
