@@ -13,6 +13,7 @@ use super::{LabelledFields, LabelledRecords, PublicText, Texts, UnitText, Units,
 use crate::disclosure::Private;
 use crate::progress::{note, reading};
 use crate::ranks::Ranks;
+use crate::synthetic::inputs::PrivateSource;
 use crate::{RunError, stop};
 use durable::{hex, sha256_hex};
 
@@ -84,18 +85,18 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
-/// Reads the private records of an evolution: texts or, with labels, records with one label each.
+/// Reads private records that no run trains on: texts or, with labels, records with one label each.
 ///
 /// # Errors
 /// [`RunError::Refused`] if they cannot be read, a file is named twice, or a record has a label that the file does not list.
-pub(crate) fn read_voters(file: &plan::EvolutionFile, base: &Path) -> Result<Units, RunError> {
-    let objective = match file.labels.as_slice() {
+pub(crate) fn read_private(file: &PrivateSource<'_>) -> Result<Units, RunError> {
+    let objective = match file.labels {
         [] => plan::Objective::CausalLm,
         _ => plan::Objective::SequenceClassification,
     };
-    let source = source_of(objective, &file.data.source, &file.data, base);
+    let source = source_of(objective, &file.data.source, file.data, file.base);
     overlap::check_distinct(&source, "data.source", &Ranks::alone())?;
-    let unit = file.privacy.unit;
+    let unit = file.unit;
     let _shown = reading(READING, &source);
     if file.labels.is_empty() {
         let (texts, _) = read_texts(&source, unit, "data.source")?;
