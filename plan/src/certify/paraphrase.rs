@@ -124,7 +124,7 @@ mod tests {
             "name": "comments",
             "data": { "source": { "path": "comments.jsonl" }, "units": 1000 },
             "privacy": { "unit": "record", "relation": "add_or_remove_one", "delta": 1e-5, "epsilon": 8.0 },
-            "generator": "public", "records": 100, "tokens": 30
+            "generator": "public", "records": 100, "tokens": 30, "temperature": 1.0
         });
         change(&mut file);
         ParaphraseFile::parse(&file.to_string())
@@ -150,15 +150,17 @@ mod tests {
 
     #[test]
     fn the_clip_grows_with_references_and_temperature_and_falls_with_tokens_and_exchange() {
-        let clip = |change: &dyn Fn(&mut serde_json::Value)| certified(|file| change(file)).mechanism.clip();
-        let base = clip(&|_| ());
-        for (change, ratio) in [
-            (&(|file: &mut serde_json::Value| file["records"] = 50.into()) as &dyn Fn(&mut _), 2.0),
-            (&|file| file["temperature"] = 1.5.into(), 1.5),
-            (&|file| file["tokens"] = 120.into(), 0.5),
-            (&|file| file["privacy"]["relation"] = "replace_one".into(), 0.5),
+        let clip = |pointer: &str, value: serde_json::Value| {
+            certified(|file| *file.pointer_mut(pointer).unwrap() = value).mechanism.clip()
+        };
+        let base = clip("/records", 100.into());
+        for (pointer, value, ratio) in [
+            ("/records", 50.into(), 2.0),
+            ("/tokens", 120.into(), 0.5),
+            ("/temperature", 1.5.into(), 1.5),
+            ("/privacy/relation", "replace_one".into(), 0.5),
         ] {
-            assert!((clip(change) / base / ratio - 1.0).abs() < 1e-3, "{ratio}");
+            assert!((clip(pointer, value) / base / ratio - 1.0).abs() < 1e-3, "{pointer}");
         }
         let labelled = certified(|file| {
             file["labels"] = serde_json::json!(["a", "b"]);

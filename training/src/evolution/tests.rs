@@ -67,7 +67,8 @@ fn killed(folder: &Path) {
         state: Some(&folder.join("state")),
     })
     .unwrap();
-    store.append(Entry::Votes { round: 0, event: input.certified.round_event() }).unwrap();
+    let round = store.ledger().rounds().count() as u64;
+    store.append(Entry::Votes { round, event: input.certified.round_event() }).unwrap();
 }
 
 /// PITFALLS 59.
