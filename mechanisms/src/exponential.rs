@@ -31,7 +31,7 @@ const LARGEST_LOGIT: f64 = 1e6;
 /// ```
 /// use accountant::DpEvent;
 /// use mechanisms::{ExponentialMechanism, PrivacyRng, Purpose, TestRng};
-/// let mechanism = ExponentialMechanism::new(1.0, 4, 1.0)?;
+/// let mechanism = ExponentialMechanism::new(1.0, 4.0, 1.0)?;
 /// let mut scores = mechanism.scores(&[0.0, 1.0, 2.0], &[0, 1]);
 /// scores.add(&[30.0, 0.0, 9.0]);
 /// let mut stream = TestRng::from_seed(1).stream(Purpose::Tokens, 0, 0);
@@ -40,12 +40,12 @@ const LARGEST_LOGIT: f64 = 1e6;
 /// assert!(matches!(mechanism.event(), DpEvent::ZeroConcentrated { rho } if (rho - 0.03125).abs() < 1e-12));
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExponentialMechanism {
     /// D, in parts of a nat.
     clip: u64,
     /// Number by which sums are divided.
-    divisor: u64,
+    divisor: f64,
     /// N, in parts of a nat.
     scale: u64,
 }
@@ -61,22 +61,22 @@ pub struct TokenScores {
 }
 
 impl ExponentialMechanism {
-    /// Accepts a clip of 2⁻²⁰ to 2¹⁶ nats, a divisor of 1 to 2³⁰, and a temperature of 2⁻¹⁰ to 2¹⁰.
+    /// Accepts a clip of 2⁻²⁰ to 2¹⁶ nats, a divisor of 2⁻²⁰ to 2³⁰, and a temperature of 2⁻¹⁰ to 2¹⁰.
     ///
     /// # Errors
     /// [`MechanismError::OutOfRange`] otherwise, NaN included.
-    pub fn new(clip: f64, divisor: u64, temperature: f64) -> Result<Self, MechanismError> {
+    pub fn new(clip: f64, divisor: f64, temperature: f64) -> Result<Self, MechanismError> {
         if !(2_f64.powi(-20)..=65536.0).contains(&clip) {
             return out_of_range("clip (in nats)", clip, "2^-20 to 2^16");
         }
-        if !(1..=1 << 30).contains(&divisor) {
-            return out_of_range("divisor", divisor as f64, "1 to 2^30");
+        if !(2_f64.powi(-20)..=2_f64.powi(30)).contains(&divisor) {
+            return out_of_range("divisor", divisor, "2^-20 to 2^30");
         }
         if !(2_f64.powi(-10)..=1024.0).contains(&temperature) {
             return out_of_range("temperature", temperature, "2^-10 to 2^10");
         }
-        // Exact up to one rounding of the product, which the ceiling of the next float covers.
-        let scale = libm::ceil((divisor as f64 * temperature * PER_NAT).next_up()) as u64;
+        // The product with a power of two is exact, and the next float covers the rounding of the other one.
+        let scale = libm::ceil((divisor * temperature).next_up() * PER_NAT) as u64;
         Ok(Self { clip: libm::floor(clip * PER_NAT) as u64, divisor, scale })
     }
 
@@ -84,6 +84,12 @@ impl ExponentialMechanism {
     #[must_use]
     pub fn clip(&self) -> f64 {
         self.clip as f64 / PER_NAT
+    }
+
+    /// Returns the number by which the sum of the differences is divided.
+    #[must_use]
+    pub fn divisor(&self) -> f64 {
+        self.divisor
     }
 
     /// Returns the event of one draw.
@@ -102,7 +108,7 @@ impl ExponentialMechanism {
             let logit = f64::from(*logit);
             let kept =
                 if logit.is_nan() { -LARGEST_LOGIT } else { logit.clamp(-LARGEST_LOGIT, LARGEST_LOGIT) };
-            (kept * PER_NAT).round() as i128 * i128::from(self.divisor)
+            (kept * PER_NAT * self.divisor).round() as i128
         };
         let sums = public.iter().map(score).collect();
         TokenScores { tokens, public, sums, clip: self.clip as i64 }
@@ -159,7 +165,7 @@ mod tests {
     /// qchisq(1e-6, 3, lower = FALSE) = 30.66. Oracle: clipping and softmax by hand.
     #[test]
     fn tokens_are_drawn_by_public_logits_and_clipped_differences_and_wrong_laws_are_rejected() {
-        let mechanism = ExponentialMechanism::new(0.5, 4, 0.8).unwrap();
+        let mechanism = ExponentialMechanism::new(0.5, 4.0, 0.8).unwrap();
         // Differences 0.25, 9, −9 and NaN; then 0, 0.5, 0.5 and −0.1.
         let rows = [[0.25, 10.0, -10.0, f32::NAN, 0.0], [0.0, 1.5, -0.5, 0.4, 0.0]];
         let right = [0.25 / 4.0, 1.0 + 1.0 / 4.0, -1.0, 0.5 - 0.1 / 4.0];
@@ -176,7 +182,7 @@ mod tests {
     /// The bound that the proof rests on, in the integers of the mechanism.
     #[test]
     fn a_row_moves_every_score_by_at_most_the_clip_whatever_its_logits_are() {
-        let mechanism = ExponentialMechanism::new(0.3, 8, 1.0).unwrap();
+        let mechanism = ExponentialMechanism::new(0.3, 8.0, 1.0).unwrap();
         let before = mechanism.scores(&PUBLIC, &[0, 1, 2, 3, 4]);
         for row in [
             [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN],
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn public_logits_that_are_no_numbers_and_wrong_parameters_do_no_harm() {
-        let mechanism = ExponentialMechanism::new(1.0, 1, 1.0).unwrap();
+        let mechanism = ExponentialMechanism::new(1.0, 1.0, 1.0).unwrap();
         let mut stream = TestRng::from_seed(4).stream(Purpose::Tokens, 0, 0);
         let public = [f32::NAN, f32::NEG_INFINITY, 0.0];
         for _ in 0..100 {
@@ -204,7 +210,7 @@ mod tests {
         }
         assert_eq!(mechanism.draw(&mechanism.scores(&public, &[]), &mut stream), None);
         for (clip, divisor, temperature) in
-            [(0.0, 1, 1.0), (f64::NAN, 1, 1.0), (1.0, 0, 1.0), (1.0, 1, 0.0), (1.0, 1, f64::NAN)]
+            [(0.0, 1.0, 1.0), (f64::NAN, 1.0, 1.0), (1.0, f64::NAN, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, 0.0)]
         {
             assert!(ExponentialMechanism::new(clip, divisor, temperature).is_err());
         }

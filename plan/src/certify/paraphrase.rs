@@ -40,7 +40,7 @@ pub struct CertifiedParaphrase {
 }
 
 impl ParaphraseFile {
-    /// Computes the largest clip with which all texts together stay within `privacy.epsilon`.
+    /// Computes the largest clip, or the smallest divisor of a given clip, with which all texts together stay within `privacy.epsilon`.
     ///
     /// # Errors
     /// [`PlanError::Accountant`] if the accountant has no certified answer; [`PlanError::Field`] for an ε that cannot be met.
@@ -51,9 +51,12 @@ impl ParaphraseFile {
         // ρ = 1/2σ² names a draw by the noise multiplier of a Gaussian that is as concentrated.
         let of_noise = |sigma: f64| DpEvent::ZeroConcentrated { rho: 0.5 / (sigma * sigma) };
         let sigma = target.noise_multiplier(|sigma| self.with_labels(self.tokens_of(of_noise(sigma))))?;
-        // ρ = D²/2N², where D/N is the clip over divisor and temperature.
-        let (divisor, temperature) = (self.references(), self.temperature);
-        let clip = divisor as f64 * temperature / sigma;
+        // ρ = D²/2N², where D/N is the clip over divisor and temperature. What is rounded is rounded in favor of privacy.
+        let temperature = self.temperature;
+        let (clip, divisor) = match self.clip {
+            Some(clip) => (clip, clip * sigma / temperature * (1.0 + 1e-12)),
+            None => (self.references() as f64 * temperature / sigma, self.references() as f64),
+        };
         let mechanism = ExponentialMechanism::new(clip.min(65536.0), divisor, temperature)?;
         let event = self.with_labels(self.tokens_of(mechanism.event()));
         let epsilon = accountant::epsilon(&event, delta, relation)?;
@@ -162,6 +165,9 @@ mod tests {
         ] {
             assert!((clip(pointer, value) / base / ratio - 1.0).abs() < 1e-3, "{pointer}");
         }
+        let given = certified(|file| file["clip"] = (base / 4.0).into());
+        assert!((given.mechanism.divisor() - 2.5).abs() < 1e-3 && given.epsilon.upper <= 8.0);
+        assert!(given.epsilon.upper > 7.99 && (given.mechanism.clip() * 4.0 / base - 1.0).abs() < 1e-6);
         let labelled = certified(|file| {
             file["labels"] = serde_json::json!(["a", "b"]);
             file["data"]["label_field"] = "label".into();
@@ -188,6 +194,7 @@ mod tests {
             ("records", serde_json::json!(1001)),
             ("tokens", 0.into()),
             ("temperature", 0.into()),
+            ("clip", 0.into()),
             ("label_noise_multiplier", 0.into()),
             ("prompt", "no reference".into()),
             ("public_prompt", "{text}".into()),

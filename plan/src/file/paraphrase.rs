@@ -37,8 +37,13 @@ pub struct ParaphraseFile {
     /// Divides the scores of the tokens. The clip norm of the references grows with it.
     #[serde(default = "temperature")]
     pub temperature: f64,
-    /// Number k of the set of tokens that each is drawn from: those whose public logit is at least the k-th largest less twice the largest
-    /// amount by which the expected number of references moves it (top-k+). 0 for all tokens.
+    /// Largest difference between a reference's logit and the public one, in nats. The number by which the differences are divided follows from
+    /// it and ε. Without it, the clip follows, and differences are divided by the mean number of references. With a smaller clip, what
+    /// references have in common counts for more than their mean.
+    #[serde(default)]
+    pub clip: Option<f64>,
+    /// Number k of the set of tokens that each is drawn from: those whose public logit is at least the k-th largest less two clips (top-k+).
+    /// 0 for all tokens.
     #[serde(default = "top_k")]
     pub top_k: u64,
     /// Number of synthetic texts. Each is written by `data.units` / `records` references, rounded down, in the mean.
@@ -72,13 +77,14 @@ impl ParaphraseFile {
     /// [`PlanError::Field`] for text that is not JSON, for an unknown, missing or misshapen field, and for a value out of range.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let allowed = "{\"name\": …, \"data\": …, \"privacy\": {\"unit\", \"relation\", \"delta\", \"epsilon\"}, \"generator\": …, \
-                       \"records\": N} and, optionally, labels, label_noise_multiplier, prompt, public_prompt, tokens, temperature, top_k";
+                       \"records\": N} and, optionally, labels, label_noise_multiplier, prompt, public_prompt, tokens, temperature, clip, top_k";
         let file: Self = synthetic::parse("paraphrase", text, allowed)?;
         let Self { name, data, labels, privacy, .. } = &file;
         PrivateRecords { name, data, labels, privacy }.check()?;
         check_range("label_noise_multiplier", file.label_noise_multiplier, 0.02, 1e6)?;
         check_range("tokens", file.tokens, 1, 100_000)?;
         check_range("temperature", file.temperature, 0.01, 100.0)?;
+        file.clip.map_or(Ok(()), |clip| check_range("clip", clip, 0.001, 1000.0))?;
         check_range("top_k", file.top_k, 0, 10_000_000)?;
         check_range("records", file.records, 1, data.units.min(100_000_000))?;
         check_range("data.units / records", file.references(), 1, 1_000_000)?;
@@ -86,7 +92,7 @@ impl ParaphraseFile {
         Ok(file)
     }
 
-    /// Returns the mean number of references of a text, by which the sum of their differences is divided.
+    /// Returns the mean number of references of a text.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.data.units / self.records.max(1)

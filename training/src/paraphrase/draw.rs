@@ -132,8 +132,8 @@ impl<'a, B: Kernels> Draw<'a, B> {
         Ok(drawn)
     }
 
-    /// Returns the tokens to draw from, which follow from public logits alone: top-k+ holds the k tokens of the largest scores, whatever
-    /// the expected number of references adds to them. A text has at least one token.
+    /// Returns the tokens to draw from, which follow from public logits alone. Where differences are divided by the number of references, they
+    /// hold the k tokens of the largest scores (top-k+). A text has at least one token.
     fn candidates(&self, public: &[f32], drawn: usize) -> Vec<u32> {
         let known = self.model.tokenizer.vocab_size().min(public.len());
         let may_come = |token: &u32| drawn > 0 || !self.ends.contains(token);

@@ -101,10 +101,10 @@ const TOKENS: u64 = 12;
 
 /// Returns, for texts by a reference that wants token 1, and for public texts, how often each has token 1.
 fn audited(fault: Fault, texts: u64) -> ([Vec<u64>; 2], DpEvent) {
-    let right = ExponentialMechanism::new(1.0, 2, 1.0).unwrap();
+    let right = ExponentialMechanism::new(1.0, 2.0, 1.0).unwrap();
     let used = match fault {
-        Fault::Unclipped => ExponentialMechanism::new(4.0, 2, 1.0).unwrap(),
-        Fault::HalfTheDivisor => ExponentialMechanism::new(1.0, 1, 1.0).unwrap(),
+        Fault::Unclipped => ExponentialMechanism::new(4.0, 2.0, 1.0).unwrap(),
+        Fault::HalfTheDivisor => ExponentialMechanism::new(1.0, 1.0, 1.0).unwrap(),
         _ => right,
     };
     let tokens = if fault == Fault::NotCharged { 4 * TOKENS } else { TOKENS };

@@ -55,8 +55,10 @@ enum Figures {
     Paraphrase {
         /// Number of batches of references, each of one text.
         batches: u64,
-        /// Number of references of a text in the mean, by which the sum of their differences is divided.
+        /// Number of references of a text in the mean.
         references: u64,
+        /// Number by which the sum of their differences is divided.
+        divisor: f64,
         /// Largest number of tokens of a text.
         tokens: u64,
         /// Largest difference between a reference's logit and the public one, in nats.
@@ -240,6 +242,7 @@ impl Terms {
             figures: Figures::Paraphrase {
                 batches: ledger.batches(),
                 references: file.references(),
+                divisor: certified.mechanism.divisor(),
                 tokens: file.tokens,
                 clip: certified.mechanism.clip(),
                 temperature: file.temperature,
@@ -278,6 +281,7 @@ impl Figures {
             Self::Paraphrase {
                 batches,
                 references,
+                divisor,
                 tokens,
                 clip,
                 temperature,
@@ -287,6 +291,7 @@ impl Figures {
                 let mut rows = vec![
                     ("batches, of one text each", batches.to_string()),
                     ("references of a text, in the mean", references.to_string()),
+                    ("divisor of the sum of differences", divisor.to_string()),
                     ("tokens of a text, at most", tokens.to_string()),
                     ("clip of a reference's logits, in nats", clip.to_string()),
                     ("temperature", temperature.to_string()),
