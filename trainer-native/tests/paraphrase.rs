@@ -124,8 +124,9 @@ fn the_texts_are_charged_before_a_token_is_drawn_and_the_folder_proves_what_they
 
 #[test]
 fn a_paraphrase_with_a_known_key_is_repeated_to_the_byte_and_never_called_private() {
+    let bench = bench(|_| ());
     let [one, other] = [(); 2].map(|()| {
-        let bench = bench(|_| ());
+        let _ = fs::remove_dir_all(bench.path("written"));
         let shown = succeeds(paraphrase(&bench, &["--test-key", "7"]));
         assert!(shown.contains("NOT PRIVATE"), "{shown}");
         refused(&trainer(&bench, &["history", "written"]), 2, "NOT PRIVATE");

@@ -45,7 +45,7 @@ impl PlanText {
 /// # Errors
 /// As `PlanText::read` and `PlanText::certify`.
 pub(crate) fn read_evolution(path: &Path) -> Result<(CertifiedEvolution, Vec<u8>), RunError> {
-    read_certified(path, |text| EvolutionFile::parse(text), |file| file.certify())
+    read_certified(path, EvolutionFile::parse, EvolutionFile::certify)
 }
 
 /// Reads and certifies a paraphrase file as [`read_evolution`] does.
@@ -53,7 +53,7 @@ pub(crate) fn read_evolution(path: &Path) -> Result<(CertifiedEvolution, Vec<u8>
 /// # Errors
 /// As [`read_evolution`].
 pub(crate) fn read_paraphrase(path: &Path) -> Result<(CertifiedParaphrase, Vec<u8>), RunError> {
-    read_certified(path, |text| ParaphraseFile::parse(text), |file| file.certify())
+    read_certified(path, ParaphraseFile::parse, ParaphraseFile::certify)
 }
 
 /// Reads and certifies the file of an evolution or a paraphrase, which its name tells.

@@ -23,7 +23,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use mechanisms::{OsRng, PrivacyRng, Purpose, Stream, TestRng};
+use mechanisms::{OsRng, PrivacyRng, Purpose, TestRng};
 use plan::{CertifiedParaphrase, Device, Objective};
 use serde::{Deserialize, Serialize};
 
@@ -216,7 +216,7 @@ impl<'a> Paraphrase<'a> {
         let mut texts = progress.texts;
         texts.retain(|(_, text)| !text.is_empty());
         // Batches are in the order of their labels. The order of released texts needs no secret.
-        let mut stream: Stream = TestRng::from_seed(0).stream(Purpose::Data, 0, 0);
+        let mut stream = TestRng::from_seed(0).stream(Purpose::Data, 0, 0);
         for at in (1..texts.len()).rev() {
             texts.swap(at, stream.below(at as u64 + 1) as usize);
         }
