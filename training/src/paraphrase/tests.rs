@@ -1,6 +1,5 @@
 //! Batches, audits of the draws, and interruptions.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use accountant::audit::Positives;
@@ -10,8 +9,6 @@ use serde_json::json;
 
 use super::references::Batch;
 use super::*;
-use crate::store::ledger::LedgerState;
-use crate::verify::synthesis::stage_of_stopped;
 
 const KEY: &str = "key";
 
@@ -54,7 +51,7 @@ fn a_unit_is_in_one_batch_of_its_label_and_no_other_unit_moves_it() {
 fn which_record_of_a_user_writes_is_random_and_one_alone_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let record = |at: u64| {
-        let kind = if at % 4 == 0 { "care" } else { "play" };
+        let kind = if at.is_multiple_of(4) { "care" } else { "play" };
         format!("{}\n", json!({ "user": at / 4, "kind": kind, "text": format!("note {at}") }))
     };
     fs::write(folder.path().join("private.jsonl"), (0..2000).map(record).collect::<String>()).unwrap();

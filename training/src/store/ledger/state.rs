@@ -187,13 +187,11 @@ impl LedgerState {
             }
             Entry::Votes { round, .. } => self.check_round(*round),
             Entry::VoteCounts { .. } => self.check_counts(),
-            Entry::Texts { .. } if self.texts().is_some() => Err("a second charge of texts"),
-            Entry::Batches { first, .. } => self.check_batches(*first),
+            Entry::Texts { .. } | Entry::Batches { .. } => self.check_texts(entry),
             Entry::Release { .. }
             | Entry::Tokenizer { .. }
             | Entry::LabelHistogram { .. }
             | Entry::LabelCounts { .. }
-            | Entry::Texts { .. }
             | Entry::InitialWeights { .. } => Ok(()),
         }
     }
@@ -208,9 +206,13 @@ impl LedgerState {
         if is_charged { Ok(()) } else { Err("votes that the line before does not charge") }
     }
 
-    fn check_batches(&self, first: u64) -> Result<(), &'static str> {
-        let is_next = self.texts().is_some() && first == self.batches();
-        if is_next { Ok(()) } else { Err("a batch that was not charged, or was skipped or repeated") }
+    fn check_texts(&self, entry: &Entry) -> Result<(), &'static str> {
+        match entry {
+            Entry::Batches { first, .. } if self.texts().is_some() && *first == self.batches() => Ok(()),
+            Entry::Batches { .. } => Err("a batch that was not charged, or was skipped or repeated"),
+            _ if self.texts().is_some() => Err("a second charge of texts"),
+            _ => Ok(()),
+        }
     }
 
     fn check_step(&self, step: u64, attempt: u64) -> Result<(), &'static str> {
