@@ -13,7 +13,6 @@ use super::{LabelledFields, LabelledRecords, PublicText, Texts, UnitText, Units,
 use crate::disclosure::Private;
 use crate::progress::{note, reading};
 use crate::ranks::Ranks;
-use crate::synthetic::inputs::PrivateSource;
 use crate::{RunError, stop};
 use durable::{hex, sha256_hex};
 
@@ -89,23 +88,27 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
 ///
 /// # Errors
 /// [`RunError::Refused`] if they cannot be read, a file is named twice, or a record has a label that the file does not list.
-pub(crate) fn read_private(file: &PrivateSource<'_>) -> Result<Units, RunError> {
-    let objective = match file.labels {
+pub(crate) fn read_private(
+    data: &plan::Data,
+    labels: &[String],
+    unit: PrivacyUnit,
+    base: &Path,
+) -> Result<Units, RunError> {
+    let objective = match labels {
         [] => plan::Objective::CausalLm,
         _ => plan::Objective::SequenceClassification,
     };
-    let source = source_of(objective, &file.data.source, file.data, file.base);
+    let source = source_of(objective, &data.source, data, base);
     overlap::check_distinct(&source, "data.source", &Ranks::alone())?;
-    let unit = file.unit;
     let _shown = reading(READING, &source);
-    if file.labels.is_empty() {
+    if labels.is_empty() {
         let (texts, _) = read_texts(&source, unit, "data.source")?;
         return Ok(Units { texts: Texts::Kept(Private::new(texts)), tokens: None, labelled: None });
     }
     let fields = LabelledFields {
         objective,
-        data: file.data.clone(),
-        labels: file.labels.iter().cloned().zip(0..).collect(),
+        data: data.clone(),
+        labels: labels.iter().cloned().zip(0..).collect(),
         labels_field: "labels",
         written: None,
         answers: true,

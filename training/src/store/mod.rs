@@ -16,6 +16,7 @@
 pub(crate) mod accounting;
 mod canaries;
 pub mod certificate;
+mod certified;
 mod charging;
 mod checkpoint;
 mod corpus;
@@ -42,10 +43,11 @@ use mechanisms::RandomnessSource;
 use plan::CertifiedPlan;
 
 pub use canaries::read_canaries;
+pub(crate) use certified::{Synthesis, next_batches};
 pub(crate) use corpus::forget as forget_corpus;
 pub(crate) use kept::BestWeights;
 pub(crate) use open::{OpenRun, Resume, RunMode};
-pub(crate) use synthesis::{OpenSynthesis, Synthesis, SynthesisStore, next_batches};
+pub(crate) use synthesis::{OpenSynthesis, SynthesisStore};
 pub(crate) use torn_line::spent_by_stopped;
 
 use self::certificate::Certificate;

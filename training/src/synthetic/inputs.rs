@@ -74,7 +74,7 @@ impl PrivateSource<'_> {
             plan::Source::Paths(paths) => paths.iter().map(|path| self.base.join(path)).collect(),
         };
         check_unwritten(&paths, "data.source")?;
-        let units = data::read_private(self)?;
+        let units = data::read_private(self.data, self.labels, self.unit, self.base)?;
         let stages: Vec<(&str, &Sketch)> =
             stages.iter().map(|stage| (stage.name.as_str(), &stage.text)).collect();
         data::check_private(&units, texts, &stages)?;

@@ -17,7 +17,7 @@ pub(crate) use statements::{
     DECLARED_PUBLIC, KNOWN_NOISE, distribution, guarantee, guarantee_of_privacy, not_private_by_itself,
     void_by_known_noise,
 };
-pub(crate) use synthesis::{SynthesisCertificate, Terms};
+pub(crate) use synthesis::SynthesisCertificate;
 pub(crate) use wording::{CURRENT, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};
