@@ -48,6 +48,8 @@ const SCHEMES = [
   // Pure ε = 1/scale.
   [{ type: 'laplace', noise_multiplier: 2 }, ADD, 0.49, 0.5 + 1e-9],
   [{ type: 'discrete_gaussian', standard_deviation: 10, sensitivity: 10 }, ADD, 4.3, 4.45],
+  // Known by its moments alone: no lower bound.
+  [{ type: 'zero_concentrated', rho: 0.03125 }, ADD, 0, 1.05],
   [{ type: 'private_selection', event: { type: 'gaussian', noise_multiplier: 4 }, trials: { distribution: 'poisson', mean: 4 } }, ADD, 0.9, 3],
   [{ type: 'private_selection', event: gaussian, trials: { distribution: 'fixed', count: 1 } }, ADD, 4.3771, 4.3772],
   [

@@ -23,6 +23,7 @@ export type DpEvent =
   | { type: "thresholded_histogram"; noise_multiplier: number; threshold_delta: number }
   | { type: "laplace"; noise_multiplier: number }
   | { type: "discrete_gaussian"; standard_deviation: number; sensitivity: number | bigint }
+  | { type: "zero_concentrated"; rho: number }
   | { type: "private_selection"; event: DpEvent; trials: Trials }
   | { type: "composed"; events: DpEvent[] }
   | { type: "self_composed"; event: DpEvent; count: number | bigint };

@@ -133,6 +133,16 @@ pub enum DpEvent {
         /// Largest change of the query if one unit is added or removed.
         sensitivity: u64,
     },
+    /// A mechanism of which its concentration alone is known: each Rényi divergence of order α, in either direction, is at most α·ρ if one
+    /// unit is added or removed. Its ε has no lower bound.
+    ///
+    /// The exponential mechanism is of this kind, with ρ an eighth of the square of the range by which one unit moves its scores
+    /// (Cesar & Rogers 2021, <https://arxiv.org/abs/2004.07223>).
+    /// Reference: Bun & Steinke 2016, Definition 1.1, <https://arxiv.org/abs/1605.02065>.
+    ZeroConcentrated {
+        /// Largest Rényi divergence over its order.
+        rho: f64,
+    },
     /// The best of several trials by a score that depends on the released trials alone. The trial and its score are released.
     ///
     /// Reference: Papernot & Steinke 2022, <https://arxiv.org/abs/2110.03620>.

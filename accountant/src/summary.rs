@@ -1,11 +1,12 @@
 //! Summarizes a whole release as one number: μ of Gaussian differential privacy, or ρ of zero-concentrated differential
 //! privacy.
 
-use crate::dominating_pair::{Composition, PairRequest, dominating_pairs};
+use crate::dominating_pair::{PairRequest, dominating_pairs};
 use crate::numeric::normal;
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, epsilon};
 
-/// Returns ρ of zero-concentrated differential privacy, rounded up: half of Σ μ² of the event's Gaussian mechanisms.
+/// Returns ρ of zero-concentrated differential privacy, rounded up: half of Σ μ² of the event's Gaussian mechanisms, and Σ ρ of those
+/// that are known by their ρ alone.
 ///
 /// Bun & Steinke 2016, Proposition 1.6 (<https://arxiv.org/abs/1605.02065>): a Gaussian of sensitivity over noise μ has Rényi divergence αμ²/2 at every order α.
 ///
@@ -24,16 +25,16 @@ use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, epsilo
 pub fn zcdp(event: &DpEvent, relation: NeighboringRelation) -> Result<f64, AccountantError> {
     let mut worst = 0.0_f64;
     for pair in dominating_pairs(event, PairRequest::new(relation))? {
-        if !matches!(pair.composition(), Composition::Trivial | Composition::Gaussian { .. }) {
+        let Some(rho) = pair.concentration() else {
             return Err(AccountantError::Unsupported {
                 event: "an event of other than Gaussian noise",
                 question: "zCDP",
             });
-        }
+        };
         if pair.failure() > 0.0 {
             return Err(AccountantError::Unsupported { event: "thresholded_histogram", question: "zCDP" });
         }
-        worst = worst.max(0.5 * pair.mu_squared() * (1.0 + 1e-13));
+        worst = worst.max(rho * (1.0 + 1e-13));
     }
     Ok(worst)
 }

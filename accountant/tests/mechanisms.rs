@@ -72,6 +72,29 @@ fn the_discrete_gaussian_is_the_reference_pld_and_near_the_continuous_one() {
     assert_eq!(at(&whole, 1e-6, ReplaceOne), at(&doubled, 1e-6, AddOrRemoveOne));
 }
 
+/// Oracle: Canonne, Kamath & Steinke 2020, Proposition 12, by a search over orders in Python: for ρ = 1.2, and for ρ = 0.03 + 1/(2·20²) with
+/// a Gaussian. A Gaussian of the same ρ costs less, because more of it is known.
+#[test]
+fn a_concentrated_mechanism_costs_what_its_moments_prove() {
+    let tokens = repeated(DpEvent::ZeroConcentrated { rho: 0.04 }, 30);
+    let bounds = at(&tokens, 1e-5, AddOrRemoveOne);
+    assert!((bounds.upper / FIGURES[0] - 1.0).abs() < 1e-3 && bounds.lower == 0.0, "{bounds:?}");
+    let gaussian = at(&DpEvent::Gaussian { noise_multiplier: (1.0_f64 / 2.4).sqrt() }, 1e-5, AddOrRemoveOne);
+    assert!(gaussian.upper < bounds.upper, "{gaussian:?}");
+    let labels = DpEvent::Gaussian { noise_multiplier: 20.0 };
+    let both =
+        DpEvent::Composed { events: vec![labels, repeated(DpEvent::ZeroConcentrated { rho: 0.001 }, 30)] };
+    let upper = at(&both, 1e-5, AddOrRemoveOne).upper;
+    assert!((upper / FIGURES[1] - 1.0).abs() < 1e-3, "{upper}");
+    assert!((zcdp(&both, AddOrRemoveOne).unwrap() / 0.031_25 - 1.0).abs() < 1e-12);
+    // A group of three units, and an exchanged one (Bun & Steinke 2016, Proposition 1.9).
+    let nine = at(&repeated(DpEvent::ZeroConcentrated { rho: 0.04 }, 270), 1e-5, AddOrRemoveOne);
+    assert_eq!(group_epsilon(&tokens, 3, Delta::new(1e-5).unwrap(), ZeroOut).unwrap(), nine);
+    assert!((zcdp(&tokens, ReplaceOne).unwrap() / 4.8 - 1.0).abs() < 1e-12);
+    assert!(zcdp(&DpEvent::ZeroConcentrated { rho: 0.0 }, ReplaceOne).is_err());
+}
+const FIGURES: [f64; 2] = [7.884_376_859, 1.012_286_671];
+
 fn selection(trials: Trials) -> DpEvent {
     DpEvent::PrivateSelection { event: Box::new(DpEvent::Gaussian { noise_multiplier: 2.0 }), trials }
 }

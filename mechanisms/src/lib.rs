@@ -9,6 +9,7 @@
 //! * [`Grid`], [`RoundedGaussian`]: exact Gaussian noise for sums, which lie on a grid.
 //! * [`DiscreteGaussian`]: exact noise for counts.
 //! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
+//! * [`ExponentialMechanism`]: an exact draw of a token by public logits and clipped private ones.
 //! * [`draw_trials`]: the secret number of trials of a private selection.
 //! * [`Format`], [`PrivacyUnit`], [`Words`], [`ReleaseMethod`], [`is_field_name`]: terms that plans and corpora share. They name the
 //!   format of a file, the unit, the words, the method that releases words, and the fields of a record.
@@ -17,6 +18,7 @@
 mod bands;
 mod bernoulli;
 mod discrete_gaussian;
+mod exponential;
 mod field_name;
 mod format;
 mod gaussian;
@@ -33,6 +35,7 @@ mod words;
 
 pub use bands::{Bands, InverseColumn};
 pub use discrete_gaussian::DiscreteGaussian;
+pub use exponential::{ExponentialMechanism, TokenScores};
 pub use field_name::is_field_name;
 pub use format::Format;
 pub use grid::Grid;

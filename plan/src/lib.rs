@@ -5,8 +5,8 @@
 //!
 //! | folder | content |
 //! |---|---|
-//! | `file` | `plan.json`, `sweep.json` and `evolution.json`: one file a section, their schema, and the checks up to a valid [`Plan`] |
-//! | `certify` | the privacy events of a plan, a sweep or an evolution, their certified ε, [`CertifiedPlan`], [`CertifiedSweep`] and [`CertifiedEvolution`] |
+//! | `file` | `plan.json`, `sweep.json`, `evolution.json` and `paraphrase.json`: one file a section, their schema, and the checks up to a valid [`Plan`] |
+//! | `certify` | the privacy events of a plan, a sweep, an evolution or a paraphrase, their certified ε, [`CertifiedPlan`], [`CertifiedSweep`], [`CertifiedEvolution`] and [`CertifiedParaphrase`] |
 //! | `advise` | estimates of time and memory, and proposals within a budget |
 //! | `messages` | refusals and their wording |
 //! | `statement` | the plan in words, for people outside of the field |
@@ -35,17 +35,19 @@ pub use advise::{
     UnitsWith, Unknown, UserScheme, advise,
 };
 pub use certify::{
-    CertifiedEvolution, CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting, TokenizerRelease,
+    CertifiedEvolution, CertifiedParaphrase, CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting,
+    TokenizerRelease,
 };
 pub use file::schema::{self, reference};
 pub use file::{
     Adafactor, AdamW, Adaptive, AllTrials, Answers, Arithmetic, Automatic, Averaging, BatchPhase,
     CandidateSource, Chat, Clipping, CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation,
-    EvolutionFile, EvolutionPrivacy, ExtendedTokenizer, Family, Initial, LabelHistogram, Lamb, Learn,
-    LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer, Performance, Plan, PlanFile,
+    EvolutionFile, ExtendedTokenizer, Family, Initial, LabelHistogram, Lamb, Learn, LearningRate, Lora,
+    MadeFrom, Model, NoiseMultipliers, Objective, Optimizer, ParaphraseFile, Performance, Plan, PlanFile,
     PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy, PublicTokenizer, Sampling, SentenceSplit,
-    Sgd, Side, Source, SweepFile, SweepTrials, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer,
-    Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart,
+    Sgd, Side, Source, SweepFile, SweepTrials, SyntheticPrivacy, Tokenizer, TokenizerModel, Trainable,
+    TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField, Visibility,
+    WarmStart,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

@@ -12,7 +12,8 @@ use training::store::files;
 use training::store::ledger::LedgerState;
 use training::summary::read_evaluation;
 use training::verify::VerifiedRun;
-use training::{RunError, evolution, sweep};
+use training::verify::synthesis;
+use training::{RunError, sweep};
 
 /// The runs of a folder, by name.
 #[derive(Debug, Serialize)]
@@ -44,6 +45,7 @@ enum State {
     Unfinished(u64),
     Sweep,
     Evolution,
+    Paraphrase,
     /// The ledger cannot be read.
     #[default]
     Damaged,
@@ -68,8 +70,9 @@ fn listed(folder: &Path) -> Option<Listed> {
     if !folder.join(files::LEDGER).exists() {
         return None;
     }
-    if evolution::is_evolution(folder) {
-        return Some(Listed { name, ..of_promise(State::Evolution, evolution::promise(folder)) });
+    if let Some(file) = files::synthesis_in(folder) {
+        let state = if file == files::PARAPHRASE { State::Paraphrase } else { State::Evolution };
+        return Some(Listed { name, ..of_promise(state, synthesis::promise(folder)) });
     }
     let state = match LedgerState::read(folder) {
         Ok(ledger) if ledger.completed().is_some() && folder.join(files::CERTIFICATE_JSON).exists() => {
@@ -126,6 +129,7 @@ impl fmt::Display for Listing {
                 State::Unfinished(steps) => format!("unfinished, {steps} steps charged"),
                 State::Sweep => "sweep".to_owned(),
                 State::Evolution => "evolution".to_owned(),
+                State::Paraphrase => "paraphrase".to_owned(),
                 State::Damaged => "damaged ledger".to_owned(),
             };
             let separator = if place == 0 { "" } else { "\n" };

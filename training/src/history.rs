@@ -251,7 +251,7 @@ fn delta_of(folder: &Path) -> Option<f64> {
         found.pointer(pointer)?.as_f64()
     };
     read(files::PLAN, "/privacy/delta")
-        .or_else(|| read(files::EVOLUTION, "/privacy/delta"))
+        .or_else(|| read(files::synthesis_in(folder)?, "/privacy/delta"))
         .or_else(|| read(files::PRIVACY, "/delta"))
 }
 

@@ -103,7 +103,7 @@ fn counts(
 
 /// Adds noise to the counts, rounded to integers. One unit changes one count by 1, so the L2 norm
 /// of the change is 1.
-fn with_noise(
+pub(crate) fn with_noise(
     counts: Vec<i64>,
     mechanism: &GaussianMechanism,
     rng: &impl PrivacyRng,

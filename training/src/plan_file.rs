@@ -5,9 +5,13 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use accountant::DpEvent;
-use plan::{CertifiedEvolution, CertifiedPlan, EvolutionFile, Plan, PlanError, PlanFile};
+use plan::{
+    CertifiedEvolution, CertifiedParaphrase, CertifiedPlan, EvolutionFile, ParaphraseFile, Plan, PlanError,
+    PlanFile,
+};
 
 use crate::RunError;
+use crate::store::{Synthesis, files};
 
 /// A plan and the file that it was read from.
 pub(crate) struct PlanText {
@@ -41,11 +45,38 @@ impl PlanText {
 /// # Errors
 /// As `PlanText::read` and `PlanText::certify`.
 pub(crate) fn read_evolution(path: &Path) -> Result<(CertifiedEvolution, Vec<u8>), RunError> {
+    read_certified(path, EvolutionFile::parse, EvolutionFile::certify)
+}
+
+/// Reads and certifies a paraphrase file as [`read_evolution`] does.
+///
+/// # Errors
+/// As [`read_evolution`].
+pub(crate) fn read_paraphrase(path: &Path) -> Result<(CertifiedParaphrase, Vec<u8>), RunError> {
+    read_certified(path, ParaphraseFile::parse, ParaphraseFile::certify)
+}
+
+/// Reads and certifies the file of an evolution or a paraphrase, which its name tells.
+///
+/// # Errors
+/// As [`read_evolution`].
+pub(crate) fn read_synthesis(path: &Path, name: &str) -> Result<Box<dyn Synthesis>, RunError> {
+    Ok(match name {
+        files::PARAPHRASE => Box::new(read_paraphrase(path)?.0),
+        _ => Box::new(read_evolution(path)?.0),
+    })
+}
+
+fn read_certified<File: Send + 'static, Certified: Send + 'static>(
+    path: &Path,
+    parse: impl Fn(&str) -> Result<File, PlanError>,
+    certify: impl FnOnce(File) -> Result<Certified, PlanError> + Send + 'static,
+) -> Result<(Certified, Vec<u8>), RunError> {
     let bytes = read_small(path)?;
     let text =
         std::str::from_utf8(&bytes).map_err(|_| refused(path, &"it is not UTF-8; save it as UTF-8"))?;
-    let file = EvolutionFile::parse(text).map_err(|error| refused(path, &error))?;
-    Ok((within_limit(path, move || file.certify())?, bytes))
+    let file = parse(text).map_err(|error| refused(path, &error))?;
+    Ok((within_limit(path, move || certify(file))?, bytes))
 }
 
 /// Reads a plan file without certifying it.

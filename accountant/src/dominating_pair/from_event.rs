@@ -1,6 +1,7 @@
 //! Walks an event and collects the factors of its dominating pair.
 
 use super::allocation::{BallsInBins, EpochCache};
+use super::concentrated::Concentrated;
 use super::cyclic_poisson::CyclicPoisson;
 use super::discrete_gaussian::DiscreteGaussian;
 use super::fixed_size::FixedSize;
@@ -56,6 +57,7 @@ pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
         | DpEvent::BallsInBinsGaussian { .. }
         | DpEvent::Laplace { .. }
         | DpEvent::DiscreteGaussian { .. }
+        | DpEvent::ZeroConcentrated { .. }
         | DpEvent::PrivateSelection { .. } => true,
         DpEvent::Composed { events } => events.iter().any(has_separate_bounds),
         DpEvent::SelfComposed { event, .. } => has_separate_bounds(event),
@@ -108,6 +110,7 @@ impl Builder<'_> {
             DpEvent::DiscreteGaussian { standard_deviation, sensitivity } => {
                 DiscreteGaussian { standard_deviation, sensitivity }.add_to(self, count)
             }
+            DpEvent::ZeroConcentrated { rho } => Concentrated { rho }.add_to(self, count),
             DpEvent::PrivateSelection { ref event, trials } => self.selection(event, trials, count, depth),
             DpEvent::ThresholdedHistogram { noise_multiplier, threshold_delta } => {
                 self.thresholds.push(threshold_delta, noise_multiplier, count)?;
@@ -208,6 +211,7 @@ mod tests {
             DpEvent::BallsInBinsGaussian { noise_multiplier, batches, epochs: 1 },
             laplace.clone(),
             DpEvent::DiscreteGaussian { standard_deviation: 2.0, sensitivity: 1 },
+            DpEvent::ZeroConcentrated { rho: 0.1 },
             DpEvent::PrivateSelection { event: boxed(&gaussian), trials: Trials::Poisson { mean: 3.0 } },
             DpEvent::SelfComposed { event: boxed(&laplace), count: 3 },
             DpEvent::Composed { events: vec![gaussian, laplace] },

@@ -7,6 +7,7 @@
 
 mod allocation;
 pub(crate) mod chernoff;
+mod concentrated;
 mod cyclic_poisson;
 mod discrete;
 mod discrete_gaussian;
@@ -61,6 +62,8 @@ pub(crate) enum Law {
     Discrete(DiscretePair),
     /// The best of several trials, of which only the Rényi divergences are known.
     Selection(Selection),
+    /// A mechanism whose Rényi divergence of order α is at most α times this.
+    Concentrated(f64),
     /// One of two mixtures, chosen by a public coin.
     Truncated(TruncationMixture),
 }
@@ -70,7 +73,7 @@ impl Law {
         match self {
             Self::Mixture(_) => 0,
             Self::Discrete(_) => 1,
-            Self::Selection(_) => 2,
+            Self::Selection(_) | Self::Concentrated(_) => 2,
             Self::Truncated(_) => 3,
         }
     }
@@ -91,9 +94,9 @@ pub(crate) enum Composition<'a> {
     Mixtures,
     /// The laws of `Mixtures`, and at least one discrete pair.
     WithDiscrete,
-    /// The laws of `WithDiscrete`, and at least one selection.
-    WithSelection,
-    /// The laws of `WithSelection`, and at least one step that is truncated by a public coin.
+    /// The laws of `WithDiscrete`, and at least one of which moments alone are known.
+    WithMoments,
+    /// The laws of `WithMoments`, and at least one step that is truncated by a public coin.
     WithTruncation,
 }
 
@@ -109,7 +112,7 @@ impl DominatingPair {
         match self.factors.iter().map(|factor| factor.law.rank()).max() {
             Some(0) | None => Composition::Mixtures,
             Some(1) => Composition::WithDiscrete,
-            Some(2) => Composition::WithSelection,
+            Some(2) => Composition::WithMoments,
             Some(_) => Composition::WithTruncation,
         }
     }
@@ -133,6 +136,14 @@ impl DominatingPair {
     /// μ of the Gaussian part.
     pub(crate) fn mu(&self) -> f64 {
         libm::sqrt(self.mu_squared)
+    }
+
+    /// Returns ρ of zero-concentrated differential privacy, if the Rényi divergence of every law grows in proportion to the order.
+    pub(crate) fn concentration(&self) -> Option<f64> {
+        self.factors.iter().try_fold(0.5 * self.mu_squared, |sum, factor| match factor.law {
+            Law::Concentrated(rho) => Some(sum + factor.count as f64 * rho),
+            _ => None,
+        })
     }
 
     pub(crate) fn failure(&self) -> f64 {

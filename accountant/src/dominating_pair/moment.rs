@@ -225,6 +225,7 @@ fn cumulant_within(pair: &DominatingPair, t: f64, most: f64) -> f64 {
             // The rounding of a sum over outcomes comes on top.
             Law::Discrete(pair) => pair.log_moment(t) + 1e-15 * (1.0 + libm::fabs(t)),
             Law::Selection(selection) => selection.cumulant(t),
+            Law::Concentrated(rho) => t * (1.0 + t) * rho,
             Law::Truncated(mixture) => truncated_moment(mixture, 1.0 + t, most),
         };
         sum + *count as f64 * one

@@ -145,9 +145,9 @@ engines! {
     PLD_FFT = "pld_fft": pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, REFINED;
     /// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and only as
     /// fine as a first look needs, which shows that a direction is not the worst.
-    PLD_ADAPTIVE_COARSE = "pld_adaptive, coarse": pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE }, without_selection, REFINED;
+    PLD_ADAPTIVE_COARSE = "pld_adaptive, coarse": pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE }, without_moments, REFINED;
     /// [`PLD_ADAPTIVE_COARSE`] on refined grids.
-    PLD_ADAPTIVE = "pld_adaptive": pld_adaptive::PldAdaptive { finest: pld_adaptive::FINE }, without_selection, REFINED;
+    PLD_ADAPTIVE = "pld_adaptive": pld_adaptive::PldAdaptive { finest: pld_adaptive::FINE }, without_moments, REFINED;
     /// The composition for each number of truncated batches, weighted by its probability, because
     /// the coin is public. From above only.
     TRUNCATION_COUNTS = "truncation counts": truncation_counts::TruncationCounts, with_truncation_only, ONE_SIDED;
@@ -175,11 +175,11 @@ fn mixtures_only(composition: &Composition<'_>) -> bool {
 /// Whether the outcomes of all laws are known, and not only their moments, and there is no public
 /// coin.
 fn known_outcomes_only(composition: &Composition<'_>) -> bool {
-    !matches!(composition, Composition::WithSelection | Composition::WithTruncation)
+    !matches!(composition, Composition::WithMoments | Composition::WithTruncation)
 }
 
-fn without_selection(composition: &Composition<'_>) -> bool {
-    !matches!(composition, Composition::WithSelection)
+fn without_moments(composition: &Composition<'_>) -> bool {
+    !matches!(composition, Composition::WithMoments)
 }
 
 fn with_truncation_only(composition: &Composition<'_>) -> bool {

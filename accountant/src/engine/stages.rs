@@ -97,7 +97,7 @@ pub(crate) fn of(composition: &Composition<'_>, target: Target) -> &'static [Sta
         (Composition::Mixtures, Target::Epsilon { .. }) => &MIXTURES_EPSILON,
         (Composition::Mixtures, Target::Delta { .. }) => &MIXTURES_DELTA,
         (Composition::WithDiscrete, _) => &DISCRETE,
-        (Composition::WithSelection, _) => &SELECTION,
+        (Composition::WithMoments, _) => &MOMENTS,
         (Composition::WithTruncation, _) => &TRUNCATION,
     }
 }
@@ -105,8 +105,8 @@ pub(crate) fn of(composition: &Composition<'_>, target: Target) -> &'static [Sta
 /// Stages of a single use, which is exact up to rounding.
 static EXACT: [Stage; 1] = [stage(&[&CLOSED_FORM], Support::Whole, always)];
 
-/// Stages of a selection, of which only moments are known.
-static SELECTION: [Stage; 1] = [stage(&[&CHERNOFF], Support::Whole, always)];
+/// Stages of laws of which only moments are known.
+static MOMENTS: [Stage; 1] = [stage(&[&CHERNOFF], Support::Whole, always)];
 
 static MIXTURES_EPSILON: [Stage; 7] = [
     // The first three are cheap, and enough where ε is 0 or another direction is worse. The inversion takes about a millisecond.

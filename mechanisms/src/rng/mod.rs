@@ -47,6 +47,8 @@ pub enum Purpose {
     Identity = 13,
     /// Votes of an evolution: which record of a unit votes, and the noise.
     Votes = 14,
+    /// Tokens that are drawn by private references.
+    Tokens = 15,
 }
 
 /// Whether the key of a run is secret.

@@ -1,4 +1,4 @@
-//! What `plan.json`, `sweep.json` and `evolution.json` say, from text to a valid [`Plan`].
+//! What `plan.json`, `sweep.json`, `evolution.json` and `paraphrase.json` say, from text to a valid [`Plan`].
 
 mod canonical;
 mod clipping;
@@ -10,23 +10,26 @@ mod made_from;
 mod memory;
 mod model;
 mod parameters;
+mod paraphrase;
 mod performance;
 mod plan;
 mod plan_file;
 mod privacy;
 pub mod schema;
 mod sweep;
+mod synthetic;
 mod tokenizer;
 mod training;
 
 pub(crate) use canonical::sha256_hex;
 pub use clipping::{Adaptive, Automatic, Clipping};
 pub use data::{Data, Evaluation, LabelHistogram, Source, Visibility};
-pub use evolution::{CandidateSource, EvolutionFile, EvolutionPrivacy};
+pub use evolution::{CandidateSource, EvolutionFile};
 pub use family::Family;
 pub use made_from::MadeFrom;
 pub(crate) use memory::Network;
 pub use model::{Initial, Lora, Model, Pooling, Trainable};
+pub use paraphrase::ParaphraseFile;
 pub use performance::{Device, Performance, Precision};
 pub use plan::Plan;
 pub use plan_file::{PlanFile, VERSION};
@@ -34,6 +37,7 @@ pub use privacy::{
     Arithmetic, CyclicPoisson, NoiseMultipliers, PoissonOfExamples, Privacy, Sampling, TruncatedPoisson,
 };
 pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
+pub use synthetic::SyntheticPrivacy;
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};
 pub use training::{
     Adafactor, AdamW, Answers, Averaging, BatchPhase, Chat, Decay, DpBiasCorrection, Lamb, Learn,

@@ -8,6 +8,7 @@ mod generate;
 mod init;
 mod memorization;
 mod output;
+mod paraphrase;
 mod quality;
 mod ranks;
 mod rehearse;
@@ -32,6 +33,7 @@ use generate::GenerateArgs;
 use init::InitArgs;
 use memorization::MemorizationArgs;
 use output::{print, print_result};
+use paraphrase::ParaphraseArgs;
 use quality::QualityArgs;
 use rehearse::RehearseArgs;
 use report::ReportArgs;
@@ -48,8 +50,9 @@ use training::infer::{evaluate, predict};
 use training::model_card::NO_LICENCE;
 use training::progress::Silence;
 use training::ranks::Ranks;
+use training::store::files;
 use training::sweep::{self, SweepRequest};
-use training::{RunError, evolution, history, stop, verify};
+use training::{RunError, history, stop, verify};
 
 /// Time that a rank waits for the first rank to end it.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -200,6 +203,8 @@ enum Command {
     Synthesize(#[command(flatten)] SynthesizeArgs),
     /// Choose and vary public texts by noisy votes of private records, and write them as synthetic records with a certificate
     Evolve(#[command(flatten)] EvolveArgs),
+    /// Let a public model write texts by several private records at once, whose effect is bounded, with a certificate
+    Paraphrase(#[command(flatten)] ParaphraseArgs),
     /// Compare synthetic records with real, public ones: words, lengths, labels, embeddings, and what a classifier learns
     Quality(#[command(flatten)] QualityArgs),
     /// NOT PRIVATE: measure how much of its training text the model of a finished run continues word for word
@@ -366,6 +371,7 @@ fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {
         Some(Command::Generate(arguments)) => print(&arguments.run()?),
         Some(Command::Synthesize(arguments)) => print(&arguments.run()?.display().to_string()),
         Some(Command::Evolve(arguments)) => arguments.run(),
+        Some(Command::Paraphrase(arguments)) => arguments.run(),
         Some(Command::Quality(arguments)) => arguments.run(),
         Some(Command::Predict { run, input, device }) => print(&predict(&run, device.into(), &input)?),
         Some(Command::Eval { run, text, device, json }) => {
@@ -394,13 +400,13 @@ fn exit_code(error: RunError) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-/// Verifies a sweep, an evolution, a run or a plan.
+/// Verifies a sweep, an evolution, a paraphrase, a run or a plan.
 fn verify(path: &Path, json: bool) -> Result<(), RunError> {
     if sweep::is_sweep(path) {
         let summary = sweep::verify_sweep(path)?;
         print_result(&summary, &format!("verified: {summary}"), json)
-    } else if evolution::is_evolution(path) {
-        let summary = evolution::verify_evolution(path)?;
+    } else if files::synthesis_in(path).is_some() {
+        let summary = verify::synthesis::verify_synthesis(path)?;
         print_result(&summary, &format!("verified: {summary}"), json)
     } else if path.is_dir() {
         let verification = verify::explain(path)?;

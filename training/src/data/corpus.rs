@@ -84,27 +84,31 @@ fn check_count(plan: &plan::Plan, count: u64) -> Result<(), RunError> {
     )))
 }
 
-/// Reads the private records of an evolution: texts or, with labels, records with one label each.
+/// Reads private records that no run trains on: texts or, with labels, records with one label each.
 ///
 /// # Errors
 /// [`RunError::Refused`] if they cannot be read, a file is named twice, or a record has a label that the file does not list.
-pub(crate) fn read_voters(file: &plan::EvolutionFile, base: &Path) -> Result<Units, RunError> {
-    let objective = match file.labels.as_slice() {
+pub(crate) fn read_private(
+    data: &plan::Data,
+    labels: &[String],
+    unit: PrivacyUnit,
+    base: &Path,
+) -> Result<Units, RunError> {
+    let objective = match labels {
         [] => plan::Objective::CausalLm,
         _ => plan::Objective::SequenceClassification,
     };
-    let source = source_of(objective, &file.data.source, &file.data, base);
+    let source = source_of(objective, &data.source, data, base);
     overlap::check_distinct(&source, "data.source", &Ranks::alone())?;
-    let unit = file.privacy.unit;
     let _shown = reading(READING, &source);
-    if file.labels.is_empty() {
+    if labels.is_empty() {
         let (texts, _) = read_texts(&source, unit, "data.source")?;
         return Ok(Units { texts: Texts::Kept(Private::new(texts)), tokens: None, labelled: None });
     }
     let fields = LabelledFields {
         objective,
-        data: file.data.clone(),
-        labels: file.labels.iter().cloned().zip(0..).collect(),
+        data: data.clone(),
+        labels: labels.iter().cloned().zip(0..).collect(),
         labels_field: "labels",
         written: None,
         answers: true,

@@ -56,14 +56,14 @@ pub use corpus::check_other_text;
 pub use corpus::read_records;
 pub use corpus::read_units;
 pub(crate) use corpus::{evaluation_source, public_file, read_evaluation, read_public_file, training_source};
-pub(crate) use corpus::{read_texts, read_voters};
+pub(crate) use corpus::{read_private, read_texts};
 pub use dataset::Dataset;
 pub(crate) use dataset::SampledUnit;
 pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};
 pub(crate) use labelled_record::{Answer, LabelledRecord};
 pub use overlap::{Compared, check_apart};
 pub(crate) use overlap::{
-    check_earlier, check_records, check_voters, public_sketch, sketch_of_texts, text_of,
+    check_earlier, check_private, check_records, public_sketch, sketch_of_texts, text_of,
 };
 pub use record_json::set_field;
 pub(crate) use sampler::BatchSampler;

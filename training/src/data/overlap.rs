@@ -208,12 +208,12 @@ fn check_unused(own: &Sketch, earlier: &[(&str, &Sketch)]) -> Result<(), RunErro
     })
 }
 
-/// Refuses private records of an evolution that its candidate texts share, or that are half of a text which an earlier stage called
+/// Refuses private records that public texts to choose from share, or that are half of a text which an earlier stage called
 /// public.
 ///
 /// # Errors
 /// [`RunError::Refused`].
-pub(crate) fn check_voters(
+pub(crate) fn check_private(
     units: &Units,
     candidates: &[String],
     earlier: &[(&str, &Sketch)],

@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::identity::Sketch;
-use plan::{CandidateSource, CertifiedEvolution, Objective};
+use plan::{CandidateSource, CertifiedEvolution, EvolutionFile, Objective};
 
 use crate::RunError;
 use crate::data::{self, Units};
 use crate::infer::BertScore;
-use crate::plan_file::{read_evolution, read_uncertified};
-use crate::store::files;
+use crate::plan_file::read_evolution;
 use crate::store::ledger::PublicStage;
-use crate::verify::{Proof, check_unwritten};
+use crate::synthetic::inputs::{PrivateSource, public_stage, public_writer};
+use crate::verify::check_unwritten;
 
 /// A certified evolution file.
 pub(super) struct EvolutionInput {
@@ -61,7 +60,7 @@ impl EvolutionInput {
     /// # Errors
     /// [`RunError::Refused`] for a run, a text or an embedding that was made from private text, or of another kind.
     pub fn public(&self) -> Result<Public, RunError> {
-        let mut stages = self.public_stage("embedding", &self.embedding)?.unwrap_or_default();
+        let mut stages = public_stage("embedding", &self.embedding)?.unwrap_or_default();
         // A folder that holds no BERT is refused before anything is charged.
         self.embedding().embeddings_alone(&[String::new()])?;
         let mut texts = Vec::new();
@@ -69,19 +68,7 @@ impl EvolutionInput {
             CandidateSource::Run(run) => {
                 let run = self.base.join(run);
                 let field = "candidates.run";
-                let own = self.public_stage(field, &run)?.ok_or_else(|| {
-                    RunError::Refused(format!(
-                        "{field}: {}: no run; give the folder of a finished run",
-                        run.display()
-                    ))
-                })?;
-                files::require_finished(&run)?;
-                if read_uncertified(&run.join(files::PLAN))?.training().objective != Objective::CausalLm {
-                    return Err(RunError::Refused(format!(
-                        "{field}: {}: its model does not continue texts; allowed: training.objective \"causal_lm\"",
-                        run.display()
-                    )));
-                }
+                let own = public_writer(field, &run, &[Objective::CausalLm])?;
                 stages.extend(own);
             }
             CandidateSource::Texts(path) => {
@@ -106,36 +93,13 @@ impl EvolutionInput {
         Ok(Public { texts, stages })
     }
 
-    /// Returns the public texts behind a folder that a run or a release wrote; [`None`] for any other folder.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] if private text is behind it.
-    fn public_stage(&self, field: &str, folder: &Path) -> Result<Option<Vec<PublicStage>>, RunError> {
-        match Proof::find(folder)? {
-            None => Ok(None),
-            Some(proof) if proof.is_public && proof.parents.is_empty() => Ok(Some(proof.public_stages)),
-            Some(_) => Err(RunError::Refused(format!(
-                "{field}: {}: it was made from private text; allowed: what was made from public text alone, since it is not charged here",
-                folder.display()
-            ))),
-        }
-    }
-
     /// Reads the private records, and compares them with the public texts.
     ///
     /// # Errors
     /// [`RunError::Refused`] if they cannot be read, or a public text shares text with them.
     pub fn records(&self, public: &Public) -> Result<Units, RunError> {
-        let paths: Vec<PathBuf> = match &self.certified.file.data.source {
-            plan::Source::Embedded { .. } => Vec::new(),
-            plan::Source::Path(path) => vec![self.base.join(path)],
-            plan::Source::Paths(paths) => paths.iter().map(|path| self.base.join(path)).collect(),
-        };
-        check_unwritten(&paths, "data.source")?;
-        let units = data::read_voters(&self.certified.file, &self.base)?;
-        let stages: Vec<(&str, &Sketch)> =
-            public.stages.iter().map(|stage| (stage.name.as_str(), &stage.text)).collect();
-        data::check_voters(&units, &public.texts, &stages)?;
-        Ok(units)
+        let EvolutionFile { data, labels, privacy, .. } = &self.certified.file;
+        let source = PrivateSource { data, labels, unit: privacy.unit, base: &self.base };
+        source.read(&public.texts, &public.stages)
     }
 }

@@ -41,12 +41,11 @@ use self::source::Supply;
 use self::votes::Electorate;
 use crate::progress::{DIGITS, note};
 use crate::run::shell_word;
-use crate::store::certificate::EvolutionCertificate;
-pub use crate::store::files::is_evolution;
-use crate::store::ledger::Randomness;
+use crate::store::certificate::SynthesisCertificate;
+use crate::store::ledger::{Entry, Randomness};
 use crate::store::mirror::state_folder;
-use crate::store::{EvolutionStore, OpenEvolution};
-pub use crate::verify::evolution::{EvolutionSummary, promise, verify_evolution};
+use crate::store::{OpenSynthesis, SynthesisStore};
+use crate::verify::synthesis::{SynthesisSummary, verify_synthesis};
 use crate::{RunError, stop};
 
 /// The evolution that the user asks for.
@@ -68,12 +67,12 @@ pub struct EvolutionRequest {
 ///
 /// # Errors
 /// [`RunError`]. The file, and what it names, is refused before anything is written.
-pub fn evolve(request: &EvolutionRequest) -> Result<EvolutionSummary, RunError> {
+pub fn evolve(request: &EvolutionRequest) -> Result<SynthesisSummary, RunError> {
     carry_out(request, state_folder().as_deref())
 }
 
 /// Carries out an evolution, whose ledger's positions this computer records in the folder `state`.
-fn carry_out(request: &EvolutionRequest, state: Option<&Path>) -> Result<EvolutionSummary, RunError> {
+fn carry_out(request: &EvolutionRequest, state: Option<&Path>) -> Result<SynthesisSummary, RunError> {
     let input = EvolutionInput::read(&request.evolution)?;
     let folder = request.out.clone().unwrap_or_else(|| Path::new("runs").join(&input.certified.file.name));
     stop::listen()?;
@@ -92,12 +91,12 @@ struct Evolution<'a> {
 }
 
 impl Evolution<'_> {
-    fn carry_out(&self, rng: &impl PrivacyRng) -> Result<EvolutionSummary, RunError> {
+    fn carry_out(&self, rng: &impl PrivacyRng) -> Result<SynthesisSummary, RunError> {
         let Self { request, input, folder, state } = *self;
         let certified = &input.certified;
         let public = input.public()?;
         let units = input.records(&public)?;
-        let mut store = EvolutionStore::open(&OpenEvolution {
+        let mut store = SynthesisStore::open(&OpenSynthesis {
             folder,
             certified,
             bytes: &input.bytes,
@@ -119,10 +118,10 @@ impl Evolution<'_> {
             let records = output::records(&population, &selection, &mut supply, &certified.file)?;
             store.complete(&records)?;
         }
-        EvolutionCertificate::derive(certified, store.ledger())?.write(folder)?;
-        output::finish(folder, &certified.file)?;
+        SynthesisCertificate::derive(certified, store.ledger())?.write(folder)?;
+        output::written(&certified.file).finish(folder)?;
         store.finish()?;
-        verify_evolution(folder)
+        verify_synthesis(folder)
     }
 
     /// Carries out the rounds that are due. Returns the candidates of the last round, with how they were chosen.
@@ -131,7 +130,7 @@ impl Evolution<'_> {
         mut population: Population,
         supply: &mut Supply<'_>,
         electorate: &Electorate,
-        store: &mut EvolutionStore,
+        store: &mut SynthesisStore,
         rng: &impl PrivacyRng,
     ) -> Result<(Population, Selection), RunError> {
         let certified = &self.input.certified;
@@ -142,10 +141,10 @@ impl Evolution<'_> {
                 self.check_interrupt()?;
                 let embeddings = supply.embeddings(&population.candidates)?;
                 self.check_interrupt()?;
-                store.charge_round(certified)?;
+                store.append(Entry::Votes { round, event: certified.round_event() })?;
                 let counts =
                     electorate.release(&population.candidates, &embeddings, certified, round, rng)?;
-                store.record_counts(counts)?;
+                store.append(Entry::VoteCounts { counts })?;
                 note(&format!("released the votes of round {} of {rounds}", round + 1));
             }
             let released = store.ledger().rounds().nth(round as usize).flatten();

@@ -9,7 +9,7 @@ use super::*;
 use crate::network_tests::testing;
 use crate::store::files;
 use crate::store::ledger::LedgerState;
-use crate::verify::evolution::stage_of_stopped;
+use crate::verify::synthesis::stage_of_stopped;
 
 /// A folder with private records, public texts, an embedding and an evolution file of three rounds.
 fn folder() -> tempfile::TempDir {
@@ -37,7 +37,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn resumed(folder: &Path) -> Result<EvolutionSummary, RunError> {
+fn resumed(folder: &Path) -> Result<SynthesisSummary, RunError> {
     let request = EvolutionRequest {
         evolution: folder.join("evolution.json"),
         out: Some(folder.join("evolved")),
@@ -55,7 +55,7 @@ fn killed(folder: &Path) {
     let public = input.public().unwrap();
     let units = input.records(&public).unwrap();
     let out = folder.join("evolved");
-    let mut store = EvolutionStore::open(&OpenEvolution {
+    let mut store = SynthesisStore::open(&OpenSynthesis {
         folder: &out,
         certified: &input.certified,
         bytes: &input.bytes,
@@ -67,7 +67,8 @@ fn killed(folder: &Path) {
         state: Some(&folder.join("state")),
     })
     .unwrap();
-    store.charge_round(&input.certified).unwrap();
+    let round = store.ledger().rounds().count() as u64;
+    store.append(Entry::Votes { round, event: input.certified.round_event() }).unwrap();
 }
 
 /// PITFALLS 59.
@@ -78,12 +79,12 @@ fn a_round_whose_votes_were_lost_is_spent_and_never_repeated() {
     let (stopped, _) = stage_of_stopped(&folder.path().join("evolved")).unwrap();
     assert_eq!(stopped.charges.iter().map(|charge| charge.count).sum::<u64>(), 1);
     let summary = resumed(folder.path()).unwrap();
-    let ledger = LedgerState::read(&summary.evolution).unwrap();
+    let ledger = LedgerState::read(&summary.folder).unwrap();
     let released: Vec<bool> = ledger.rounds().map(|counts| counts.is_some()).collect();
     assert_eq!(released, [false, true, true]);
     assert_eq!(ledger.charges().iter().map(|charge| charge.count).sum::<u64>(), 3);
     assert!(summary.epsilon.upper <= 4.0);
-    let certificate = fs::read_to_string(summary.evolution.join(files::CERTIFICATE_MARKDOWN)).unwrap();
+    let certificate = fs::read_to_string(summary.folder.join(files::CERTIFICATE_MARKDOWN)).unwrap();
     for stated in ["3, of which 1 were lost", "as good as true randomness", "Copies of the run folder"] {
         assert!(certificate.contains(stated), "{stated}: {certificate}");
     }
@@ -109,7 +110,7 @@ fn a_torn_line_is_charged_as_the_round_that_it_may_have_announced() {
     let (stopped, _) = stage_of_stopped(&folder.path().join("evolved")).unwrap();
     assert_eq!(stopped.charges.iter().map(|charge| charge.count).sum::<u64>(), 1);
     let summary = resumed(folder.path()).unwrap();
-    let ledger = LedgerState::read(&summary.evolution).unwrap();
+    let ledger = LedgerState::read(&summary.folder).unwrap();
     assert_eq!(ledger.rounds().map(|counts| counts.is_some()).collect::<Vec<_>>(), [false, true, true]);
 }
 

@@ -29,6 +29,7 @@ pub use evaluation::{
     ByWord, EntityEvaluation, Evaluation, LabelEvaluation, LabelScore, Sentences, TokenEvaluation, Unknown,
 };
 pub use generate::Beams;
+pub(crate) use generate::Decoding;
 pub use generate::DecodingStrategy;
 pub use generate::EarlyStopping;
 pub use generate::Generated;

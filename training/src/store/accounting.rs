@@ -116,7 +116,9 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
             }
             Entry::Step { step, event, .. } => schedule.due(plan, *step).as_ref() == Some(event),
             Entry::UnprotectedStep { step, .. } => *step < plan.total_steps(),
-            Entry::Votes { .. } | Entry::VoteCounts { .. } => false,
+            Entry::Votes { .. } | Entry::VoteCounts { .. } | Entry::Texts { .. } | Entry::Batches { .. } => {
+                false
+            }
             Entry::InitialWeights { .. } => plan.plan().model().initial != plan::Initial::Random,
             _ => true,
         };

@@ -54,6 +54,8 @@ impl ChargeSchedule {
             | Entry::LabelCounts { .. }
             | Entry::Votes { .. }
             | Entry::VoteCounts { .. }
+            | Entry::Texts { .. }
+            | Entry::Batches { .. }
             | Entry::InitialWeights { .. } => *self = Self::default(),
             Entry::Header(_) | Entry::Parent(_) | Entry::UnprotectedStep { .. } | Entry::Completed { .. } => {
             }

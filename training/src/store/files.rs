@@ -63,11 +63,15 @@ pub const CERTIFICATE_MARKDOWN: &str = "certificate.md";
 pub(crate) const SWEEP: &str = "sweep.json";
 /// An evolution as the user wrote it.
 pub(crate) const EVOLUTION: &str = "evolution.json";
+/// A paraphrase as the user wrote it.
+pub const PARAPHRASE: &str = "paraphrase.json";
+/// The texts of a paraphrase that were drawn so far.
+pub(crate) const TEXTS: &str = "texts.json";
 /// The candidates of an evolution between two rounds of votes.
 pub(crate) const CANDIDATES: &str = "candidates.json";
-/// The synthetic records of an evolution.
+/// The synthetic records of an evolution or a paraphrase.
 pub const RECORDS: &str = "records.jsonl";
-/// The card of the synthetic records of an evolution.
+/// The card of these records.
 pub(crate) const RECORDS_CARD: &str = "records.card.md";
 /// The charge of a sweep, written before its first trial begins.
 pub(crate) const CHARGE: &str = "charge.json";
@@ -88,10 +92,11 @@ pub fn is_snapshot(name: &str) -> bool {
     name.strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns whether a folder holds an evolution.
+/// Returns the name of the file of an evolution or a paraphrase, if a folder holds one.
 #[must_use]
-pub fn is_evolution(folder: &Path) -> bool {
-    folder.join(EVOLUTION).exists() && folder.join(LEDGER).exists()
+pub fn synthesis_in(folder: &Path) -> Option<&'static str> {
+    let is_there = |name: &&str| folder.join(name).exists();
+    [EVOLUTION, PARAPHRASE].into_iter().find(is_there).filter(|_| folder.join(LEDGER).exists())
 }
 
 /// Refuses a folder that holds no run.
@@ -99,9 +104,10 @@ pub fn is_evolution(folder: &Path) -> bool {
 /// # Errors
 /// [`RunError::Refused`], with what to give instead.
 pub(crate) fn require_run(folder: &Path) -> Result<(), RunError> {
-    if is_evolution(folder) {
+    if let Some(file) = synthesis_in(folder) {
+        let what = if file == EVOLUTION { "an evolution" } else { "a paraphrase" };
         return Err(RunError::Refused(format!(
-            "{} is the folder of an evolution, which has no model; `trainer-native verify` and `trainer-native history` take it",
+            "{} is the folder of {what}, which has no model; `trainer-native verify` and `trainer-native history` take it",
             folder.display()
         )));
     }

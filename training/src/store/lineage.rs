@@ -108,7 +108,7 @@ pub fn copy_proofs(from: &Path, to: &Path) -> Result<(), RunError> {
 pub fn prove_text(run: &Path, text: &Path) -> Result<(), RunError> {
     let folder = files::proof_of_text(text);
     durable::create_folder(&folder)?;
-    let plan = if run.join(files::EVOLUTION).exists() { files::EVOLUTION } else { files::PLAN };
+    let plan = files::synthesis_in(run).unwrap_or(files::PLAN);
     for name in [plan, files::LEDGER, files::CERTIFICATE_JSON, files::CERTIFICATE_MARKDOWN] {
         durable::write_atomic(&folder.join(name), &durable::read(&run.join(name))?)?;
     }

@@ -16,11 +16,11 @@
 pub(crate) mod accounting;
 mod canaries;
 pub mod certificate;
+mod certified;
 mod charging;
 mod checkpoint;
 mod corpus;
 pub mod covered;
-mod evolution;
 pub mod files;
 mod kept;
 pub mod ledger;
@@ -28,6 +28,7 @@ pub mod lineage;
 pub mod metrics;
 pub(crate) mod mirror;
 mod open;
+mod synthesis;
 mod tensorboard;
 #[cfg(test)]
 mod tests;
@@ -42,10 +43,11 @@ use mechanisms::RandomnessSource;
 use plan::CertifiedPlan;
 
 pub use canaries::read_canaries;
+pub(crate) use certified::{Synthesis, next_batches};
 pub(crate) use corpus::forget as forget_corpus;
-pub(crate) use evolution::{EvolutionStore, OpenEvolution, torn_round};
 pub(crate) use kept::BestWeights;
 pub(crate) use open::{OpenRun, Resume, RunMode};
+pub(crate) use synthesis::{OpenSynthesis, SynthesisStore};
 pub(crate) use torn_line::spent_by_stopped;
 
 use self::certificate::Certificate;

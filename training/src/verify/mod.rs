@@ -12,18 +12,18 @@
 //! | `proof` | the verified facts of one stage, and the stages that a ledger names |
 //! | `check` | a ledger and its plan against the proofs of the stages that they name |
 //! | `find` | the stages that a plan builds on, before it is certified |
-//! | `evolution` | the folder of an evolution |
+//! | `synthesis` | the folder of an evolution or a paraphrase |
 //! | `stopped` | what a run spent that did not finish |
 //! | `coverage` | which files of a folder a digest covers |
 //! | `explain` | what was checked, in words |
 
 mod check;
 mod coverage;
-pub(crate) mod evolution;
 mod explain;
 mod find;
 mod proof;
 mod stopped;
+pub mod synthesis;
 #[cfg(test)]
 mod tests;
 

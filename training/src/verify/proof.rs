@@ -9,7 +9,7 @@ use plan::{CertifiedPlan, MadeFrom, PrivacyUnit};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Coverage, VerifiedRun, evolution};
+use super::{Coverage, VerifiedRun, synthesis};
 use crate::RunError;
 use crate::store::certificate;
 use crate::store::ledger::{Charges, FileDigest, LedgerState, Parent, PublicStage, RoundedModel};
@@ -90,10 +90,10 @@ impl Proof {
 
     /// Verifies the run in a folder by its ledger, after the stages that it builds on.
     fn of_run(folder: &Path, ledger: LedgerState, earlier: &EarlierProofs) -> Result<Self, RunError> {
-        if files::is_evolution(folder) {
-            let stage = evolution::stage_of_finished(folder, &ledger)?;
-            let files = read_files(folder, &evolution::PROOF)?;
-            return Ok(Self { files, ..Self::of_votes(stage, ledger) });
+        if let Some(file) = files::synthesis_in(folder) {
+            let stage = synthesis::stage_of_finished(folder, &ledger)?;
+            let files = read_files(folder, &synthesis::proof(file))?;
+            return Ok(Self { files, ..Self::of_synthesis(stage, ledger) });
         }
         let VerifiedRun { plan, ledger, certificate, .. } = VerifiedRun::of_ledger(folder, ledger, earlier)?;
         let digest = |name: &str| certificate.hashes.files.iter().find(|file| file.name == name);
@@ -154,8 +154,8 @@ impl Proof {
         }
     }
 
-    /// Returns the proof of an evolution, whose ledger charged only votes.
-    pub(super) fn of_votes(stage: Parent, ledger: LedgerState) -> Self {
+    /// Returns the proof of an evolution or a paraphrase.
+    pub(super) fn of_synthesis(stage: Parent, ledger: LedgerState) -> Self {
         Self {
             training_event: Some(DpEvent::Composed { events: stage.charges.events().collect() }),
             stage,

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::proof::{EarlierProofs, Proof};
-use super::{altered, check_accountant, evolution};
+use super::{altered, check_accountant, synthesis};
 use crate::RunError;
 use crate::plan_file::PlanText;
 use crate::store::accounting::check_same_plan;
@@ -19,9 +19,9 @@ impl Proof {
     /// # Errors
     /// [`RunError::Verification`] if the ledger, the plan or an earlier stage is not what the run wrote.
     pub(crate) fn of_stopped_run(folder: &Path) -> Result<Self, RunError> {
-        if files::is_evolution(folder) {
-            let (stage, ledger) = evolution::stage_of_stopped(folder)?;
-            return Ok(Self::of_votes(stage, ledger));
+        if files::synthesis_in(folder).is_some() {
+            let (stage, ledger) = synthesis::stage_of_stopped(folder)?;
+            return Ok(Self::of_synthesis(stage, ledger));
         }
         let (ledger, torn_bytes) = LedgerState::read_stopped(folder)?;
         let header = ledger.header();

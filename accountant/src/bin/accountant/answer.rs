@@ -106,7 +106,7 @@ fn inverted(event: &DpEvent, delta: Delta, relation: NeighboringRelation) -> Res
         text.push_str(&format!("; as a Gaussian mechanism with μ up to {}", rounded_up(mu.upper, 6)));
         json["gaussian_equivalent_mu"] = json!(mu);
     }
-    // Only plain Gaussian mechanisms have a ρ.
+    // Only plain Gaussian mechanisms, and those that are known by it, have a ρ.
     if let Ok(rho) = accountant::zcdp(event, relation) {
         text.push_str(&format!("; {}-zCDP", rounded_up(rho, 6)));
         json["zcdp_rho"] = json!(rho);

@@ -162,7 +162,7 @@ fn compose(pair: &DominatingPair, shape: &GridShape, delta: f64) -> Option<Compo
             Law::Mixture(pair) => single_step::mixture(pair, shape, &budget),
             Law::Truncated(mixture) => single_step::truncated(mixture, shape, &budget),
             Law::Discrete(pair) => single_step::discrete(pair, shape, &budget),
-            Law::Selection(_) => None,
+            Law::Selection(_) | Law::Concentrated(_) => None,
         };
         add(power(step?, *count, shape, &budget)?)?;
     }

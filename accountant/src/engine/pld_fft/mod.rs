@@ -94,7 +94,7 @@ fn losses(pair: &DominatingPair) -> Vec<Loss> {
         Law::Mixture(pair) => Some(LossLaw::Mixture(pair.clone())),
         Law::Discrete(pair) => Some(LossLaw::Discrete(pair.clone())),
         // The engine table lets no such factor through.
-        Law::Selection(_) | Law::Truncated(_) => None,
+        Law::Selection(_) | Law::Concentrated(_) | Law::Truncated(_) => None,
     };
     let factors = pair.factors().iter();
     let mut losses: Vec<Loss> =

@@ -80,6 +80,11 @@ impl<B: Kernels> InferenceModel<B> {
         shape.decoder.unwrap_or(shape.input)
     }
 
+    /// Returns the largest number of tokens that the model reads at once: those of the encoder, if it has one.
+    pub(crate) fn input_context(&self) -> usize {
+        self.network.shape().input
+    }
+
     /// Returns the largest number of tokens that can be generated, or [`None`] without a limit.
     pub(crate) fn most_written(&self) -> Option<usize> {
         self.network.shape().decoder

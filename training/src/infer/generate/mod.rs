@@ -168,6 +168,14 @@ impl<B: Kernels> RunModel<B> {
         prompts: &[Prompt],
         options: &GenerationOptions,
     ) -> Result<Vec<Vec<u32>>, RunError> {
+        generate_tokens(&self.model, &self.tokenizer, prompts, self.text_ends()?, options)
+    }
+
+    /// Returns the tokens that end a text.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if the tokenizer has none.
+    pub(crate) fn text_ends(&self) -> Result<Vec<u32>, RunError> {
         let known = |id: &&u32| (**id as usize) < self.tokenizer.vocab_size();
         let mut ends: Vec<u32> = self.ends.iter().filter(known).copied().collect();
         if ends.is_empty() {
@@ -176,7 +184,7 @@ impl<B: Kernels> RunModel<B> {
                 _ => end_of_text(&self.tokenizer)?,
             });
         }
-        generate_tokens(&self.model, &self.tokenizer, prompts, ends, options)
+        Ok(ends)
     }
 }
 

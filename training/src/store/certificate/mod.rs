@@ -5,19 +5,19 @@
 
 #[cfg(test)]
 mod condition_tests;
-mod evolution;
 pub(crate) mod markdown;
 mod statements;
+mod synthesis;
 #[cfg(test)]
 mod tests;
 mod wording;
 
-pub(crate) use evolution::EvolutionCertificate;
 pub use statements::mark;
 pub(crate) use statements::{
     DECLARED_PUBLIC, KNOWN_NOISE, distribution, guarantee, guarantee_of_privacy, not_private_by_itself,
     void_by_known_noise,
 };
+pub(crate) use synthesis::SynthesisCertificate;
 pub(crate) use wording::{CURRENT, Wording};
 
 use accountant::{Bounds, DpEvent, NeighboringRelation};

@@ -4,8 +4,8 @@ use accountant::{Bounds, NeighboringRelation, Trials};
 use dp_tokenizer::release::most_units;
 use mechanisms::ReleaseMethod;
 use plan::{
-    Arithmetic, CertifiedPlan, EvolutionPrivacy, MadeFrom, Objective, Plan, PoissonOfExamples, PrivacyUnit,
-    Sampling, Source,
+    Arithmetic, CertifiedPlan, MadeFrom, Objective, Plan, PoissonOfExamples, PrivacyUnit, Sampling, Source,
+    SyntheticPrivacy,
 };
 
 use super::PhaseSummary;
@@ -132,7 +132,7 @@ fn neighbors(wording: &Wording, relation: NeighboringRelation) -> &'static str {
 }
 
 /// Fills neighbors, unit, ε and δ into a sentence that states a guarantee.
-pub(crate) fn guarantee_of_privacy(template: &str, privacy: &EvolutionPrivacy, epsilon: Bounds) -> String {
+pub(crate) fn guarantee_of_privacy(template: &str, privacy: &SyntheticPrivacy, epsilon: Bounds) -> String {
     let template = template.replace("{neighbors}", neighbors(&CURRENT, privacy.relation));
     figures(&template, &CURRENT, privacy.unit, epsilon, privacy.delta)
 }

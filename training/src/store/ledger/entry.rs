@@ -225,6 +225,18 @@ pub enum Entry {
         /// The counts, in the order of the candidates.
         counts: Vec<i64>,
     },
+    /// The texts of a paraphrase are about to be drawn. Each unit is in one batch, so this charge pays for the texts of all batches.
+    Texts {
+        /// Event of the texts of all batches.
+        event: DpEvent,
+    },
+    /// The texts of these batches are about to be drawn. No batch is drawn from twice, even if its text is lost.
+    Batches {
+        /// The first batch, from 0.
+        first: u64,
+        /// Number of batches.
+        count: u64,
+    },
     /// The weights are those of a public checkpoint before the first step.
     InitialWeights {
         /// SHA-256 of the digests of the checkpoint's files.
@@ -275,6 +287,21 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rounded: Vec<RoundedModel>,
     },
+}
+
+impl Entry {
+    /// Returns the event that the line charges, if it charges one.
+    #[must_use]
+    pub fn charge(&self) -> Option<&DpEvent> {
+        match self {
+            Self::Release { event }
+            | Self::LabelHistogram { event }
+            | Self::Votes { event, .. }
+            | Self::Texts { event }
+            | Self::Step { event, .. } => Some(event),
+            _ => None,
+        }
+    }
 }
 
 /// The digest that the first line names in place of a previous line's.

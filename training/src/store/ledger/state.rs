@@ -187,6 +187,7 @@ impl LedgerState {
             }
             Entry::Votes { round, .. } => self.check_round(*round),
             Entry::VoteCounts { .. } => self.check_counts(),
+            Entry::Texts { .. } | Entry::Batches { .. } => self.check_texts(entry),
             Entry::Release { .. }
             | Entry::Tokenizer { .. }
             | Entry::LabelHistogram { .. }
@@ -203,6 +204,15 @@ impl LedgerState {
     fn check_counts(&self) -> Result<(), &'static str> {
         let is_charged = matches!(self.entries.last(), Some(Entry::Votes { .. }));
         if is_charged { Ok(()) } else { Err("votes that the line before does not charge") }
+    }
+
+    fn check_texts(&self, entry: &Entry) -> Result<(), &'static str> {
+        match entry {
+            Entry::Batches { first, .. } if self.texts().is_some() && *first == self.batches() => Ok(()),
+            Entry::Batches { .. } => Err("a batch that was not charged, or was skipped or repeated"),
+            _ if self.texts().is_some() => Err("a second charge of texts"),
+            _ => Ok(()),
+        }
     }
 
     fn check_step(&self, step: u64, attempt: u64) -> Result<(), &'static str> {
@@ -287,6 +297,23 @@ impl LedgerState {
             (Entry::Votes { .. }, _) => Some(None),
             _ => None,
         })
+    }
+
+    /// Returns the event of the texts of a paraphrase, if they were charged.
+    pub(crate) fn texts(&self) -> Option<&DpEvent> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Texts { event } => Some(event),
+            _ => None,
+        })
+    }
+
+    /// Returns the number of batches from which texts were drawn, or may have been.
+    pub(crate) fn batches(&self) -> u64 {
+        let last = self.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Batches { first, count } => Some(first.saturating_add(*count)),
+            _ => None,
+        });
+        last.unwrap_or(0)
     }
 
     /// Returns the SHA-256 of the public checkpoint that training began from, if any.
@@ -400,10 +427,7 @@ impl LedgerState {
     pub fn charges(&self) -> Charges {
         let mut charges = Charges::default();
         for entry in &self.entries {
-            if let Entry::Release { event }
-            | Entry::LabelHistogram { event }
-            | Entry::Votes { event, .. }
-            | Entry::Step { event, .. } = entry
+            if let Some(event) = entry.charge()
                 && *event != (DpEvent::Composed { events: Vec::new() })
             {
                 charges.add(event, 1);

@@ -1,9 +1,8 @@
-//! The folder of an evolution: its ledger, which charges each round of votes before it is counted.
+//! The folder of synthetic records that no training made: its ledger, which charges each release before it is computed.
 
 use std::path::{Path, PathBuf};
 
-use plan::CertifiedEvolution;
-
+use super::certified::Synthesis;
 use super::corpus::{self, Recorded};
 use super::ledger::{
     Computation, Entry, FileDigest, Header, Ledger, LedgerPosition, LedgerState, NoiseDraw, PublicStage,
@@ -16,15 +15,15 @@ use crate::RunError;
 use crate::data::Units;
 use durable::{FolderLock, sha256_hex};
 
-/// The evolution that a folder is opened for.
-pub(crate) struct OpenEvolution<'a> {
+/// What a folder is opened for.
+pub(crate) struct OpenSynthesis<'a> {
     pub folder: &'a Path,
-    pub certified: &'a CertifiedEvolution,
-    /// The evolution file, byte for byte.
+    pub certified: &'a dyn Synthesis,
+    /// The file, byte for byte.
     pub bytes: &'a [u8],
     /// The private records.
     pub units: &'a Units,
-    /// The public texts that candidates come from, and those of the stages before.
+    /// The public texts behind what writes or embeds, as far as they are known.
     pub public_stages: Vec<PublicStage>,
     pub randomness: Randomness,
     pub device: plan::Device,
@@ -33,35 +32,36 @@ pub(crate) struct OpenEvolution<'a> {
     pub state: Option<&'a Path>,
 }
 
-/// A folder of an evolution that this process owns.
-pub(crate) struct EvolutionStore {
+/// A folder that this process owns.
+pub(crate) struct SynthesisStore {
     pub folder: PathBuf,
     ledger: Ledger,
     _lock: FolderLock,
 }
 
-impl EvolutionStore {
-    /// Begins an evolution, or resumes it.
+impl SynthesisStore {
+    /// Begins, or resumes.
     ///
     /// # Errors
-    /// [`RunError::Refused`] if the folder holds something else, or another evolution was begun there.
-    pub fn open(evolution: &OpenEvolution<'_>) -> Result<Self, RunError> {
-        let folder = evolution.folder;
+    /// [`RunError::Refused`] if the folder holds something else, or was begun with another file.
+    pub fn open(opened: &OpenSynthesis<'_>) -> Result<Self, RunError> {
+        let (folder, kind) = (opened.folder, opened.certified.kind());
         let begun = folder.join(files::LEDGER).exists();
-        if begun != evolution.resume {
+        if begun != opened.resume {
             let what = if begun {
                 "already holds a run; continue it with --resume, or choose another folder with --out"
+                    .to_owned()
             } else {
-                "holds no evolution that could be resumed; leave out --resume to begin one"
+                format!("holds no {} that could be resumed; leave out --resume to begin one", kind.noun)
             };
             return Err(RunError::Refused(format!("{} {what}", folder.display())));
         }
         if !begun {
-            files::require_empty(folder, "evolution", &[files::EVOLUTION, files::CORPUS_DIGEST])?;
+            files::require_empty(folder, kind.noun, &[kind.file, files::CORPUS_DIGEST, files::TEXTS])?;
         }
         durable::create_folder(folder)?;
         let lock = FolderLock::take(folder)?;
-        let ledger = if begun { evolution.resumed()? } else { evolution.begun()? };
+        let ledger = if begun { opened.resumed()? } else { opened.begun()? };
         Ok(Self { folder: folder.to_owned(), ledger, _lock: lock })
     }
 
@@ -69,18 +69,12 @@ impl EvolutionStore {
         self.ledger.state()
     }
 
-    /// Charges the next round of votes. Its line is on the disk when this returns; only then may votes be counted.
+    /// Appends a line. It is on the disk when this returns; only then may what it announces be computed.
     ///
     /// # Errors
     /// [`RunError::Storage`] if it cannot be made durable.
-    pub fn charge_round(&mut self, certified: &CertifiedEvolution) -> Result<(), RunError> {
-        let round = self.ledger().rounds().count() as u64;
-        self.ledger.append(Entry::Votes { round, event: certified.round_event() })
-    }
-
-    /// Records the released votes of the round that was charged last.
-    pub fn record_counts(&mut self, counts: Vec<i64>) -> Result<(), RunError> {
-        self.ledger.append(Entry::VoteCounts { counts })
+    pub fn append(&mut self, entry: Entry) -> Result<(), RunError> {
+        self.ledger.append(entry)
     }
 
     /// Writes the records, and closes the ledger.
@@ -94,21 +88,25 @@ impl EvolutionStore {
         self.ledger.append(Entry::Completed { steps_done: 0, files, rounded: Vec::new() })
     }
 
-    /// Removes what only a resumed evolution needs, and prepares the folder for publication.
+    /// Removes what only a process that resumes needs, and prepares the folder for publication.
     ///
     /// # Errors
-    /// [`RunError::Storage`] if the digest of the text stays.
+    /// [`RunError::Storage`] if the digest of the text or the key of the batches stays.
     pub fn finish(&self) -> Result<(), RunError> {
         let _ = std::fs::remove_file(self.folder.join(files::CANDIDATES));
         corpus::forget(&self.folder)?;
+        let texts = self.folder.join(files::TEXTS);
+        if texts.exists() {
+            std::fs::remove_file(&texts).map_err(|error| RunError::storage("remove", &texts, &error))?;
+        }
         settle(&self.folder);
         Ok(())
     }
 }
 
-impl OpenEvolution<'_> {
+impl OpenSynthesis<'_> {
     fn begun(&self) -> Result<Ledger, RunError> {
-        durable::write_atomic(&self.folder.join(files::EVOLUTION), self.bytes)?;
+        durable::write_atomic(&self.folder.join(self.certified.kind().file), self.bytes)?;
         let key = corpus::draw_key()?;
         let sha256 = sha256_hex(self.bytes);
         let header = Header {
@@ -118,7 +116,7 @@ impl OpenEvolution<'_> {
             plan_file_sha256: sha256,
             accountant_version: accountant::VERSION.to_owned(),
             accountant_method: accountant::METHOD.to_owned(),
-            relation: self.certified.file.privacy.relation,
+            relation: self.certified.privacy().relation,
             randomness: self.randomness,
             protected: true,
             public_data: false,
@@ -143,14 +141,15 @@ impl OpenEvolution<'_> {
     fn resumed(&self) -> Result<Ledger, RunError> {
         let (mut ledger, torn_bytes) = Ledger::reopen(self.folder)?;
         let header = ledger.state().header();
+        let noun = self.certified.kind().noun;
         let refused = |how: &str| {
             Err(RunError::Refused(format!(
-                "the evolution in {} began {how}; use the same again, or choose another folder with --out",
+                "the {noun} in {} began {how}; use the same again, or choose another folder with --out",
                 self.folder.display()
             )))
         };
         if header.plan_file_sha256 != sha256_hex(self.bytes) {
-            return refused("with another evolution file");
+            return refused(&format!("with another {noun} file"));
         }
         if header.randomness != self.randomness {
             return refused("with another --test-key, or without one");
@@ -174,20 +173,11 @@ impl OpenEvolution<'_> {
             state.continues(noted) || (torn_bytes > 0 && noted.lines == position.lines + 1)
         };
         ledger.mirror_to(Mirror::open(self.state, &recorded.key, &position, continues)?);
-        let due = torn_bytes > 0 && torn_round(&state, self.certified);
+        let due = self.certified.announced(&state).filter(|_| torn_bytes > 0);
         let device = Some(self.device);
         let resumed = Entry::Resume { steps_done: 0, torn_bytes, copied: false, device, placement: None };
         ledger.append(resumed)?;
-        if due {
-            let round = state.rounds().count() as u64;
-            ledger.append(Entry::Votes { round, event: self.certified.round_event() })?;
-        }
+        due.map_or(Ok(()), |entry| ledger.append(entry))?;
         Ok(ledger)
     }
-}
-
-/// Returns whether an unfinished last line may have charged a round: a disk may report unfinished writes as done.
-pub(crate) fn torn_round(ledger: &LedgerState, certified: &CertifiedEvolution) -> bool {
-    let is_open = matches!(ledger.entries().last(), Some(Entry::Votes { .. }));
-    !is_open && (ledger.rounds().count() as u64) < certified.file.rounds
 }
