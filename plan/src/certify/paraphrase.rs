@@ -16,7 +16,7 @@
 //!
 //! # References
 //! Vinod, Pillutla & Thakurta 2025, <https://arxiv.org/abs/2507.02974>: clipped differences from public logits, and the set of tokens.
-//! There, batches have a public number of references and an absent one counts as 0. Here, the divisor is public and the number is not.
+//! Here, the divisor is public and the number of references is not.
 
 use accountant::calibrate::EpsilonTarget;
 use accountant::{Bounds, Delta, DpEvent};
@@ -137,7 +137,7 @@ mod tests {
         file(change).unwrap().certify().unwrap()
     }
 
-    /// Oracle: the closed form ρ = T·(C/(B·τ))²/2 of the paper (Theorem 2 with adjacency by an empty reference), and the accountant.
+    /// Oracles: ρ = T·(C/(B·τ))²/2 by hand, and the accountant.
     #[test]
     fn the_clip_follows_from_epsilon_and_costs_what_the_closed_form_says() {
         let certified = certified(|file| file["temperature"] = 1.2.into());

@@ -78,7 +78,8 @@ impl<'a> Queue<'a> {
     }
 
     /// Makes a merge, and proposes those with the merged symbol. Returns the place after it.
-    fn make(&mut self, (_, left, _, _, merged): Proposal) -> u32 {
+    fn make(&mut self, proposal: Proposal) -> u32 {
+        let (_, left, _, _, merged) = proposal;
         let right = self.next[left as usize];
         let after = self.next[right as usize];
         self.symbols[left as usize] = merged;

@@ -30,11 +30,11 @@ pub(crate) use clip::ClippedSum;
 pub use error::StepError;
 pub(crate) use gradients::PerExampleGrads;
 pub(crate) use lot::Lot;
-pub(crate) use noise::NoisyAverage;
 pub use noise::{BaselineGradient, PrivateGradient};
+pub(crate) use noise::{Carried, NoisyAverage};
 pub(crate) use reduce::Reduce;
-pub(crate) use step::{Carried, Summation, TrainingData, TrainingSet, private_gradient};
 pub use step::{DpStep, arithmetic};
+pub(crate) use step::{Summation, TrainingData, TrainingSet, private_gradient};
 
 #[cfg(test)]
 pub(crate) use reference::{clip, clipped_sum, clipped_sum_on_grid, noise_alone, per_example_norms};

@@ -6,11 +6,20 @@ use mechanisms::{Bounded, GaussianMechanism, MechanismError, PrivacyRng, Purpose
 
 use pulp::{Simd, WithSimd};
 
-use super::banded::Place;
+use super::ClippedSum;
+use super::banded::{BandedNoise, Place};
 use super::sum::GradSum;
-use super::{Carried, ClippedSum};
 use network::nn::{Kernels, piece_length};
 use network::tensor::{FloatDType, Tensor, from_host};
+
+/// What a step leaves for the next one.
+#[derive(Default)]
+pub(crate) struct Carried {
+    /// The current block, if the noise of steps is correlated; clipping is then not adaptive.
+    pub block: Option<BandedNoise>,
+    /// The memory of the sum, all zero. The system would clear each page of new memory.
+    pub(super) zeros: Vec<Vec<i64>>,
+}
 
 /// A gradient that may be released, because noise was added before anything read it.
 pub struct PrivateGradient<B: Kernels> {

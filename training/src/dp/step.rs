@@ -14,7 +14,7 @@ use super::adaptive::CountRelease;
 use super::exact::{ExactClip, add_examples};
 use super::grid_sum::GridSum;
 use super::shared::sum_of_all;
-use super::{BandedNoise, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
+use super::{Carried, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
 use crate::data::{BatchSampler, BoundedExamples, Dataset, LabelledSet, choose, own};
 use crate::disclosure::Private;
@@ -156,15 +156,6 @@ pub(super) fn clipped_sum<B: Kernels>(
         });
     }
     sum.finish()
-}
-
-/// What a step leaves for the next one.
-#[derive(Default)]
-pub(crate) struct Carried {
-    /// The current block, if the noise of steps is correlated; clipping is then not adaptive.
-    pub block: Option<BandedNoise>,
-    /// The memory of the sum, all zero. The system would clear each page of new memory.
-    pub(super) zeros: Vec<Vec<i64>>,
 }
 
 /// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive.
