@@ -174,7 +174,7 @@ fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> 
     let alone = matches!(event, "truncated" | "cyclic Poisson" | "fixed size" | "balls in bins");
     truncated
         || match question {
-            "zCDP" => !plain,
+            "zCDP" => !plain && event != "zero-concentrated",
             "divergence" => fails,
             "pairs of units" => alone,
             // An event that uses nothing has no noise to find.
