@@ -37,7 +37,7 @@ const LARGEST_LOGIT: f64 = 1e6;
 /// let mut stream = TestRng::from_seed(1).stream(Purpose::Tokens, 0, 0);
 /// assert!(mechanism.draw(&scores, &mut stream).is_some_and(|token| token < 2));
 /// // 1/(2·4²)
-/// assert!(matches!(mechanism.event(), DpEvent::ZeroConcentrated { rho } if (rho - 0.03125).abs() < 1e-12));
+/// assert!(matches!(mechanism.event(), DpEvent::ZeroConcentrated { rho } if (rho - 0.03125).abs() < 1e-8));
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
