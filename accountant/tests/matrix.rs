@@ -56,10 +56,7 @@ fn events() -> Vec<(&'static str, EventOf)> {
         ("discrete gaussian", |standard_deviation| {
             steps(DpEvent::DiscreteGaussian { standard_deviation, sensitivity: 1 }, few(3))
         }),
-        ("zero-concentrated", |noise_multiplier| {
-            let rho = 0.5 / (noise_multiplier * noise_multiplier);
-            steps(DpEvent::ZeroConcentrated { rho }, few(30))
-        }),
+        ("zero-concentrated", |noise_multiplier| steps(concentrated(noise_multiplier), few(30))),
         ("selection", |noise_multiplier| DpEvent::PrivateSelection {
             event: Box::new(steps(poisson(noise_multiplier), 100)),
             trials: Trials::TruncatedNegativeBinomial { shape: 1.0, stop: 0.2 },
@@ -163,6 +160,11 @@ fn questions() -> Vec<(&'static str, Question)> {
             Ok(split.together)
         }),
     ]
+}
+
+/// As concentrated as a Gaussian of this noise.
+fn concentrated(noise_multiplier: f64) -> DpEvent {
+    DpEvent::ZeroConcentrated { rho: 0.5 / (noise_multiplier * noise_multiplier) }
 }
 
 /// Whether a question has no answer.
