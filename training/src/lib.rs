@@ -30,7 +30,7 @@ pub mod stop;
 pub mod store;
 pub mod summary;
 pub mod sweep;
-mod synthetic;
+pub mod synthetic;
 mod token_frequencies;
 pub mod train;
 pub mod verify;

@@ -30,10 +30,9 @@ mod source;
 mod tests;
 mod votes;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mechanisms::{OsRng, PrivacyRng, Purpose, TestRng};
-use plan::Device;
 
 use self::input::EvolutionInput;
 use self::population::{Population, Selection};
@@ -45,35 +44,21 @@ use crate::store::certificate::SynthesisCertificate;
 use crate::store::ledger::{Entry, Randomness};
 use crate::store::mirror::state_folder;
 use crate::store::{OpenSynthesis, SynthesisStore};
+use crate::synthetic::SynthesisRequest;
 use crate::verify::synthesis::{SynthesisSummary, verify_synthesis};
 use crate::{RunError, stop};
-
-/// The evolution that the user asks for.
-#[derive(Clone, Debug)]
-pub struct EvolutionRequest {
-    /// The evolution file.
-    pub evolution: PathBuf,
-    /// The folder of the evolution; by default `runs/` and its name.
-    pub out: Option<PathBuf>,
-    /// Whether to resume the evolution that the folder holds.
-    pub resume: bool,
-    /// The device of the run that writes candidates.
-    pub device: Device,
-    /// A known key for tests. The evolution is then not private.
-    pub test_key: Option<u64>,
-}
 
 /// Carries out an evolution, or resumes it.
 ///
 /// # Errors
 /// [`RunError`]. The file, and what it names, is refused before anything is written.
-pub fn evolve(request: &EvolutionRequest) -> Result<SynthesisSummary, RunError> {
+pub fn evolve(request: &SynthesisRequest) -> Result<SynthesisSummary, RunError> {
     carry_out(request, state_folder().as_deref())
 }
 
 /// Carries out an evolution, whose ledger's positions this computer records in the folder `state`.
-fn carry_out(request: &EvolutionRequest, state: Option<&Path>) -> Result<SynthesisSummary, RunError> {
-    let input = EvolutionInput::read(&request.evolution)?;
+fn carry_out(request: &SynthesisRequest, state: Option<&Path>) -> Result<SynthesisSummary, RunError> {
+    let input = EvolutionInput::read(&request.file)?;
     let folder = request.out.clone().unwrap_or_else(|| Path::new("runs").join(&input.certified.file.name));
     stop::listen()?;
     let evolution = Evolution { request, input: &input, folder: &folder, state };
@@ -84,7 +69,7 @@ fn carry_out(request: &EvolutionRequest, state: Option<&Path>) -> Result<Synthes
 }
 
 struct Evolution<'a> {
-    request: &'a EvolutionRequest,
+    request: &'a SynthesisRequest,
     input: &'a EvolutionInput,
     folder: &'a Path,
     state: Option<&'a Path>,
@@ -187,7 +172,7 @@ impl Evolution<'_> {
             return Ok(());
         }
         let key = self.request.test_key.map(|key| format!(" --test-key {key}")).unwrap_or_default();
-        let (file, folder) = (shell_word(&self.request.evolution), shell_word(self.folder));
+        let (file, folder) = (shell_word(&self.request.file), shell_word(self.folder));
         Err(RunError::Interrupted {
             resume: format!("trainer-native evolve --evolution {file} --out {folder} --resume{key}"),
         })

@@ -38,8 +38,8 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn resumed(folder: &Path) -> Result<SynthesisSummary, RunError> {
-    let request = EvolutionRequest {
-        evolution: folder.join("evolution.json"),
+    let request = SynthesisRequest {
+        file: folder.join("evolution.json"),
         out: Some(folder.join("evolved")),
         resume: true,
         device: Device::Cpu,

@@ -8,10 +8,11 @@ use plan::CertifiedEvolution;
 use super::candidate::Candidate;
 use super::nearest::nearest;
 use crate::RunError;
-use crate::data::{Answer, Units};
+use crate::data::Units;
 use crate::disclosure::Private;
 use crate::dp::Reduce;
 use crate::infer::BertScore;
+use crate::synthetic::inputs::each_record;
 
 /// Number of units whose votes a thread counts at a time.
 const UNITS_AT_ONCE: usize = 256;
@@ -34,20 +35,10 @@ impl Electorate {
     /// [`RunError::Refused`] if the folder of the embedding holds no BERT.
     pub fn new(units: Units, embedding: &BertScore<'_>) -> Result<Self, RunError> {
         let (mut owners, mut texts) = (Vec::new(), Vec::new());
-        units.texts.for_each(|text| {
-            owners.push((text.piece.unit, 0));
-            texts.push(text.piece.text.clone());
+        each_record(units, |unit, label, text| {
+            owners.push((unit, label));
+            texts.push(text.to_owned());
         })?;
-        if let Some(records) = &units.labelled {
-            records.for_each(|record| {
-                let label = match &record.answer {
-                    Answer::Labels(labels) => labels.first().copied().unwrap_or(0),
-                    Answer::Text(_) => 0,
-                };
-                owners.push((record.unit, label as usize));
-                texts.push(record.text.clone());
-            })?;
-        }
         let embeddings = embedding.embeddings_alone(&texts)?;
         let mut by_unit: BTreeMap<u64, Vec<Ballot>> = BTreeMap::new();
         for ((unit, group), embedding) in owners.into_iter().zip(embeddings) {

@@ -24,7 +24,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use mechanisms::{OsRng, PrivacyRng, Purpose, TestRng};
-use plan::{CertifiedParaphrase, Device, Objective};
+use plan::{CertifiedParaphrase, Objective};
 use serde::{Deserialize, Serialize};
 
 use self::draw::Draw;
@@ -37,37 +37,23 @@ use crate::store::certificate::SynthesisCertificate;
 use crate::store::ledger::{Entry, PublicStage, Randomness};
 use crate::store::mirror::state_folder;
 use crate::store::{OpenSynthesis, SynthesisStore, files, next_batches};
+use crate::synthetic::SynthesisRequest;
 use crate::synthetic::inputs::{PrivateSource, public_writer};
 use crate::synthetic::records::Written;
 use crate::verify::synthesis::{SynthesisSummary, verify_synthesis};
 use crate::{RunError, stop};
 use network::nn::Kernels;
 
-/// The paraphrase that the user asks for.
-#[derive(Clone, Debug)]
-pub struct ParaphraseRequest {
-    /// The paraphrase file.
-    pub paraphrase: PathBuf,
-    /// The folder; by default `runs/` and the name in the file.
-    pub out: Option<PathBuf>,
-    /// Whether to resume what the folder holds.
-    pub resume: bool,
-    /// The device of the model.
-    pub device: Device,
-    /// A known key for tests. The records are then not private.
-    pub test_key: Option<u64>,
-}
-
 /// Paraphrases private records, or resumes it.
 ///
 /// # Errors
 /// [`RunError`]. The file, and what it names, is refused before anything is written.
-pub fn paraphrase(request: &ParaphraseRequest) -> Result<SynthesisSummary, RunError> {
+pub fn paraphrase(request: &SynthesisRequest) -> Result<SynthesisSummary, RunError> {
     carry_out(request, state_folder().as_deref())
 }
 
 /// Carries out a paraphrase, whose ledger's positions this computer records in the folder `state`.
-fn carry_out(request: &ParaphraseRequest, state: Option<&Path>) -> Result<SynthesisSummary, RunError> {
+fn carry_out(request: &SynthesisRequest, state: Option<&Path>) -> Result<SynthesisSummary, RunError> {
     let paraphrase = Paraphrase::read(request, state)?;
     stop::listen()?;
     match request.test_key {
@@ -77,7 +63,7 @@ fn carry_out(request: &ParaphraseRequest, state: Option<&Path>) -> Result<Synthe
 }
 
 struct Paraphrase<'a> {
-    request: &'a ParaphraseRequest,
+    request: &'a SynthesisRequest,
     certified: CertifiedParaphrase,
     /// The file, byte for byte.
     bytes: Vec<u8>,
@@ -97,9 +83,9 @@ struct Progress {
 
 impl<'a> Paraphrase<'a> {
     /// Reads and certifies the file.
-    fn read(request: &'a ParaphraseRequest, state: Option<&'a Path>) -> Result<Self, RunError> {
-        let (certified, bytes) = read_paraphrase(&request.paraphrase)?;
-        let base = request.paraphrase.parent().map(Path::to_owned).unwrap_or_default();
+    fn read(request: &'a SynthesisRequest, state: Option<&'a Path>) -> Result<Self, RunError> {
+        let (certified, bytes) = read_paraphrase(&request.file)?;
+        let base = request.file.parent().map(Path::to_owned).unwrap_or_default();
         let folder = request.out.clone().unwrap_or_else(|| Path::new("runs").join(&certified.file.name));
         Ok(Self { request, certified, bytes, base, folder, state })
     }
@@ -260,7 +246,7 @@ impl<'a> Paraphrase<'a> {
             return Ok(());
         }
         let key = self.request.test_key.map(|key| format!(" --test-key {key}")).unwrap_or_default();
-        let (file, folder) = (shell_word(&self.request.paraphrase), shell_word(&self.folder));
+        let (file, folder) = (shell_word(&self.request.file), shell_word(&self.folder));
         Err(RunError::Interrupted {
             resume: format!("trainer-native paraphrase --paraphrase {file} --out {folder} --resume{key}"),
         })

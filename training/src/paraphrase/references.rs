@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::ends;
 use crate::RunError;
-use crate::data::{Answer, Units};
+use crate::data::Units;
 use crate::disclosure::Private;
 use crate::label_histogram::with_noise;
+use crate::synthetic::inputs::each_record;
 
 /// The record that a unit gives.
 struct Reference {
@@ -38,18 +39,9 @@ impl References {
     /// [`RunError::Refused`] if the text is in a file that can no longer be read.
     pub fn new(units: Units, key: &str) -> Result<Self, RunError> {
         let mut by_unit: BTreeMap<u64, Vec<(usize, String)>> = BTreeMap::new();
-        units.texts.for_each(|text| {
-            by_unit.entry(text.piece.unit).or_default().push((0, text.piece.text.clone()));
+        each_record(units, |unit, label, text| {
+            by_unit.entry(unit).or_default().push((label, text.to_owned()))
         })?;
-        if let Some(records) = &units.labelled {
-            records.for_each(|record| {
-                let label = match &record.answer {
-                    Answer::Labels(labels) => labels.first().copied().unwrap_or(0),
-                    Answer::Text(_) => 0,
-                };
-                by_unit.entry(record.unit).or_default().push((label as usize, record.text.clone()));
-            })?;
-        }
         let chosen = |(unit, mut own): (u64, Vec<(usize, String)>)| {
             let (label, text) = own.swap_remove(hashed(key, "record", unit, own.len() as u64) as usize);
             Reference { unit, label, text }

@@ -6,7 +6,7 @@ use dp_tokenizer::identity::Sketch;
 use plan::{Data, Objective, PrivacyUnit};
 
 use crate::RunError;
-use crate::data::{self, Units};
+use crate::data::{self, Answer, Units};
 use crate::plan_file::read_uncertified;
 use crate::store::files;
 use crate::store::ledger::PublicStage;
@@ -80,4 +80,20 @@ impl PrivateSource<'_> {
         data::check_private(&units, texts, &stages)?;
         Ok(units)
     }
+}
+
+/// Hands each private record to a mechanism: its unit, the index of its label, or 0 without labels, and its text.
+///
+/// # Errors
+/// [`RunError::Refused`] if the text is in a file that can no longer be read.
+pub(crate) fn each_record(units: Units, mut take: impl FnMut(u64, usize, &str)) -> Result<(), RunError> {
+    units.texts.for_each(|text| take(text.piece.unit, 0, &text.piece.text))?;
+    let Some(records) = &units.labelled else { return Ok(()) };
+    records.for_each(|record| {
+        let label = match &record.answer {
+            Answer::Labels(labels) => labels.first().copied().unwrap_or(0),
+            Answer::Text(_) => 0,
+        };
+        take(record.unit, label as usize, &record.text);
+    })
 }
