@@ -133,10 +133,13 @@ impl<'a, B: Kernels> Draw<'a, B> {
     }
 
     /// Returns the tokens to draw from, which follow from public logits alone. Where differences are divided by the number of references, they
-    /// hold the k tokens of the largest scores (top-k+). A text has at least one token.
+    /// hold the k tokens of the largest scores (top-k+). A text has at least one token, and of special tokens only its end.
     fn candidates(&self, public: &[f32], drawn: usize) -> Vec<u32> {
         let known = self.model.tokenizer.vocab_size().min(public.len());
-        let may_come = |token: &u32| drawn > 0 || !self.ends.contains(token);
+        let may_come = |token: &u32| match self.ends.contains(token) {
+            true => drawn > 0,
+            false => !self.model.tokenizer.is_special(*token),
+        };
         let all: Vec<u32> = (0..known as u32).filter(may_come).collect();
         top_k_plus(all, public, self.certified.file.top_k as usize, self.certified.mechanism.clip())
     }

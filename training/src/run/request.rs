@@ -168,8 +168,8 @@ fn arithmetic_on(plan: &plan::Plan, device: Device) -> Result<Arithmetic, RunErr
         return Ok(arithmetic(planned, device, context, grouped));
     }
     Err(RunError::Refused(
-        "privacy.arithmetic: \"exact\" needs the device \"cpu\"; set performance.device to \"cpu\" and name no other with \
-         --device, or use \"fast\""
+        "privacy.arithmetic: \"exact\" needs the device \"cpu\"; leave out --device and set performance.device to \"cpu\", or set \
+         privacy.arithmetic to \"fast\": the certificate then has a condition on 32-bit sums"
             .to_owned(),
     ))
 }

@@ -255,15 +255,16 @@ impl Terms {
         Self {
             outcomes: "noisy counts of labels if there are labels, the tokens of all texts and where each text ends, and all synthetic records",
             assumptions: vec![
-                "Each unit is in one batch of references, which follows from a secret key and, if there are labels, from its own label. One text \
-                 is written by a batch, so ε covers the tokens of one text and does not use the number of units.",
+                "Each unit is in at most one batch of references, which follows from a hash of its number with a secret key and, if there are \
+                 labels, from its own label. To an attacker, this hash (SHA-256) is as good as true randomness. One text is written by a batch, \
+                 so ε covers the tokens of one text and does not use the number of units.",
                 "The run that writes declares its training text public. No mark says that private text made it. ε does not cover the text that it \
                  was made from.",
             ],
             conditions: conditions(&file.data, !file.labels.is_empty(), None),
             public: "The model that writes, the prompts, the labels and the paraphrase file itself.",
             charge: "The tokens of a text are charged for all batches at once, before the first token was drawn. Each batch is on the ledger \
-                     before a token was drawn by it, and no batch was drawn by twice",
+                     before a token was drawn by it, and no batch writes two texts",
             users: users(&file.data),
             figures: Figures::Paraphrase {
                 batches: ledger.batches(),
