@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use plan::Device;
 use serde_json::json;
 
 use super::candidate::Candidate;
