@@ -285,4 +285,28 @@ mod tests {
         let square: u128 = integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
         assert!(square <= bound && square > bound / 2, "{square} of {bound}");
     }
+
+    /// Likewise the blocks of rows in which a matrix is added.
+    #[test]
+    fn the_blocks_of_a_matrix_share_one_norm() {
+        let (grid_step, shape) = (2.0_f64.powi(-20), [4 * BLOCK / 1024, 1024]);
+        let specs =
+            [ParamSpec { name: String::new(), shape: shape.to_vec(), initial: Initializer::Constant(0.0) }];
+        let ones = |shape: [usize; 2]| {
+            from_host::<Flex, 2>(vec![1.0; shape[0] * shape[1]], shape, FloatDType::F32, &FlexDevice)
+        };
+        let square = from_host(vec![4.0 * BLOCK as f32], [1], FloatDType::F32, &FlexDevice);
+        let product = Some([ones([shape[0], 1]), ones([1, shape[1]])]);
+        let matrix = Gradient::Factors(Factors { square, product, looked_up: None });
+        let bound = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap().largest_square;
+        // Factors for a larger norm, with which each block fits by itself.
+        let mut example =
+            ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_parts(vec![matrix], &specs);
+        example.largest_square = bound;
+        let sum = GridSum::zero(&specs, 1.0, grid_step);
+        add_examples(vec![example], &specs, &sum);
+        let integers = sum.finish().unwrap().parts.into_iter().flatten();
+        let square: u128 = integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
+        assert!(square <= bound && square > bound / 2, "{square} of {bound}");
+    }
 }

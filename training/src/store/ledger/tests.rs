@@ -106,6 +106,24 @@ fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
     assert_eq!(LedgerState::read(folder.path()).unwrap().entries().len(), 7);
 }
 
+/// PITFALLS 60.
+#[test]
+fn batches_that_are_not_charged_skipped_or_repeated_and_a_second_charge_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::create(folder.path(), header(), &[], |_| Ok(())).unwrap();
+    let batches = |first, count| Entry::Batches { first, count };
+    let texts = || Entry::Texts { event: event() };
+    assert!(ledger.append(batches(0, 32)).is_err());
+    ledger.append(texts()).unwrap();
+    assert!(ledger.append(texts()).is_err() && ledger.append(batches(1, 32)).is_err());
+    ledger.append(batches(0, 32)).unwrap();
+    for first in [0, 31, 33] {
+        assert!(ledger.append(batches(first, 8)).is_err(), "{first}");
+    }
+    ledger.append(batches(32, 8)).unwrap();
+    assert_eq!((ledger.state().batches(), ledger.state().charges()), (40, charged(1)));
+}
+
 /// PITFALLS 8, 9: a crash during an append leaves any prefix of the line; the ledger continues after the line before it.
 #[test]
 fn any_torn_last_line_is_counted_and_removed_and_no_whole_line_is_lost() {
