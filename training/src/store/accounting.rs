@@ -105,7 +105,7 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
     }
     let mut schedule = ChargeSchedule::default();
     for entry in ledger.entries() {
-        let fits = match entry {
+        let fits = match &*entry {
             Entry::Release { event } => {
                 plan.tokenizer_release().is_some_and(|release| release.event == *event)
             }
@@ -125,7 +125,7 @@ pub(crate) fn check_same_plan(plan: &CertifiedPlan, ledger: &LedgerState) -> Res
         if !fits {
             return differs("an event is not one of the plan's");
         }
-        schedule.note(plan, entry);
+        schedule.note(plan, &entry);
     }
     Ok(())
 }

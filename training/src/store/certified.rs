@@ -84,7 +84,7 @@ impl Synthesis for CertifiedEvolution {
     }
 
     fn announced(&self, ledger: &LedgerState) -> Option<Entry> {
-        let is_open = matches!(ledger.entries().last(), Some(Entry::Votes { .. }));
+        let is_open = matches!(ledger.last(), Some(Entry::Votes { .. }));
         let round = ledger.rounds().count() as u64;
         (!is_open && round < self.file.rounds).then(|| Entry::Votes { round, event: self.round_event() })
     }
@@ -136,7 +136,7 @@ impl Synthesis for CertifiedParaphrase {
             return Some(Entry::LabelHistogram { event });
         }
         // The unfinished line holds the counts of labels.
-        if matches!(ledger.entries().last(), Some(Entry::LabelHistogram { .. })) {
+        if matches!(ledger.last(), Some(Entry::LabelHistogram { .. })) {
             return None;
         }
         if ledger.texts().is_none() {

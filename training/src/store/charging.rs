@@ -29,7 +29,7 @@ impl ChargeSchedule {
     /// Returns the schedule after all lines of a ledger.
     pub fn after(plan: &CertifiedPlan, ledger: &LedgerState) -> Self {
         let mut schedule = Self::default();
-        ledger.entries().iter().for_each(|entry| schedule.note(plan, entry));
+        ledger.entries().for_each(|entry| schedule.note(plan, &entry));
         schedule
     }
 

@@ -1,5 +1,6 @@
 //! Recomputes all claims of an evolution or a paraphrase from its file and its ledger alone.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -117,8 +118,9 @@ fn certified(folder: &Path, ledger: &LedgerState) -> Result<Box<dyn Synthesis>, 
     if header.relation != certified.privacy().relation || !header.protected || !ledger.parents().is_empty() {
         return differs(&format!("the header of its ledger is not that of this {noun}"));
     }
-    let fits = |entry: &Entry| matches!(entry, Entry::Resume { .. }) || certified.admits(entry, ledger);
-    if !ledger.entries().iter().skip(1).all(fits) {
+    let fits =
+        |entry: Cow<'_, Entry>| matches!(*entry, Entry::Resume { .. }) || certified.admits(&entry, ledger);
+    if !ledger.entries().skip(1).all(fits) {
         return differs(&format!("a line of its ledger is not one of this {noun}"));
     }
     Ok(certified)

@@ -30,8 +30,8 @@ fn forge(run: &Path, forged: impl Fn(&Parent) -> Option<Parent>) {
     let parents: Vec<Parent> = state.parents().iter().filter_map(forged).collect();
     fs::remove_file(run.join(files::LEDGER)).unwrap();
     let mut ledger = Ledger::create(run, state.header().clone(), &parents, |_| Ok(())).unwrap();
-    let rest = state.entries().iter().filter(|entry| !matches!(entry, Entry::Header(_) | Entry::Parent(_)));
-    rest.for_each(|entry| ledger.append(entry.clone()).unwrap());
+    let rest = state.entries().filter(|entry| !matches!(**entry, Entry::Header(_) | Entry::Parent(_)));
+    rest.for_each(|entry| ledger.append(entry.into_owned()).unwrap());
     let path = run.join(files::PLAN);
     let text = PlanText::read(&path).unwrap();
     let plan = text.certify(&path, events_on_same_units(state.parents())).unwrap();
@@ -129,7 +129,7 @@ fn a_stage_that_names_itself_does_not_verify() {
     fs::remove_file(run.join(files::LEDGER)).unwrap();
     let mut ledger =
         Ledger::create(&run, state.header().clone(), std::slice::from_ref(&itself), |_| Ok(())).unwrap();
-    state.entries()[1..].iter().for_each(|entry| ledger.append(entry.clone()).unwrap());
+    state.entries().skip(1).for_each(|entry| ledger.append(entry.into_owned()).unwrap());
     forge(&run, |parent| Some(parent.clone()));
     let proof = run.join(files::PARENTS).join(itself.folder());
     fs::create_dir_all(&proof).unwrap();

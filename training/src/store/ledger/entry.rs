@@ -307,7 +307,14 @@ impl Entry {
 /// The digest that the first line names in place of a previous line's.
 pub(super) const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
+struct Written<'a> {
+    sequence: u64,
+    previous: &'a str,
+    entry: &'a Entry,
+}
+
+#[derive(Deserialize)]
 struct Body {
     sequence: u64,
     previous: String,
@@ -320,8 +327,7 @@ pub(super) fn encode(
     previous: &str,
     entry: &Entry,
 ) -> Result<(String, String), serde_json::Error> {
-    let body =
-        serde_json::to_string(&Body { sequence, previous: previous.to_owned(), entry: entry.clone() })?;
+    let body = serde_json::to_string(&Written { sequence, previous, entry })?;
     let digest = sha256_hex(body.as_bytes());
     let open = body.strip_suffix('}').unwrap_or(&body);
     Ok((format!("{open}{}{digest}\"}}", SUFFIX_KEY), digest))

@@ -19,6 +19,7 @@
 
 mod charges;
 mod entry;
+mod lines;
 mod parent;
 mod state;
 
@@ -94,10 +95,9 @@ impl Ledger {
     /// [`RunError::Verification`] if any line but the last was altered.
     pub(crate) fn reopen(folder: &Path) -> Result<(Self, u64), RunError> {
         let path = folder.join(files::LEDGER);
-        let (file, identity, _) = open_to_append(&path)?;
-        let bytes = durable::read(&path)?;
-        let (state, torn) = LedgerState::parse_tolerating_torn_end(&bytes)?;
-        let length = bytes.len() as u64 - torn;
+        let (file, identity, length) = open_to_append(&path)?;
+        let (state, torn) = LedgerState::read_tolerating_torn_end(&path)?;
+        let length = length - torn;
         if torn > 0 {
             file.set_len(length)
                 .and_then(|()| file.sync_all())
@@ -117,11 +117,11 @@ impl Ledger {
     /// [`RunError::Storage`] if it cannot be made durable, [`RunError::Failed`] if it does not follow from the entries
     /// before it. The computation it announces must then not run.
     pub fn append(&mut self, entry: Entry) -> Result<(), RunError> {
-        let line = self.state.line_after(&entry)?;
+        let (line, digest) = self.state.line_after(&entry)?;
         self.check_untouched()?;
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         let written = written.map_err(|error| RunError::storage("write", &self.path, &error));
-        let position = self.state.position_after(&entry)?;
+        let position = LedgerPosition { lines: self.state.position().lines + 1, sha256: digest.clone() };
         let noted =
             written.and_then(|()| self.mirror.as_mut().map_or(Ok(()), |mirror| mirror.note(&position)));
         if let Err(error) = noted {
@@ -131,7 +131,8 @@ impl Ledger {
             return Err(error);
         }
         self.length += line.len() as u64;
-        self.state.extend(entry).map(|_| ())
+        self.state.push(entry, digest);
+        Ok(())
     }
 
     /// Refuses to continue if another program removed, replaced, shortened or extended the file.
@@ -149,8 +150,7 @@ impl Ledger {
     /// [`RunError::Verification`].
     pub fn check_contents(&self) -> Result<(), RunError> {
         self.check_untouched()?;
-        let bytes = durable::read(&self.path)?;
-        match LedgerState::parse_tolerating_torn_end(&bytes) {
+        match LedgerState::read_tolerating_torn_end(&self.path) {
             Ok((state, 0)) if state.position() == self.state.position() => Ok(()),
             _ => Err(self.touched()),
         }

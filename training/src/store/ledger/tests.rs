@@ -103,7 +103,7 @@ fn skipped_steps_skipped_attempts_second_releases_and_late_lines_are_refused() {
     }
     ledger.append(Entry::Completed { steps_done: 2, files: vec![], rounded: vec![] }).unwrap();
     assert!(ledger.append(step(2, 1)).is_err());
-    assert_eq!(LedgerState::read(folder.path()).unwrap().entries().len(), 7);
+    assert_eq!(LedgerState::read(folder.path()).unwrap().entries().count(), 7);
 }
 
 /// PITFALLS 60.
@@ -153,11 +153,48 @@ fn a_shortened_or_exchanged_ledger_does_not_continue_the_checkpoints_position() 
     let position = state.position();
     assert!(state.continues(&position));
     let shorter = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
-    let (cut, _) = LedgerState::parse_tolerating_torn_end(&bytes[..shorter]).unwrap();
+    let (cut, _) =
+        LedgerState::parse_tolerating_torn_end(&bytes[..shorter], Path::new(files::LEDGER)).unwrap();
     assert!(!cut.continues(&position));
     assert!(state.continues(&cut.position()));
     assert!(!state.continues(&LedgerPosition { lines: 0, sha256: position.sha256.clone() }));
     assert!(!state.continues(&LedgerPosition { lines: 6, sha256: "00".repeat(32) }));
+}
+
+/// Steps are kept once, so all that a long ledger says of its lines follows from few of them.
+#[test]
+fn a_long_ledger_keeps_every_entry_and_every_position() {
+    let (mut state, mut bytes, mut entries, mut positions) =
+        (LedgerState::empty(), Vec::new(), Vec::new(), Vec::new());
+    let pass = |step: u64| match step % 7 {
+        0 => event(),
+        _ => DpEvent::Composed { events: Vec::new() },
+    };
+    let resume =
+        Entry::Resume { steps_done: 1999, torn_bytes: 0, copied: false, device: None, placement: None };
+    let first = [Entry::Header(header()), tokenizer()].into_iter();
+    let alike = (0..2000).map(|number| step(number, 1));
+    let again = [resume, step(1999, 2)];
+    let passes = (2000..2600).map(|step| Entry::Step { step, attempt: 1, event: pass(step) });
+    for entry in first.chain(alike).chain(again).chain(passes) {
+        bytes.extend_from_slice(state.extend(entry.clone()).unwrap().as_bytes());
+        entries.push(entry);
+        positions.push(state.position());
+    }
+    let (read, torn) = LedgerState::parse_tolerating_torn_end(&*bytes, Path::new(files::LEDGER)).unwrap();
+    assert_eq!((read.position(), torn), (state.position(), 0));
+    for state in [&state, &read] {
+        assert!(state.entries().map(std::borrow::Cow::into_owned).eq(entries.iter().cloned()));
+        assert_eq!((state.steps_reserved(), state.reservations(), state.attempts_of(1999)), (2600, 2601, 2));
+        assert_eq!(state.charges(), charged(2001 + (2000..2600).filter(|step| step % 7 == 0).count() as u64));
+        for position in
+            positions.iter().step_by(83).chain(&positions[1020..1030]).chain(&positions[2040..2060])
+        {
+            assert!(state.continues(position), "{position:?}");
+            let other = LedgerPosition { lines: position.lines + 1, ..position.clone() };
+            assert!(!state.continues(&other));
+        }
+    }
 }
 
 proptest! {
@@ -168,7 +205,7 @@ proptest! {
         let (_folder, mut bytes) = six_lines();
         let index = position.index(bytes.len());
         bytes[index] ^= 1 << bit;
-        let strict = LedgerState::parse_tolerating_torn_end(&bytes);
+        let strict = LedgerState::parse_tolerating_torn_end(&*bytes, Path::new(files::LEDGER));
         prop_assert!(strict.is_err() || strict.unwrap().1 > 0, "byte {index} bit {bit}");
     }
 
