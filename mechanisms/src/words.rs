@@ -22,9 +22,9 @@ pub enum Words {
     /// one: `training.warm_start` draws texts in which words follow each other as in these pairs. A unit's bounded contribution is
     /// shared by about twice as many items, so that fewer words are found. Tokens are learnt from the words alone.
     Pairs,
-    /// For labelled records (`data.label_histogram`): words and pairs of the text to be written, as with `pairs`, and each word
-    /// together with the record's label: `training.warm_start` draws texts whose words suit their label. A unit's bounded
-    /// contribution is shared by about three times as many items as with `by_class`.
+    /// For texts with one label each, to be classified or written (`data.label_histogram`): words and pairs of the text, as with
+    /// `pairs`, and each word together with the label: `training.warm_start` draws texts whose words suit their label. A unit's
+    /// bounded contribution is shared by about three times as many items as with `by_class`.
     PairsByLabel,
 }
 

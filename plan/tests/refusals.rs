@@ -104,11 +104,26 @@ fn words_by_label_need_the_labels_and_a_start_that_draws_from_them() {
     let says = |fields: &[(&str, Value)], parts: &[&str]| assert_says(&refusal(&with(fields)), parts);
     let words = "tokenizer.train.words: \"pairs_by_label\"";
     says(&[("/training/warm_start", Value::Null)], &[words, "without training.warm_start"]);
-    says(&[("/data/label_histogram", Value::Null)], &[words, "without data.label_histogram"]);
+    says(&[("/data/label_histogram", Value::Null)], &[words, "do not have one listed label each"]);
     says(&[("/data/second_text_field", json!("title"))], &[words, "data.second_text_field"]);
     says(&[("/data/label_histogram/labels", json!(["joy", "an\nger"]))], &[words, "several lines"]);
     says(&[("/tokenizer/train/words", json!("pairs"))], &["training.warm_start", "\"pairs_by_label\""]);
     assert!(certify(&with(&[("/data/label_separator", json!(","))])).is_ok());
+    let classes = |objective: &str, words: &str| {
+        with(&[
+            ("/data", json!({ "source": { "path": "notes.jsonl" }, "units": 20_000 })),
+            ("/model/family", json!("bert")),
+            ("/tokenizer/train/model", json!("wordpiece")),
+            ("/tokenizer/train/words", json!(words)),
+            ("/training/objective", json!(objective)),
+            ("/training/labels", json!(["joy", "anger"])),
+        ])
+    };
+    assert!(certify(&classes("sequence_classification", "pairs_by_label")).is_ok());
+    let without = refusal(&classes("sequence_classification", "pairs"));
+    assert_says(&without, &["training.warm_start", "\"pairs_by_label\""]);
+    let several = refusal(&classes("multi_label_classification", "pairs_by_label"));
+    assert_says(&several, &[words, "do not have one listed label each", "sequence_classification"]);
     let separator = [
         ("/data/label_separator", json!(",")),
         ("/data/label_histogram", Value::Null),

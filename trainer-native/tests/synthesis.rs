@@ -117,30 +117,14 @@ fn a_model_of_labels_and_texts_writes_both_in_the_shares_that_are_asked_for() {
 /// Two private steps at a tiny rate teach nothing: that words suit their label is what the release counted.
 #[test]
 fn a_start_from_words_by_label_writes_the_words_of_each_label_at_no_cost() {
-    let mut plan = common::tiny_with_vocabulary();
-    plan["data"] = json!({
-        "source": { "path": "train.jsonl" }, "units": 4000, "text_field": "label", "target_field": "text",
-        "label_histogram": { "labels": ["joy", "anger"] }
-    });
-    plan["privacy"]["tokenizer_share"] = json!(0.5);
-    plan["tokenizer"]["train"]["release"] = json!("pooled");
-    plan["tokenizer"]["train"]["vocab_size"] = json!(500);
-    for (size, value) in [("d_model", 32), ("d_ff", 64), ("context", 32)] {
-        plan["model"][size] = json!(value);
-    }
+    let mut plan = common::labelled_words();
+    plan["data"]["text_field"] = json!("label");
+    plan["data"]["target_field"] = json!("text");
+    plan["data"]["label_histogram"] = json!({ "labels": ["joy", "anger"] });
     plan["training"]["objective"] = json!("text_to_text");
-    plan["training"]["steps"] = json!(2);
-    plan["training"]["learning_rate"] = json!({ "peak": 1e-5 });
-    plan.as_object_mut().unwrap().remove("evaluation");
     let record = |at: usize| {
-        let (label, word) = if at.is_multiple_of(2) { ("joy", "glad") } else { ("anger", "mad") };
-        let end = ["today", "again", "as ever", "and so on"][at / 2 % 4];
-        // Enough words to start from, of frequencies as words have them: 1/rank.
-        let share = (at as u64 * 2_654_435_761 % (1 << 32)) as f64 / 2_f64.powi(32);
-        let rank = 64_f64.powf(share) as usize - 1;
-        let syllable = |at: usize| ["ta", "ri", "mon", "el"][at % 4];
-        let name = [rank, rank / 4, rank / 16].map(syllable).concat();
-        format!("{}\n", json!({ "label": label, "text": format!("they are {word} {end} {name}") }))
+        let label = if at.is_multiple_of(2) { "joy" } else { "anger" };
+        format!("{}\n", json!({ "label": label, "text": common::labelled_text(at) }))
     };
     let run = |plan: &Value| {
         let bench = Bench::new(plan);

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{Bench, ledger, tiny_with_vocabulary};
+use common::{Bench, labelled_text, labelled_words, ledger, tiny_with_vocabulary};
 use serde_json::{Value, json};
 use training::verify::verify_run;
 
@@ -66,4 +66,31 @@ fn a_run_that_was_killed_during_its_start_ends_where_an_uninterrupted_one_does()
     child.wait().unwrap();
     assert!(!bench.path("run/model.safetensors").exists(), "it was killed too late");
     assert!(bench.model("run", &["--test-key", "4", "--resume"]) == whole);
+}
+
+/// Two private steps at a tiny rate teach nothing: that classes are told apart is what the release counted. Classes are numbers in the
+/// records.
+#[test]
+fn a_classifier_starts_from_words_counted_by_class() {
+    let mut plan = labelled_words();
+    plan["tokenizer"]["train"]["model"] = json!("wordpiece");
+    plan["tokenizer"]["train"]["words"] = json!("pairs_by_label");
+    plan["model"]["family"] = json!("bert");
+    plan["training"]["objective"] = json!("sequence_classification");
+    plan["training"]["labels"] = json!(["1", "0"]);
+    plan["training"]["warm_start"] = json!({ "steps": 100 });
+    plan["evaluation"] = json!({ "source": { "path": "test.jsonl" }, "accept_equal_phrases": true });
+    let record = |at: usize| format!("{}\n", json!({ "label": at % 2, "text": labelled_text(at) }));
+    // Texts of the evaluation are short, so that they share no long runs of words with those of training.
+    let short = |at: usize| {
+        format!("{}\n", json!({ "label": at % 2, "text": ["so glad of it", "so mad at it"][at % 2] }))
+    };
+    let bench = Bench::new(&plan);
+    std::fs::write(bench.path("train.jsonl"), (0..4000).map(record).collect::<String>()).unwrap();
+    std::fs::write(bench.path("test.jsonl"), (0..40).map(short).collect::<String>()).unwrap();
+    bench.model("run", &["--test-key", "6"]);
+    let figures: Value =
+        serde_json::from_slice(&std::fs::read(bench.path("run/evaluation.json")).unwrap()).unwrap();
+    assert_eq!(figures["accuracy"], 1.0, "{figures}");
+    verify_run(&bench.path("run")).unwrap();
 }

@@ -26,7 +26,7 @@ pub(crate) struct DrawnExamples<'a> {
 enum Texts<'a> {
     /// Windows of running text.
     Running(Chain),
-    /// Records of a label, which the model reads, and a text, which it writes.
+    /// Records of a label and a text, of which the model reads one and predicts the other.
     Labelled(LabelledTexts<'a>),
 }
 
@@ -92,19 +92,18 @@ impl<'a> LabelledTexts<'a> {
     }
 
     fn example(&self, stream: &mut Stream) -> Example {
-        let Some((label, chain)) = self.chains.get(self.labels.draw(stream)) else {
+        let place = self.labels.draw(stream);
+        let Some((label, chain)) = self.chains.get(place) else {
             return Example::default();
         };
         let words = chain.draw(stream);
         let text: String =
             words.into_iter().filter_map(|word| self.words.get(word)).map(String::as_str).collect();
-        let record = LabelledRecord {
-            unit: 0,
-            text: label.clone(),
-            words: Vec::new(),
-            second: None,
-            answer: Answer::Text(text),
+        let (text, answer) = match self.task.predicts_labels() {
+            true => (text, Answer::Labels(vec![place as u32])),
+            false => (label.clone(), Answer::Text(text)),
         };
+        let record = LabelledRecord { unit: 0, text, words: Vec::new(), second: None, answer };
         self.task.example(&record, self.tokenizer)
     }
 }

@@ -17,7 +17,7 @@ use tokenizer::{StageMark, Tokenizer};
 
 use crate::RunError;
 use crate::chat;
-use crate::data::training_source;
+use crate::data::vocabulary_source;
 use crate::disclosure::Private;
 use crate::objective::{Objective, special_tokens};
 use crate::progress::{note, reading};
@@ -232,16 +232,16 @@ fn marked(
     let Some(release) = plan.tokenizer_release() else { return Ok(tokenizer.to_json()) };
     let mut mark = StageMark::new("trainer-native", &store.ledger().header().id);
     let plan = plan.plan();
+    let a_text = words.words_a_text(plan.data().units, release.method.count_share() > 0.0);
     if !plan.training().objective.has_labels() {
         let objective = Objective::new(plan, &tokenizer, chat::of_plan(plan, base)?.as_ref())?;
-        let a_text = words.words_a_text(plan.data().units, release.method.count_share() > 0.0);
         let counts = WordCounts { words, words_a_text: a_text };
         mark = mark.with_log_probabilities(&counts.log_probabilities(&tokenizer, &objective));
-        if plan.training().warm_start.is_some() {
-            mark = mark.with_words(&words.words, &words.pairs, a_text);
-            if !words.by_label.is_empty() {
-                mark = mark.with_words_by_label(&words.by_label);
-            }
+    }
+    if plan.training().warm_start.is_some() {
+        mark = mark.with_words(&words.words, &words.pairs, a_text);
+        if !words.by_label.is_empty() {
+            mark = mark.with_words_by_label(&words.by_label);
         }
     }
     Ok(tokenizer.with_mark(mark).to_json())
@@ -259,7 +259,7 @@ fn words(
     rng: &impl PrivacyRng,
     space: u64,
 ) -> Result<ReleasedWords, RunError> {
-    let source = training_source(plan.plan(), base);
+    let source = vocabulary_source(plan.plan(), base);
     let words = plan.plan().tokenizer().release().map(|(_, words)| words).unwrap_or_default();
     let Some(planned) = plan.tokenizer_release() else {
         let counts = public_corpus_counts(&source, words, &CountOptions::default());

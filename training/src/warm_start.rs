@@ -49,8 +49,8 @@ pub(crate) fn carry_out<B: Kernels>(
         return Ok(());
     }
     let counts = WordCounts { words: &words, words_a_text };
-    let labels = plan.plan().data().label_histogram.as_ref().map(|histogram| &*histogram.labels);
-    let mut examples = DrawnExamples::new(&counts, tokenizer, objective, labels.unwrap_or_default());
+    let labels = plan.plan().file().labels_of_words();
+    let mut examples = DrawnExamples::new(&counts, tokenizer, objective, labels);
     let adamw = AdamW { weight_decay: 0.01, ..AdamW::default() };
     let mut optimizer =
         Optimizer::new(&plan::Optimizer::Adamw(adamw), trainer.trained_specs(), trainer.device());

@@ -22,7 +22,7 @@ pub(crate) fn label_words(words: &ReleasedWords, labels: &[String]) -> Vec<Label
     let end = words.words.len();
     let mut found = vec![vec![None; end + 1]; labels.len()];
     for (label, word, count) in &words.by_label {
-        if let Some(place) = labels.iter().position(|one| one == label) {
+        if let Some(place) = labels.iter().position(|one| one == label.trim()) {
             found[place][*word] = Some(*count);
         }
     }

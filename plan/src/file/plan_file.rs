@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::schema::check::check;
 use crate::messages::shown;
-use crate::{Data, Evaluation, Model, Performance, PlanError, Privacy, Tokenizer, Training};
+use crate::{Data, Evaluation, Model, Objective, Performance, PlanError, Privacy, Tokenizer, Training};
 
 /// The version of `plan.json` this build reads and writes.
 pub const VERSION: u64 = 1;
@@ -52,6 +52,19 @@ impl PlanFile {
     #[must_use]
     pub fn population(&self) -> u64 {
         self.privacy.sampling.population(self.data.units)
+    }
+
+    /// Returns the labels beside which [`Words::PairsByLabel`](crate::Words::PairsByLabel) counts words: of classes, or of texts that are
+    /// written for a label. Empty if the objective has neither.
+    #[must_use]
+    pub fn labels_of_words(&self) -> &[String] {
+        match self.training.objective {
+            Objective::SequenceClassification => self.training.labels(),
+            Objective::TextToText => {
+                self.data.label_histogram.as_ref().map_or(&[], |histogram| &histogram.labels)
+            }
+            _ => &[],
+        }
     }
 
     /// Reads a text of the right shape without checking its values; `None` for any other text. Use it to offer repairs: nothing

@@ -157,5 +157,16 @@ fn emotions(sizes: &Sizes) -> Vec<Experiment> {
             "evaluation": { "source": { "path": "emotions-test.jsonl" } }
         }),
     );
-    rows("emotions", "GoEmotions, seven groups, from random weights, ε = 8", "–", &plan, &[])
+    let labels = |epsilon: f64| {
+        json!({
+            "privacy": { "epsilon": epsilon, "tokenizer_share": 0.7 },
+            "tokenizer": { "train": { "words": "pairs_by_label" } }, "training": { "warm_start": { "steps": 6000 } }
+        })
+    };
+    let levers = [
+        ("labels", "start from words by label", labels(8.0)),
+        ("labels-3", "the same, ε = 3", labels(3.0)),
+        ("labels-1", "the same, ε = 1", labels(1.0)),
+    ];
+    rows("emotions", "GoEmotions, seven groups, from random weights, ε = 8", "–", &plan, &levers)
 }

@@ -39,10 +39,11 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Returns the part of a classifier; `None` for other tasks.
+    /// Returns the part of a classifier that starts from a checkpoint; `None` for other tasks and starts.
     pub(super) fn of(choices: &Choices) -> Option<Self> {
         let is_classifier = choices.task.classifies() || choices.task == Task::Tags;
-        is_classifier.then(|| Self::affordable(choices.units, choices.epsilon))
+        (is_classifier && choices.checkpoint.is_some())
+            .then(|| Self::affordable(choices.units, choices.epsilon))
     }
 
     /// The part that this many units pay for.
@@ -72,9 +73,13 @@ impl Part {
     }
 }
 
-/// Makes a plan that starts from a checkpoint one for a classifier with these labels.
+/// Makes a plan one for a classifier with these labels.
 pub(super) fn apply(plan: &mut Value, choices: &Choices, labels: &[String]) {
-    let Some(part) = Part::of(choices) else { return };
+    plan["training"]["labels"] = json!(labels);
+    let Some(part) = Part::of(choices) else {
+        plan["training"]["l2_clip_norm"] = json!(HEAD_CLIP_NORM);
+        return;
+    };
     let model = &mut plan["model"];
     if choices.task.classifies() {
         model["pooling"] = json!("mean");
@@ -83,7 +88,6 @@ pub(super) fn apply(plan: &mut Value, choices: &Choices, labels: &[String]) {
     model["trainable"] = trainable;
     model["context"] = json!(model["context"].as_u64().unwrap_or(CONTEXT).min(CONTEXT));
     let training = &mut plan["training"];
-    training["labels"] = json!(labels);
     training["l2_clip_norm"] = json!(l2_clip_norm);
     training["optimizer"] = optimizer;
     training["learning_rate"] = json!({ "peak": rate });

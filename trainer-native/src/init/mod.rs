@@ -22,9 +22,10 @@ use training::RunError;
 
 /// Passes over the text.
 const EPOCHS: u64 = 6;
-/// Steps, batch and share of ε of a model that writes texts with a label, as measured in `EXAMPLES.md`.
+/// Steps and batch of a model that writes texts with a label, as measured in `EXAMPLES.md`.
 const STEPS_WITH_LABELS: u64 = 20;
 const BATCH_WITH_LABELS: u64 = 256;
+/// Share of ε of words counted by label, as measured in `EXAMPLES.md` and `UTILITY.md`.
 const SHARE_OF_WORDS_WITH_LABELS: f64 = 0.7;
 
 /// The decisions of the user.
@@ -137,7 +138,10 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
 /// Adds what the task needs beside the model that training starts from.
 fn for_task(plan: &mut Value, choices: &Choices) {
     let starts_from_words = plan["tokenizer"]["train"].is_object();
-    if starts_from_words {
+    if starts_from_words && choices.labels.is_some() {
+        plan["privacy"]["tokenizer_share"] = json!(SHARE_OF_WORDS_WITH_LABELS);
+        plan["training"]["warm_start"] = json!({ "steps": drawn_steps(choices.units) });
+    } else if starts_from_words {
         plan["training"]["warm_start"] = json!(WarmStart::USUAL);
     }
     match (choices.task, &choices.labels) {
@@ -145,10 +149,6 @@ fn for_task(plan: &mut Value, choices: &Choices) {
             plan["data"]["label_histogram"] = json!({ "labels": labels });
             if let Some(separator) = choices.label_separator {
                 plan["data"]["label_separator"] = json!(separator);
-            }
-            if starts_from_words {
-                plan["privacy"]["tokenizer_share"] = json!(SHARE_OF_WORDS_WITH_LABELS);
-                plan["training"]["warm_start"] = json!({ "steps": drawn_steps(choices.units) });
             }
         }
         (_, Some(labels)) => classifier::apply(plan, choices, labels),
@@ -171,16 +171,16 @@ fn drawn_steps(units: u64) -> u64 {
 fn work(choices: &Choices) -> (u64, u64) {
     let units = choices.units;
     let part = classifier::Part::of(choices);
-    let from_words = choices.task == Task::Synthesis && choices.checkpoint.is_none();
+    let writes_from_words = choices.task == Task::Synthesis && choices.checkpoint.is_none();
     let usual = match part {
         Some(part) => part.usual_batch(units),
-        None if from_words => usual_batch(units).min(BATCH_WITH_LABELS),
+        None if writes_from_words => usual_batch(units).min(BATCH_WITH_LABELS),
         None => usual_batch(units),
     };
     let batch = choices.batch_size.unwrap_or(usual);
     let usual = match part {
         Some(_) => classifier::STEPS,
-        None if from_words => STEPS_WITH_LABELS,
+        None if writes_from_words => STEPS_WITH_LABELS,
         None => (EPOCHS * units).div_ceil(batch).clamp(100, 2000),
     };
     (batch, choices.steps.unwrap_or(usual))

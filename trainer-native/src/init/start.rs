@@ -37,13 +37,24 @@ impl Start {
         match (&choices.checkpoint, choices.task) {
             (Some(folder), _) => Self::checkpoint(choices, folder, out),
             (None, Task::LanguageModel) => Ok(Self::random(choices.units)),
-            (None, Task::Synthesis) => Ok(Self::from_words_by_label()),
-            (None, task) => Err(RunError::Refused(format!(
-                "--checkpoint: {} needs a model that knows the language, or it learns next to nothing from private text: give the folder \
-                 of a checkpoint of one of these families: {}",
-                task.name(),
-                families(task).join(", ")
-            ))),
+            (None, Task::Synthesis) => {
+                Ok(Self::from_words_by_label("bpe", decoder(64, 2, 2, 64), "text_to_text"))
+            }
+            (None, Task::Classification) if choices.units >= LEAST_UNITS_FOR_WORDS => {
+                Ok(Self::from_words_by_label("wordpiece", encoder(64, 1, 4, 64), "sequence_classification"))
+            }
+            (None, task) => {
+                let or_more = match task {
+                    Task::Classification => format!(", or {LEAST_UNITS_FOR_WORDS} units or more"),
+                    _ => String::new(),
+                };
+                Err(RunError::Refused(format!(
+                    "--checkpoint: {} needs a model that knows the language, or it learns next to nothing from private text: give the \
+                     folder of a checkpoint of one of these families: {}{or_more}",
+                    task.name(),
+                    families(task).join(", ")
+                )))
+            }
         }
     }
 
@@ -113,14 +124,14 @@ impl Start {
         }
     }
 
-    /// Proposes the model of `EXAMPLES.md`, which learns most from words counted by label.
-    fn from_words_by_label() -> Self {
+    /// Proposes a model that learns most from words counted by label, as those of `EXAMPLES.md` and `UTILITY.md` do.
+    fn from_words_by_label(vocabulary: &str, model: Value, objective: &str) -> Self {
         Self {
             tokenizer: json!({
-                "train": { "model": "bpe", "vocab_size": 2000, "release": "pooled", "words": "pairs_by_label" }
+                "train": { "model": vocabulary, "vocab_size": 2000, "release": "pooled", "words": "pairs_by_label" }
             }),
-            model: decoder(64, 2, 2, 64),
-            objective: json!("text_to_text"),
+            model,
+            objective: json!(objective),
             learning_rate: 1e-3,
             dropout: 0.0,
         }
@@ -128,8 +139,16 @@ impl Start {
 }
 
 fn decoder(width: u64, layers: u64, heads: u64, context: u64) -> Value {
+    model("gpt2", width, layers, heads, context)
+}
+
+fn encoder(width: u64, layers: u64, heads: u64, context: u64) -> Value {
+    model("bert", width, layers, heads, context)
+}
+
+fn model(family: &str, width: u64, layers: u64, heads: u64, context: u64) -> Value {
     json!({
-        "family": "gpt2", "d_model": width, "layers": layers, "heads": heads, "d_ff": 4 * width, "context": context
+        "family": family, "d_model": width, "layers": layers, "heads": heads, "d_ff": 4 * width, "context": context
     })
 }
 

@@ -109,15 +109,28 @@ fn labels_give_a_classifier_on_means_of_which_the_budget_pays_for_the_trained_pa
 fn labels_without_a_checkpoint_of_an_encoder_are_refused_with_the_families() {
     let labels = Some(vec!["a".to_owned(), "b".to_owned()]);
     let decoder = checkpoint_of("gpt2_tiny");
-    for checkpoint in [None, Some(decoder.path().to_owned())] {
+    for (checkpoint, units) in
+        [(None, LEAST_UNITS_FOR_WORDS - 1), (Some(decoder.path().to_owned()), LEAST_UNITS_FOR_WORDS)]
+    {
         let task = Task::Classification;
-        let given = Choices { task, checkpoint, labels: labels.clone(), ..choices(6000) };
+        let given = Choices { task, checkpoint, labels: labels.clone(), ..choices(units) };
         let refused = propose(&given, Path::new("plan.json")).unwrap_err().to_string();
         assert!(
             refused.contains("--checkpoint") && refused.contains("bert, roberta, distilbert"),
             "{refused}"
         );
     }
+}
+
+#[test]
+fn a_classifier_without_a_checkpoint_starts_from_words_counted_by_label() {
+    let labels = Some(vec!["a".to_owned(), "b".to_owned()]);
+    let given = Choices { task: Task::Classification, labels, ..choices(LEAST_UNITS_FOR_WORDS) };
+    let certified = propose(&given, Path::new("plan.json")).unwrap().certified;
+    let plan = certified.plan();
+    assert_eq!(plan.file().labels_of_words(), ["a", "b"]);
+    assert_eq!(plan.tokenizer().release().map(|(_, words)| words), Some(plan::Words::PairsByLabel));
+    assert!(plan.training().warm_start.is_some() && plan.model().trainable == plan::Trainable::All);
 }
 
 #[test]

@@ -126,6 +126,34 @@ pub fn tiny_with_vocabulary() -> Value {
     plan
 }
 
+/// A plan of two steps at a tiny rate, which teach nothing, on 4,000 records with a [`labelled_text`] each.
+pub fn labelled_words() -> Value {
+    let mut plan = tiny_with_vocabulary();
+    plan["data"] = json!({ "source": { "path": "train.jsonl" }, "units": 4000 });
+    plan["privacy"]["tokenizer_share"] = json!(0.5);
+    plan["tokenizer"]["train"]["release"] = json!("pooled");
+    plan["tokenizer"]["train"]["vocab_size"] = json!(500);
+    for (size, value) in [("d_model", 32), ("d_ff", 64), ("context", 32)] {
+        plan["model"][size] = json!(value);
+    }
+    plan["training"]["steps"] = json!(2);
+    plan["training"]["learning_rate"] = json!({ "peak": 1e-5 });
+    plan.as_object_mut().unwrap().remove("evaluation");
+    plan
+}
+
+/// A text with "glad" at even numbers and "mad" at odd ones.
+pub fn labelled_text(at: usize) -> String {
+    let word = if at.is_multiple_of(2) { "glad" } else { "mad" };
+    let end = ["today", "again", "as ever", "and so on"][at / 2 % 4];
+    // Enough words to start from, of frequencies as words have them: 1/rank.
+    let share = (at as u64 * 2_654_435_761 % (1 << 32)) as f64 / 2_f64.powi(32);
+    let rank = 64_f64.powf(share) as usize - 1;
+    let syllable = |at: usize| ["ta", "ri", "mon", "el"][at % 4];
+    let name = [rank, rank / 4, rank / 16].map(syllable).concat();
+    format!("they are {word} {end} {name}")
+}
+
 /// The entries of a run's ledger.
 pub fn ledger(run: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(run.join("ledger.jsonl")).unwrap();

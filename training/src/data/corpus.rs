@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use dp_tokenizer::corpus::{self, LineFiles, Source};
 use dp_tokenizer::tokens::TokenDataset;
 use dp_tokenizer::unit::PrivacyUnit;
+use mechanisms::Words;
 
 use super::kept::Kept;
 use super::unit_text::{each_text, refused};
@@ -149,6 +150,25 @@ fn owners(plan: &plan::Plan, data: &plan::Data) -> Option<corpus::Owners> {
 /// Returns the source of the plan's training text.
 pub(crate) fn training_source(plan: &plan::Plan, base: &Path) -> Source {
     source(plan, &plan.data().source, plan.data(), base)
+}
+
+/// Returns the source of the plan's training text as its vocabulary counts it. Where words are counted beside their class, the class is the
+/// first line of a record.
+pub(crate) fn vocabulary_source(plan: &plan::Plan, base: &Path) -> Source {
+    let by_label = plan.tokenizer().release().is_some_and(|(_, words)| words == Words::PairsByLabel);
+    match training_source(plan, base) {
+        Source::Files(files) if by_label && plan.training().objective.has_labels() => {
+            let label = plan.data().label_field().to_owned();
+            Source::Files(corpus::Files {
+                appended: vec![files.text_field],
+                // A class may be a number.
+                further: vec![label.clone()],
+                text_field: label,
+                ..files
+            })
+        }
+        source => source,
+    }
 }
 
 /// Opens a token file that holds the plan's units under the plan's tokenizer.

@@ -55,7 +55,9 @@ pub use canaries::{Occurrences, Pattern, Planting, Secrets};
 pub use corpus::check_other_text;
 pub use corpus::read_records;
 pub use corpus::read_units;
-pub(crate) use corpus::{evaluation_source, public_file, read_evaluation, read_public_file, training_source};
+pub(crate) use corpus::{
+    evaluation_source, public_file, read_evaluation, read_public_file, training_source, vocabulary_source,
+};
 pub(crate) use corpus::{read_private, read_texts};
 pub use dataset::Dataset;
 pub(crate) use dataset::SampledUnit;

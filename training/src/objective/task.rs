@@ -102,6 +102,11 @@ impl Task {
         Ok(Some(Self { objective, layout, context, labels, prefixes, chat }))
     }
 
+    /// Returns whether the answer of a record is labels, and not a text.
+    pub(crate) fn predicts_labels(&self) -> bool {
+        self.objective.has_labels()
+    }
+
     /// Returns the example of a record. Without an answer, it has only the input and the places of
     /// its words.
     pub(crate) fn example(&self, record: &LabelledRecord, tokenizer: &Tokenizer) -> Example {

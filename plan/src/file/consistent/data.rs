@@ -135,16 +135,14 @@ fn check_words(file: &PlanFile, trained: &TrainedTokenizer) -> Result<(), PlanEr
     )
 }
 
-/// Checks that words can be counted by label: the text of a record is its label, a line end, and the text to be
-/// written.
+/// Checks that words can be counted by label: a record is one listed label and one text.
 fn check_words_by_label(file: &PlanFile) -> Result<(), PlanError> {
-    let data = &file.data;
-    let labels = data.label_histogram.iter().flat_map(|histogram| &histogram.labels);
-    let given = if data.label_histogram.is_none() {
-        "\"pairs_by_label\" without data.label_histogram, which lists the labels"
-    } else if data.second_text_field.is_some() {
-        "\"pairs_by_label\" with data.second_text_field, so that records have more than a label"
-    } else if labels.into_iter().any(|label| label.contains(['\n', '\r'])) {
+    let labels = file.labels_of_words();
+    let given = if labels.is_empty() {
+        "\"pairs_by_label\" with records that do not have one listed label each"
+    } else if file.data.second_text_field.is_some() {
+        "\"pairs_by_label\" with data.second_text_field, so that records have more than a label and a text"
+    } else if labels.iter().any(|label| label.contains(['\n', '\r'])) {
         "\"pairs_by_label\" with a label of several lines"
     } else {
         return Ok(());
@@ -152,7 +150,8 @@ fn check_words_by_label(file: &PlanFile) -> Result<(), PlanError> {
     refuse(
         "tokenizer.train.words",
         given,
-        "\"pairs_by_label\" where data.text_field holds one of data.label_histogram.labels, each a line",
+        "\"pairs_by_label\" with training.objective \"sequence_classification\", or with \"text_to_text\" and data.label_histogram; \
+         labels of one line",
         "choose \"by_class\" and remove training.warm_start",
     )
 }

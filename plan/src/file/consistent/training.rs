@@ -112,7 +112,8 @@ pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
     } else if file.training.objective.reads_fields() && !draws_labelled_texts(file) {
         (
             "given, though the objective does not read running text",
-            "causal_lm, span_corruption, prefix_lm or masked_lm; text_to_text with tokenizer.train.words \"pairs_by_label\"",
+            "causal_lm, span_corruption, prefix_lm or masked_lm; sequence_classification or text_to_text with tokenizer.train.words \
+             \"pairs_by_label\"",
         )
     } else {
         return Ok(());
@@ -120,7 +121,7 @@ pub(super) fn check_warm_start(file: &PlanFile) -> Result<(), PlanError> {
     refuse("training.warm_start", given, allowed, "remove it")
 }
 
-/// Returns whether words are released by label, so that texts for `text_to_text` can be drawn.
+/// Returns whether words are released by label, so that labelled texts can be drawn.
 fn draws_labelled_texts(file: &PlanFile) -> bool {
     matches!(&file.tokenizer, Tokenizer::Train(trained) if trained.words == Words::PairsByLabel)
 }
