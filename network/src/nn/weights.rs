@@ -277,7 +277,8 @@ impl<B: Kernels> Weights<B> {
     /// Returns the bytes of a parameter of the model that is held in 16 bits and is not trained, and their format.
     pub fn frozen_bytes(&self, id: ParamId) -> Option<(NumberFormat, Vec<u8>)> {
         let format = self.frozen_format(id)?;
-        Some((format, self.values[id.0].clone().into_data().as_bytes().to_vec()))
+        let bytes = self.values[id.0].clone().into_data().bytes;
+        Some((format, bytes.try_into_vec().unwrap_or_else(|bytes| bytes.to_vec())))
     }
 
     /// Returns the format of a parameter of the model that is held in 16 bits and is not trained.

@@ -109,6 +109,12 @@ impl StoredValues {
         self.bytes.is_empty()
     }
 
+    /// Returns whether each value has 16 bits.
+    #[must_use]
+    pub fn has_16_bits(&self) -> bool {
+        self.format.size() == 2
+    }
+
     /// Returns the first `count` values.
     pub fn first(&self, count: usize) -> Self {
         let bytes = count * self.format.size();

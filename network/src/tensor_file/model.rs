@@ -31,8 +31,7 @@ pub fn write_tensors<T: View>(
     mut tensors: Vec<(&str, T)>,
     metadata: &[(&str, &str)],
 ) -> Result<(), FileError> {
-    let header =
-        header(&mut tensors, metadata).map_err(|error| FileError::storage("write", path, &error))?;
+    let header = header(&mut tensors, metadata).map_err(|error| FileError::storage("write", path, &error))?;
     durable::write_by(path, |file| write_parts(|bytes| file.write_all(bytes), &header, &tensors))
 }
 

@@ -92,11 +92,7 @@ impl Checkpoint {
     }
 }
 
-fn contents_digest<V: Values>(
-    steps_done: u64,
-    ledger: &LedgerPosition,
-    state: &[NamedTensor<V>],
-) -> String {
+fn contents_digest<V: Values>(steps_done: u64, ledger: &LedgerPosition, state: &[NamedTensor<V>]) -> String {
     let mut order: Vec<&NamedTensor<V>> = state.iter().collect();
     order.sort_by(|a, b| a.name.cmp(&b.name));
     let mut digest = Sha256::new();

@@ -93,7 +93,8 @@ fn by_columns(
     in_parallel(threads, places, |block, place| {
         let (first, columns) = (block * width, width.min(d_out - block * width));
         let part = if is_transposed {
-            let block = widened(weight, std::iter::once(first * d_in..(first + columns) * d_in), [columns, d_in]);
+            let block =
+                widened(weight, std::iter::once(first * d_in..(first + columns) * d_in), [columns, d_in]);
             match rows <= FEW_ROWS {
                 true => transposed(block.matmul(input.clone().transpose())),
                 false => input.clone().matmul(block.transpose()),
@@ -111,12 +112,7 @@ fn by_columns(
 }
 
 /// Computes the product with a long first axis of the weight as a sum over parts of it.
-fn by_parts(
-    input: &Tensor<Flex, 2>,
-    weight: &FlexTensor,
-    d_out: usize,
-    threads: usize,
-) -> Tensor<Flex, 2> {
+fn by_parts(input: &Tensor<Flex, 2>, weight: &FlexTensor, d_out: usize, threads: usize) -> Tensor<Flex, 2> {
     let d_in = input.dims()[1];
     let height = (BLOCK / d_out.max(1)).max(1);
     let each = d_in.div_ceil(PARTS).next_multiple_of(height);
