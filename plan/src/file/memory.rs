@@ -76,7 +76,10 @@ impl<'a> Network<'a> {
     pub fn peak_bytes(self, file: &PlanFile, settings: ProcessSettings) -> u128 {
         let ProcessSettings { micro_batch, workers, frozen_in_16_bits, exact } = settings;
         let largest = file.training.phases().into_iter().map(|phase| phase.expected_batch_size).max();
-        let micro_batches = largest.unwrap_or(1).div_ceil(u64::from(micro_batch.max(1)));
+        // A drawn batch is larger than the expected one by a few standard deviations at the most.
+        let largest = largest.unwrap_or(1);
+        let drawn = largest.saturating_add(3 * largest.isqrt());
+        let micro_batches = drawn.div_ceil(u64::from(micro_batch.max(1)));
         let busy = u128::from(workers).min(u128::from(micro_batches)).max(1);
         let (parameters, trained) = (self.parameters(), self.trained());
         let held = if frozen_in_16_bits { 2 } else { 4 };
