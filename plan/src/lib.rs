@@ -44,10 +44,10 @@ pub use file::{
     CandidateSource, Chat, Clipping, CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation,
     EvolutionFile, ExtendedTokenizer, Family, Initial, LabelHistogram, Lamb, Learn, LearningRate, Lora,
     MadeFrom, Model, NoiseMultipliers, Objective, Optimizer, ParaphraseFile, Performance, Plan, PlanFile,
-    PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy, PublicTokenizer, Sampling, SentenceSplit,
-    Sgd, Side, Source, SweepFile, SweepTrials, SyntheticPrivacy, Tokenizer, TokenizerModel, Trainable,
-    TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField, Visibility,
-    WarmStart,
+    PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy, ProcessSettings, PublicTokenizer, Sampling,
+    SentenceSplit, Sgd, Side, Source, SweepFile, SweepTrials, SyntheticPrivacy, Tokenizer, TokenizerModel,
+    Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField,
+    Visibility, WarmStart,
 };
 pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

@@ -152,6 +152,8 @@ fn trained_vocabularies_have_the_tokens_of_their_objective() {
     let (tokens, config, bench) = read("bert", "masked_lm");
     let roles = ["mask_token", "cls_token", "sep_token", "pad_token"].map(|role| tokens[role].clone());
     assert_eq!(roles, ["[MASK]", "[CLS]", "[SEP]", "<pad>"]);
+    // As transformers' own tokenizer of BERT has them, and no other tokenizer here.
+    assert_eq!(tokens["model_input_names"], json!(["input_ids", "token_type_ids", "attention_mask"]));
     let limit = 420;
     assert!(config["vocab_size"].as_u64().unwrap() <= limit, "special tokens count within the limit");
     let output = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
@@ -162,6 +164,7 @@ fn trained_vocabularies_have_the_tokens_of_their_objective() {
     assert!(stderr(&output).contains("fills masked places"), "{}", stderr(&output));
     let (tokens, config, bench) = read("t5", "span_corruption");
     assert!(tokens["additional_special_tokens"].as_array().unwrap().contains(&json!("<extra_id_0>")));
+    assert!(tokens["model_input_names"].is_null());
     assert_eq!(config["decoder_start_token_id"], config["pad_token_id"]);
     let output = Command::new(env!("CARGO_BIN_EXE_trainer-native"))
         .args(["generate", bench.path("run").to_str().unwrap(), "--tokens", "5", "--seed", "1"])

@@ -1,6 +1,6 @@
 //! Checks free memory: whether a plan fits, and how many windows can be computed at once.
 
-use plan::{CertifiedPlan, Cost, Device, Plan, Trainable};
+use plan::{CertifiedPlan, Cost, Device, Plan, ProcessSettings, Trainable};
 
 use crate::{RunError, limits};
 use network::model::Network;
@@ -44,6 +44,26 @@ pub fn cost(plan: &Plan, vocabulary: u32) -> Result<Cost, RunError> {
         cost.bytes += 16 * adapters as u128;
     }
     Ok(cost)
+}
+
+/// Returns an estimate of the most bytes that a process takes for a plan of this cost. On devices other than the CPU, the bytes of the
+/// cost are a lower bound.
+pub(crate) fn peak(
+    plan: &Plan,
+    cost: &Cost,
+    vocabulary: u32,
+    device: Device,
+    settings: ProcessSettings,
+) -> u128 {
+    if device != Device::Cpu {
+        return cost.bytes;
+    }
+    // Beside the plan's own trained parameters, the cost counts adapters: values, moments, gradients and sums.
+    let adapters = match plan.model().trainable {
+        Trainable::Lora(_) => cost.trained,
+        _ => 0,
+    };
+    plan.peak_training_bytes(vocabulary, settings) + 28 * adapters
 }
 
 /// Assumed bytes of free memory if the system does not report it, as on graphics processors.

@@ -1,6 +1,6 @@
 //! Low-rank adapters: a frozen matrix W₀ computes as W = W₀ + s·B·A, and only A and B are trained.
 //!
-//! Layers compute with the merged matrix W. An example's gradient of W is a product over positions,
+//! Layers compute with the merged matrix W, or with W₀ and the two factors where W₀ is held in 16 bits. An example's gradient of W is a product over positions,
 //! dW = gradᵀ·input, so the gradients of the adapter are products too: dB = gradᵀ·(s·input·Aᵀ) and
 //! dA = (s·grad·B)ᵀ·input.
 //!
@@ -66,6 +66,34 @@ impl Adapter {
             GradRecord::Product { param: self.a, input: up, grad: input },
             GradRecord::Product { param: self.b, input: grad, grad: down },
         ]
+    }
+
+    /// Returns what the adapter adds to the product of rows and the matrix.
+    ///
+    /// # Shapes
+    /// - rows: `[rows, d_in]`, a: `[rank, d_in]`, b: `[d_out, rank]`
+    /// - output: `[rows, d_out]`
+    pub(super) fn apply<B: Backend>(
+        self,
+        rows: Tensor<B, 2>,
+        a: Tensor<B, 2>,
+        b: Tensor<B, 2>,
+    ) -> Tensor<B, 2> {
+        (rows.matmul(a.transpose()) * self.scale).matmul(b.transpose())
+    }
+
+    /// Returns what the adapter adds to the gradient of the rows that [`Self::apply`] gets.
+    ///
+    /// # Shapes
+    /// - grad: `[rows, d_out]`, a: `[rank, d_in]`, b: `[d_out, rank]`
+    /// - output: `[rows, d_in]`
+    pub(super) fn apply_back<B: Backend>(
+        self,
+        grad: Tensor<B, 2>,
+        a: Tensor<B, 2>,
+        b: Tensor<B, 2>,
+    ) -> Tensor<B, 2> {
+        (grad.matmul(b) * self.scale).matmul(a)
     }
 
     /// Returns the merged matrix, flat as the frozen one.

@@ -8,6 +8,7 @@ use plan::Precision;
 use super::selection::Role;
 use super::{Adapter, Initializer, Kernels, ParamId, ParamSpec, Selection, Stored};
 use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
+use crate::tensor_file::NumberFormat;
 
 /// Values of all parameters of a model, flat, in the order of their [`ParamId`].
 ///
@@ -257,6 +258,38 @@ impl<B: Kernels> Weights<B> {
         self.model_value(id).reshape([shape[0], shape[1]])
     }
 
+    /// Returns a parameter as a matrix in the number format in which it is held, without an adapter that [`Self::apart`]
+    /// returns.
+    ///
+    /// # Shapes
+    /// - output: `[rows, columns]` as in its specification
+    pub(super) fn held_matrix(&self, id: ParamId) -> Tensor<B, 2> {
+        matrix(&self.values, &self.specs, id)
+    }
+
+    /// Returns the adapter of a matrix that is held without it, with its two factors. A matrix of 32 bits is held with its
+    /// adapter.
+    pub(super) fn apart(&self, id: ParamId) -> Option<(Adapter, [Tensor<B, 2>; 2])> {
+        let adapter = self.adapter(id).filter(|_| has_16_bits(&self.values[id.0]))?;
+        Some((adapter, [adapter.a, adapter.b].map(|place| self.trained_matrix(place))))
+    }
+
+    /// Returns the bytes of a parameter of the model that is held in 16 bits and is not trained, and their format.
+    pub fn frozen_bytes(&self, id: ParamId) -> Option<(NumberFormat, Vec<u8>)> {
+        let format = self.frozen_format(id)?;
+        let bytes = self.values[id.0].clone().into_data().bytes;
+        Some((format, bytes.try_into_vec().unwrap_or_else(|bytes| bytes.to_vec())))
+    }
+
+    /// Returns the format of a parameter of the model that is held in 16 bits and is not trained.
+    pub fn frozen_format(&self, id: ParamId) -> Option<NumberFormat> {
+        match (self.role(id), self.values[id.0].dtype()) {
+            (Role::Frozen, DType::F16) => Some(NumberFormat::F16),
+            (Role::Frozen, DType::BF16) => Some(NumberFormat::Bf16),
+            _ => None,
+        }
+    }
+
     /// Returns the given rows of a table.
     ///
     /// # Shapes
@@ -282,7 +315,7 @@ impl<B: Kernels> Weights<B> {
         }
     }
 
-    /// Returns [`Self::product`] of rows and a weight.
+    /// Returns [`Self::product`] of rows and a weight, which may be held in 16 bits.
     ///
     /// # Shapes
     /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`

@@ -2,21 +2,21 @@
 
 mod model;
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use safetensors::SafeTensorError;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors};
 use thiserror::Error;
 
-pub use model::{Formatted, model_sha256, write_model};
+pub use model::{Formatted, model_sha256, write_model, write_tensors};
 
 use durable::FileError;
 
 use crate::nn::{Kernels, ParamSpec};
-use crate::tensor::{DType, FloatDType, Tensor, TensorData, from_host, to_host};
+use crate::tensor::{Backend, DType, FloatDType, Tensor, TensorData, from_host, to_host};
 
 /// A tensor on the host under its name in a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,50 @@ pub struct NamedTensor<Values = Vec<f32>> {
     pub shape: Vec<usize>,
     /// Values in row-major order.
     pub data: Values,
+}
+
+/// Values that can be copied to the host, in 32 bits.
+pub trait Values {
+    /// Returns the values in row-major order.
+    fn on_host(&self) -> Cow<'_, [f32]>;
+
+    /// Returns the number of values.
+    fn count(&self) -> usize;
+}
+
+impl Values for Vec<f32> {
+    fn on_host(&self) -> Cow<'_, [f32]> {
+        Cow::Borrowed(self)
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Values on the host, or those of a flat tensor, whose memory is shared until they are copied to the host.
+#[derive(Clone, Debug)]
+pub enum Held<B: Backend> {
+    /// Values on the host.
+    Host(Vec<f32>),
+    /// A flat tensor.
+    Device(Tensor<B, 1>),
+}
+
+impl<B: Backend> Values for Held<B> {
+    fn on_host(&self) -> Cow<'_, [f32]> {
+        match self {
+            Self::Host(values) => Cow::Borrowed(values),
+            Self::Device(tensor) => Cow::Owned(to_host(tensor.clone())),
+        }
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Self::Host(values) => values.len(),
+            Self::Device(tensor) => tensor.dims()[0],
+        }
+    }
 }
 
 /// Values in the number format of the file that they were read from. A clone shares them.
@@ -63,6 +107,12 @@ impl StoredValues {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// Returns whether each value has 16 bits.
+    #[must_use]
+    pub fn has_16_bits(&self) -> bool {
+        self.format.size() == 2
     }
 
     /// Returns the first `count` values.
@@ -116,6 +166,16 @@ impl From<Vec<f32>> for StoredValues {
     fn from(values: Vec<f32>) -> Self {
         Self { format: DType::F32, bytes: Arc::new(little_endian(&values)) }
     }
+}
+
+/// Returns the parameters of a model, which share their memory.
+pub fn held_tensors<B: Backend>(specs: &[ParamSpec], values: &[Tensor<B, 1>]) -> Vec<NamedTensor<Held<B>>> {
+    let held = |(spec, value): (&ParamSpec, &Tensor<B, 1>)| NamedTensor {
+        name: spec.name.clone(),
+        shape: spec.shape.clone(),
+        data: Held::Device(value.clone()),
+    };
+    specs.iter().zip(values).map(held).collect()
 }
 
 /// Returns the parameters of a model on the host.
@@ -310,26 +370,6 @@ pub fn read_tensors(path: &Path) -> Result<Vec<NamedTensor>, FileError> {
             path.display()
         ))
     })
-}
-
-/// Lays these tensors out as a safetensors file in memory.
-///
-/// # Errors
-/// If the tensors cannot be laid out, such as two of one name.
-pub fn to_safetensors(
-    tensors: &[NamedTensor],
-    format: NumberFormat,
-    metadata: HashMap<String, String>,
-) -> Result<Vec<u8>, SafeTensorError> {
-    let bytes: Vec<Vec<u8>> = tensors.iter().map(|tensor| format.bytes(&tensor.data)).collect();
-    let views = tensors
-        .iter()
-        .zip(&bytes)
-        .map(|(tensor, bytes)| {
-            Ok((&tensor.name, TensorView::new(format.of_safetensors(), tensor.shape.clone(), bytes)?))
-        })
-        .collect::<Result<Vec<_>, SafeTensorError>>()?;
-    safetensors::serialize(views, Some(metadata))
 }
 
 /// Reads the tensors of a safetensors file in memory, by name, in 32 bits.

@@ -1,4 +1,4 @@
-//! Writes the weights of a model to a file whose bytes depend on the weights alone.
+//! Writes tensors to a file whose bytes depend on them alone.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
 use sha2::{Digest, Sha256};
 
-use super::{NamedTensor, NumberFormat, PRIVACY, PRIVACY_ID, PrivacyMark};
+use super::{NamedTensor, NumberFormat, PRIVACY, PRIVACY_ID, PrivacyMark, Values};
 use durable::FileError;
 
 /// Writes `model.safetensors` as `transformers` reads it, with a mark. One tensor after the other is laid out in memory.
@@ -16,12 +16,23 @@ use durable::FileError;
 /// [`FileError::Storage`] if it cannot be written.
 pub fn write_model<T: View>(
     path: &Path,
-    mut tensors: Vec<(&str, T)>,
+    tensors: Vec<(&str, T)>,
     mark: &PrivacyMark,
 ) -> Result<(), FileError> {
-    let header =
-        model_header(&mut tensors, mark).map_err(|error| FileError::storage("write", path, &error))?;
-    durable::write_by(path, |file| write_tensors(|bytes| file.write_all(bytes), &header, &tensors))
+    write_tensors(path, tensors, &model_metadata(mark))
+}
+
+/// Writes a safetensors file with these metadata, one tensor after the other.
+///
+/// # Errors
+/// [`FileError::Storage`] if it cannot be written.
+pub fn write_tensors<T: View>(
+    path: &Path,
+    mut tensors: Vec<(&str, T)>,
+    metadata: &[(&str, &str)],
+) -> Result<(), FileError> {
+    let header = header(&mut tensors, metadata).map_err(|error| FileError::storage("write", path, &error))?;
+    durable::write_by(path, |file| write_parts(|bytes| file.write_all(bytes), &header, &tensors))
 }
 
 /// Returns the SHA-256 of the file that [`write_model`] writes.
@@ -29,17 +40,22 @@ pub fn write_model<T: View>(
 /// # Errors
 /// If the tensors cannot be laid out.
 pub fn model_sha256<T: View>(mut tensors: Vec<(&str, T)>, mark: &PrivacyMark) -> io::Result<String> {
-    let header = model_header(&mut tensors, mark)?;
+    let header = header(&mut tensors, &model_metadata(mark))?;
     let mut digest = Sha256::new();
     let update = |bytes: &[u8]| {
         digest.update(bytes);
         Ok(())
     };
-    write_tensors(update, &header, &tensors)?;
+    write_parts(update, &header, &tensors)?;
     Ok(durable::hex(&digest.finalize()))
 }
 
-fn write_tensors<T: View>(
+fn model_metadata(mark: &PrivacyMark) -> Vec<(&str, &str)> {
+    let own = [("format", "pt"), (PRIVACY, mark.promise.as_str())];
+    own.into_iter().chain(mark.id.as_deref().map(|id| (PRIVACY_ID, id))).collect()
+}
+
+fn write_parts<T: View>(
     mut write: impl FnMut(&[u8]) -> io::Result<()>,
     header: &[u8],
     tensors: &[(&str, T)],
@@ -50,7 +66,7 @@ fn write_tensors<T: View>(
 }
 
 /// Orders the tensors, and returns the part of the file before their data.
-fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> io::Result<Vec<u8>> {
+fn header<T: View>(tensors: &mut [(&str, T)], metadata: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     // The library orders tensors in the same way.
     tensors.sort_by(|(left, a), (right, b)| b.dtype().cmp(&a.dtype()).then(left.cmp(right)));
     let mut end = 0;
@@ -64,27 +80,26 @@ fn model_header<T: View>(tensors: &mut [(&str, T)], mark: &PrivacyMark) -> io::R
     let places = serde_json::to_string(&places.map_err(io::Error::other)?)?;
     // The library writes metadata in the order of a hash table, but equal weights must give equal
     // files.
-    let privacy = serde_json::Value::from(mark.promise.as_str());
-    let id = mark.id.as_deref().map(|id| format!(",\"{PRIVACY_ID}\":{}", serde_json::Value::from(id)));
+    let own: Vec<String> = metadata
+        .iter()
+        .map(|&(name, text)| format!("\"{name}\":{}", serde_json::Value::from(text)))
+        .collect();
     let between = if tensors.is_empty() { "" } else { "," };
-    let own = format!(
-        "{{\"__metadata__\":{{\"format\":\"pt\",\"{PRIVACY}\":{privacy}{}}}{between}",
-        id.unwrap_or_default()
-    );
+    let own = format!("{{\"__metadata__\":{{{}}}{between}", own.join(","));
     let mut header = places.replacen('{', &own, 1).into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
     Ok(header)
 }
 
 /// A tensor to be written in a number format.
-pub struct Formatted<'a> {
+pub struct Formatted<'a, V = Vec<f32>> {
     /// The tensor.
-    pub tensor: &'a NamedTensor,
+    pub tensor: &'a NamedTensor<V>,
     /// Format of the file.
     pub format: NumberFormat,
 }
 
-impl View for Formatted<'_> {
+impl<V: Values> View for Formatted<'_, V> {
     fn dtype(&self) -> Dtype {
         self.format.of_safetensors()
     }
@@ -94,11 +109,11 @@ impl View for Formatted<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned(self.format.bytes(&self.tensor.data))
+        Cow::Owned(self.format.bytes(&self.tensor.data.on_host()))
     }
 
     fn data_len(&self) -> usize {
-        self.tensor.data.len() * self.dtype().bitsize() / 8
+        self.tensor.data.count() * self.dtype().bitsize() / 8
     }
 }
 

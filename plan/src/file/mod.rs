@@ -28,6 +28,7 @@ pub use evolution::{CandidateSource, EvolutionFile};
 pub use family::Family;
 pub use made_from::MadeFrom;
 pub(crate) use memory::Network;
+pub use memory::ProcessSettings;
 pub use model::{Initial, Lora, Model, Pooling, Trainable};
 pub use paraphrase::ParaphraseFile;
 pub use performance::{Device, Performance, Precision};

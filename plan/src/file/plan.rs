@@ -5,7 +5,8 @@ use accountant::{Delta, DpEvent};
 use super::schema::check::check;
 use super::{canonical, consistent, memory};
 use crate::{
-    Data, Evaluation, Model, Performance, PlanError, PlanFile, Privacy, Tokenizer, Training, Visibility,
+    Data, Evaluation, Model, Performance, PlanError, PlanFile, Privacy, ProcessSettings, Tokenizer, Training,
+    Visibility,
 };
 
 /// A valid plan, made from a [`PlanFile`] by `TryFrom`. [`Plan::certify`] computes its cost.
@@ -122,6 +123,13 @@ impl Plan {
         let micro_batch = given.or(self.performance().physical_batch).unwrap_or(1);
         memory::Network::with_vocabulary(&self.file, vocabulary)
             .least_training_bytes(micro_batch.min(self.largest_batch()))
+    }
+
+    /// Returns an estimate of the most bytes that training on the CPU takes with a vocabulary of this size. Adapters, the text,
+    /// and an evaluation count as nothing.
+    #[must_use]
+    pub fn peak_training_bytes(&self, vocabulary: u32, settings: ProcessSettings) -> u128 {
+        memory::Network::with_vocabulary(&self.file, vocabulary).peak_bytes(&self.file, settings)
     }
 
     /// Returns the number of units in a micro-batch, for a vocabulary of this size and for each of `workers` on a

@@ -48,15 +48,17 @@ impl<B: Kernels> Lot<'_, B> {
         weights: &Weights<B>,
         of_micro_batch: impl Fn(&Weights<B>, Batch<B>) -> T + Sync,
     ) -> Option<T> {
-        Reduce::on_threads(B::workers()).sum(&self.micro_batches(), weights, |weights, part| {
-            of_micro_batch(weights, self.batch(weights, part))
+        let parts = self.micro_batches();
+        Reduce::on_threads(B::workers()).sum(&parts, weights, |weights, part| {
+            B::on_threads(spare::<B>(parts.len()), || of_micro_batch(weights, self.batch(weights, part)))
         })
     }
 
     /// Computes each micro-batch, in any order.
     pub(super) fn for_each(&self, weights: &Weights<B>, work: impl Fn(&Weights<B>, Batch<B>) + Sync) {
-        Reduce::on_threads(B::workers()).for_each(&self.micro_batches(), weights, |weights, part| {
-            work(weights, self.batch(weights, part));
+        let parts = self.micro_batches();
+        Reduce::on_threads(B::workers()).for_each(&parts, weights, |weights, part| {
+            B::on_threads(spare::<B>(parts.len()), || work(weights, self.batch(weights, part)));
         });
     }
 
@@ -73,7 +75,8 @@ impl<B: Kernels> Lot<'_, B> {
         let group = if holds_whole { 1 } else { (GROUP / tokens).min(self.physical_batch).min(each) };
         let groups: Vec<&[MicroBatch<'_>]> = alone.chunks(group.max(1)).collect();
         Reduce::on_threads(B::workers()).for_each(&groups, weights, |weights, group| {
-            work(weights, &mut group.iter().map(|part| self.batch(weights, part)));
+            let batches = &mut group.iter().map(|part| self.batch(weights, part));
+            B::on_threads(spare::<B>(groups.len()), || work(weights, batches));
         });
     }
 
@@ -102,6 +105,11 @@ impl<B: Kernels> Lot<'_, B> {
     fn batch(&self, weights: &Weights<B>, part: &MicroBatch<'_>) -> Batch<B> {
         Batch::new(&part.examples, part.rows, part.shape, weights.dtype(), self.device)
     }
+}
+
+/// The threads of each worker, if there are so few parts of a lot that workers are left over.
+fn spare<B: Kernels>(parts: usize) -> usize {
+    B::workers() / B::workers().min(parts).max(1)
 }
 
 /// The examples of one forward and backward pass.

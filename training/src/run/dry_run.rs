@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use plan::{MACHINES, RankCost};
+use plan::{Arithmetic, MACHINES, ProcessSettings, RankCost};
 use serde::Serialize;
 
 use super::inputs::Inputs;
@@ -32,7 +32,8 @@ pub struct DryRun {
     tokens: u64,
     /// Estimate for a processor with 8 cores, good to about a factor of two.
     seconds: f64,
-    /// Lower bound on memory: weights, gradients, moments and one micro-batch, in bytes.
+    /// Estimate of the most memory that a process takes on the CPU, without the text and evaluations, in bytes; on other devices a
+    /// lower bound.
     memory: u64,
     /// The cost of a step on several processors of 8 cores: as many as the program has ranks, or 8 if it has a single
     /// rank.
@@ -54,7 +55,7 @@ struct Steps {
 /// As [`super::carry_out`], for whatever is refused before the first charge.
 pub fn dry_run(job: &Job) -> Result<DryRun, RunError> {
     let read = on_device(job.device, Reading(job)).map_err(|error| RunError::Refused(error.to_string()))?;
-    let vocabulary = read?;
+    let (vocabulary, settings) = read?;
     let plan = &job.plan;
     let cost = memory::cost(plan.plan(), vocabulary)?;
     Ok(DryRun {
@@ -78,7 +79,8 @@ pub fn dry_run(job: &Job) -> Result<DryRun, RunError> {
         parameters: u64::try_from(cost.parameters).unwrap_or(u64::MAX),
         tokens: u64::try_from(cost.tokens).unwrap_or(u64::MAX),
         seconds: cost.seconds_on(&MACHINES[0]),
-        memory: u64::try_from(cost.bytes).unwrap_or(u64::MAX),
+        memory: u64::try_from(memory::peak(plan.plan(), &cost, vocabulary, job.device, settings))
+            .unwrap_or(u64::MAX),
         on_ranks: cost.on_ranks(
             if job.ranks.are_several() { job.ranks.count() as u64 } else { 8 },
             &cost.speed_of(&MACHINES[0]),
@@ -89,10 +91,24 @@ pub fn dry_run(job: &Job) -> Result<DryRun, RunError> {
 struct Reading<'a>(&'a Job);
 
 impl OnDevice for Reading<'_> {
-    type Output = Result<u32, RunError>;
+    type Output = Result<(u32, ProcessSettings), RunError>;
 
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
-        Inputs::read::<B>(self.0, &device).map(|inputs| inputs.vocabulary)
+        let Self(job) = self;
+        let inputs = Inputs::read::<B>(job, &device)?;
+        let (plan, workers) = (job.plan.plan(), B::workers());
+        let on_machine = workers * job.ranks.on_this_host();
+        let micro_batch =
+            memory::windows_at_once(plan, inputs.vocabulary, job.physical_batch, job.device, on_machine);
+        let initial = inputs.initial.iter().flat_map(|initial| &initial.weights);
+        let settings = ProcessSettings {
+            micro_batch: u32::try_from(micro_batch).unwrap_or(u32::MAX),
+            workers: u32::try_from(workers).unwrap_or(u32::MAX),
+            frozen_in_16_bits: B::HOLDS_16_BITS
+                && initial.into_iter().any(|tensor| tensor.data.has_16_bits()),
+            exact: job.mode.arithmetic == Arithmetic::Exact,
+        };
+        Ok((inputs.vocabulary, settings))
     }
 }
 
@@ -121,9 +137,10 @@ impl fmt::Display for DryRun {
         writeln!(f, "model       {parameters} parameters on {}", device.as_str().unwrap_or_default())?;
         writeln!(
             f,
-            "work        {tokens} tokens; about {:.0} s on a processor with 8 cores, give or take a factor of two, and at least \
+            "work        {tokens} tokens; about {:.0} s on a processor with 8 cores, give or take a factor of two, and {} \
              {:.0} MB of memory",
             self.seconds.max(1.0),
+            if self.device == plan::Device::Cpu { "about" } else { "at least" },
             (self.memory as f64 / 1e6).max(1.0)
         )?;
         let RankCost { ranks, step_seconds, bytes_sent, memory, .. } = self.on_ranks;

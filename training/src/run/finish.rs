@@ -164,16 +164,19 @@ impl Configuration {
     }
 }
 
-/// Returns the tokenizer's settings. If the model learnt conversations, they include the chat
-/// template and the tokens that it names. Generation continues prompts of different lengths, so
-/// `transformers` must pad them on the left.
+/// Returns the tokenizer's settings. A model that tells first from second texts needs their
+/// classes, which `transformers` leaves out otherwise. If the model learnt conversations, the
+/// settings include the chat template and the tokens that it names. Generation continues prompts of
+/// different lengths, so `transformers` must pad them on the left.
 fn tokenizer_files<B: Kernels>(run: &Prepared<B>) -> Result<Vec<ModelFile<'static>>, RunError> {
-    let own = run.tokenizer.to_config_json();
+    let mut config: Value = serde_json::from_str(&run.tokenizer.to_config_json())
+        .map_err(|error| RunError::Failed(error.to_string()))?;
+    if run.trainer.hf_config()["type_vocab_size"].as_u64() > Some(1) {
+        config["model_input_names"] = json!(["input_ids", "token_type_ids", "attention_mask"]);
+    }
     let Some(template) = run.data.objective.task().and_then(Task::chat_template) else {
-        return Ok(vec![ModelFile::text(files::TOKENIZER_CONFIG, own)]);
+        return Ok(vec![ModelFile::text(files::TOKENIZER_CONFIG, pretty_json(&config)?)]);
     };
-    let mut config: Value =
-        serde_json::from_str(&own).map_err(|error| RunError::Failed(error.to_string()))?;
     for (name, token) in template.special_tokens() {
         config[name.as_str()] = json!(token);
     }

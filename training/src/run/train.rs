@@ -50,7 +50,7 @@ pub(super) fn train<B: Kernels>(
         }
         let interrupted = ranks.any(stop::requested()) && !is_last;
         if interrupted || is_last || job.checkpoints_at(reached) {
-            let state = prepared.trainer.state();
+            let state = prepared.trainer.held_state();
             folder.on_first(|store| store.write_checkpoint(reached, state))?;
         }
         if interrupted {

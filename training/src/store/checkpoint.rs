@@ -1,6 +1,5 @@
 //! The checkpoint: what a run needs to resume, in one file that is replaced in one rename.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use safetensors::tensor::SafeTensors;
@@ -9,20 +8,22 @@ use sha2::{Digest, Sha256};
 use super::files;
 use super::ledger::LedgerPosition;
 use crate::RunError;
-use network::tensor_file::{NamedTensor, NumberFormat, from_safetensors, little_endian, to_safetensors};
+use network::tensor_file::{
+    Formatted, NamedTensor, NumberFormat, Values, from_safetensors, little_endian, write_tensors,
+};
 
 /// The state of a run between two steps.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Checkpoint {
+pub(super) struct Checkpoint<V = Vec<f32>> {
     /// Logical steps done.
     pub steps_done: u64,
     /// Position of the ledger at that time.
     pub ledger: LedgerPosition,
     /// Weights, the optimizer's tensors and its counters.
-    pub state: Vec<NamedTensor>,
+    pub state: Vec<NamedTensor<V>>,
 }
 
-impl Checkpoint {
+impl<V: Values> Checkpoint<V> {
     /// Replaces the run folder's checkpoint. After a crash, the folder holds either the old one or the new one,
     /// complete.
     ///
@@ -37,18 +38,22 @@ impl Checkpoint {
     /// # Errors
     /// As [`Self::write`].
     pub(crate) fn write_as(&self, folder: &Path, name: &str) -> Result<(), RunError> {
-        let metadata = HashMap::from([
-            ("format".to_owned(), "dp-checkpoint-1".to_owned()),
-            ("steps_done".to_owned(), self.steps_done.to_string()),
-            ("ledger_lines".to_owned(), self.ledger.lines.to_string()),
-            ("ledger_sha256".to_owned(), self.ledger.sha256.clone()),
-            ("contents_sha256".to_owned(), contents_digest(self.steps_done, &self.ledger, &self.state)),
-        ]);
-        let bytes = to_safetensors(&self.state, NumberFormat::F32, metadata)
-            .map_err(|error| RunError::Failed(format!("cannot lay out the tensors: {error}")))?;
-        Ok(durable::write_atomic(&folder.join(name), &bytes)?)
+        let [steps_done, lines] = [self.steps_done, self.ledger.lines].map(|number| number.to_string());
+        let digest = contents_digest(self.steps_done, &self.ledger, &self.state);
+        let metadata = [
+            ("format", "dp-checkpoint-1"),
+            ("steps_done", steps_done.as_str()),
+            ("ledger_lines", lines.as_str()),
+            ("ledger_sha256", self.ledger.sha256.as_str()),
+            ("contents_sha256", digest.as_str()),
+        ];
+        let format = NumberFormat::F32;
+        let views = self.state.iter().map(|tensor| (tensor.name.as_str(), Formatted { tensor, format }));
+        Ok(write_tensors(&folder.join(name), views.collect(), &metadata)?)
     }
+}
 
+impl Checkpoint {
     /// Reads the run folder's checkpoint, if it has one.
     ///
     /// # Errors
@@ -87,14 +92,14 @@ impl Checkpoint {
     }
 }
 
-fn contents_digest(steps_done: u64, ledger: &LedgerPosition, state: &[NamedTensor]) -> String {
-    let mut order: Vec<&NamedTensor> = state.iter().collect();
+fn contents_digest<V: Values>(steps_done: u64, ledger: &LedgerPosition, state: &[NamedTensor<V>]) -> String {
+    let mut order: Vec<&NamedTensor<V>> = state.iter().collect();
     order.sort_by(|a, b| a.name.cmp(&b.name));
     let mut digest = Sha256::new();
     digest.update(format!("{steps_done} {} {}\n", ledger.lines, ledger.sha256));
     for tensor in order {
         digest.update(format!("{:?} {:?}\n", tensor.name, tensor.shape));
-        digest.update(little_endian(&tensor.data));
+        digest.update(little_endian(&tensor.data.on_host()));
     }
     durable::hex(&digest.finalize())
 }

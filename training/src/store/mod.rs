@@ -60,7 +60,7 @@ use self::torn_line::result_lost;
 use crate::RunError;
 use crate::data::{Canaries, Planting};
 use durable::FolderLock;
-use network::tensor_file::NamedTensor;
+use network::tensor_file::{NamedTensor, Values};
 
 /// A run folder that this process owns.
 pub(crate) struct RunStore<'a> {
@@ -218,7 +218,7 @@ impl RunStore<'_> {
     pub(crate) fn write_checkpoint(
         &mut self,
         steps_done: u64,
-        state: Vec<NamedTensor>,
+        state: Vec<NamedTensor<impl Values>>,
     ) -> Result<(), RunError> {
         Checkpoint { steps_done, ledger: self.ledger().position(), state }.write(&self.path)?;
         self.steps_done = steps_done;

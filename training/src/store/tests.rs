@@ -94,7 +94,7 @@ impl Bench {
     fn stopped(&self, charged: u64, checkpoint: u64) {
         let mut store = self.begun();
         reserve(&mut store, 0..charged);
-        store.write_checkpoint(checkpoint, Vec::new()).unwrap();
+        store.write_checkpoint(checkpoint, Vec::<NamedTensor>::new()).unwrap();
     }
 
     fn resumed(&self) -> RunStore<'_> {

@@ -340,8 +340,11 @@ impl<B: Kernels> Trainer<B> {
         let weights = self.result();
         let weights = &*weights;
         let names = self.specs().iter().map(|spec| spec.name.as_str());
-        let format = NumberFormat::F32;
-        let tensors = (0..).map(|at| DeviceTensor { weights, param: ParamId(at), format });
+        // What the checkpoint holds in 16 bits and no step changed stays as it is.
+        let tensors = (0..).map(ParamId).map(|param| {
+            let format = weights.frozen_format(param).unwrap_or(NumberFormat::F32);
+            DeviceTensor { weights, param, format }
+        });
         Ok(write_model(path, names.zip(tensors).collect(), mark)?)
     }
 
@@ -358,7 +361,10 @@ impl<B: Kernels> Trainer<B> {
         let weights = self.result();
         let weights = &*weights;
         let params = || (0..self.specs().len()).map(ParamId);
-        let holds = |param| to_host(weights.model_value(param)).into_iter().all(|v| format.holds(v));
+        let holds = |param| {
+            weights.frozen_format(param) == Some(format)
+                || to_host(weights.model_value(param)).into_iter().all(|v| format.holds(v))
+        };
         if !params().all(holds) {
             return Ok(None);
         }
@@ -466,7 +472,10 @@ impl<B: Kernels> View for DeviceTensor<'_, B> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned(self.format.bytes(&to_host(self.weights.model_value(self.param))))
+        match self.weights.frozen_bytes(self.param) {
+            Some((format, bytes)) if format == self.format => Cow::Owned(bytes),
+            _ => Cow::Owned(self.format.bytes(&to_host(self.weights.model_value(self.param)))),
+        }
     }
 
     fn data_len(&self) -> usize {

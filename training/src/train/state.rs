@@ -4,7 +4,7 @@ use super::{Trainer, TrainerError, flat};
 use crate::optim::StateSpec;
 use network::nn::{Kernels, ParamSpec};
 use network::tensor::{Tensor, to_host};
-use network::tensor_file::{NamedTensor, TensorMap, named_tensors};
+use network::tensor_file::{Held, NamedTensor, TensorMap, Values, held_tensors, named_tensors};
 
 /// Name of the optimizer's step counter. It is stored as two parts of 20 bits, because f32 holds integers of 24 bits
 /// exactly.
@@ -22,17 +22,26 @@ impl<B: Kernels> Trainer<B> {
     /// on the number of ranks, and every rank gets all of it.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
-        let mut state = named_tensors(self.weights.specs(), self.weights.values());
+        let on_host = |NamedTensor { name, shape, data }: NamedTensor<Held<B>>| {
+            let data = data.on_host().into_owned();
+            NamedTensor { name, shape, data }
+        };
+        self.held_state().into_iter().map(on_host).collect()
+    }
+
+    /// Returns [`Self::state`] without copying tensors, which share the trainer's memory.
+    pub(crate) fn held_state(&self) -> Vec<NamedTensor<Held<B>>> {
+        let mut state = held_tensors(self.weights.specs(), self.weights.values());
         state.extend(self.optimizer_state());
         if let Some(average) = &self.average {
-            state.extend(named_tensors(&self.averaged_specs(), average.values()));
+            state.extend(held_tensors(&self.averaged_specs(), average.values()));
         }
         if let plan::Clipping::Adaptive(_) = self.summation.clipping {
-            let data = vec![self.adapted_clip_norm.unwrap_or_default() as f32];
+            let data = Held::Host(vec![self.adapted_clip_norm.unwrap_or_default() as f32]);
             state.push(NamedTensor { name: CLIP_NORM.to_owned(), shape: vec![1], data });
         }
         let steps = self.optimizer.steps();
-        let halves = vec![(steps >> 20) as f32, (steps & 0xF_FFFF) as f32];
+        let halves = Held::Host(vec![(steps >> 20) as f32, (steps & 0xF_FFFF) as f32]);
         state.push(NamedTensor { name: COUNTER.to_owned(), shape: vec![2], data: halves });
         state
     }
@@ -106,15 +115,15 @@ impl<B: Kernels> Trainer<B> {
     }
 
     /// Returns the optimizer's tensors, for whole parameters.
-    fn optimizer_state(&self) -> Vec<NamedTensor> {
+    fn optimizer_state(&self) -> Vec<NamedTensor<Held<B>>> {
         let params = self.weights.specs();
         let layout = self.optimizer.layout(params).into_iter();
-        let own = self.optimizer.state().into_iter().map(to_host);
+        let own = self.optimizer.state().into_iter();
         let named = |StateSpec { name, shape, .. }, data| NamedTensor { name, shape, data };
         let Some(shards) = &self.shards else {
-            return layout.zip(own).map(|(spec, data)| named(spec, data)).collect();
+            return layout.zip(own).map(|(spec, data)| named(spec, Held::Device(data))).collect();
         };
-        let own: Vec<f32> = own.flatten().collect();
+        let own: Vec<f32> = own.flat_map(to_host).collect();
         let mut sent: Vec<_> =
             shards.exchange(&own).into_iter().map(|from| from.values.into_iter()).collect();
         let joined = |spec: StateSpec| {
@@ -124,7 +133,7 @@ impl<B: Kernels> Trainer<B> {
                     data[part].iter_mut().zip(&mut *values).for_each(|(place, value)| *place = value);
                 }
             }
-            named(spec, data)
+            named(spec, Held::Host(data))
         };
         layout.map(joined).collect()
     }

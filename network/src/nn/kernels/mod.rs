@@ -41,6 +41,11 @@ pub trait Kernels: Backend {
         1
     }
 
+    /// Runs `work`, whose products with weights of 16 bits may use this number of threads. Affects speed only.
+    fn on_threads<T>(_threads: usize, work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
     /// Widens values of 16 bits to 32 bits. No value changes.
     fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
         values.cast(FloatDType::F32)
@@ -345,7 +350,8 @@ pub trait Kernels: Backend {
         a.matmul(b)
     }
 
-    /// A layer's matrix product in a training step. The weight may be a transposed view.
+    /// A layer's matrix product in a training step. The weight may be a transposed view, and in 16 bits on a device that holds
+    /// them.
     ///
     /// # Shapes
     /// - input: `[rows, d_in]`, weight: `[d_in, d_out]`
@@ -354,7 +360,8 @@ pub trait Kernels: Backend {
         input.matmul(weight)
     }
 
-    /// Matrix product of few rows and many columns, as one step of generation needs. It may use several threads.
+    /// Matrix product of few rows and many columns, as one step of generation needs. It may use several threads. `b` may be in 16
+    /// bits on a device that holds them.
     ///
     /// # Shapes
     /// - a: `[m, k]`, b: `[k, n]`

@@ -41,7 +41,7 @@ impl PositionEmbedding {
         let weights = pass.weights();
         let Var { value, slot } = input;
         let seq = value.dims()[1];
-        let table_rows = weights.matrix(self.table).dims()[0];
+        let table_rows = weights.model_specs()[self.table.0].shape[0];
         let vectors = match pass.rows_at() {
             Some(positions) => {
                 let rows: Vec<i32> =
@@ -83,7 +83,7 @@ impl SegmentEmbedding {
     /// - segments: `[batch, seq]`, 0 or 1
     /// - output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, segments: Tensor<B, 2, Int>) -> Var<B> {
-        let one_class = pass.weights().matrix(self.table).dims()[0] == 1;
+        let one_class = pass.weights().model_specs()[self.table.0].shape[0] == 1;
         let segments = if one_class { segments.zeros_like() } else { segments };
         let rows = look_up(pass, self.table, segments.clone());
         let needed = pass.weights().trains(self.table);

@@ -94,26 +94,30 @@ impl Linear {
         let weights = pass.weights();
         let [batch, seq, d_in] = input.dims();
         let weight = match self.stored {
-            Stored::InOut => weights.matrix(self.weight),
-            Stored::OutIn => weights.matrix(self.weight).transpose(),
+            Stored::InOut => weights.held_matrix(self.weight),
+            Stored::OutIn => weights.held_matrix(self.weight).transpose(),
         };
         let d_out = weight.dims()[1];
         let rows = input.reshape([batch * seq, d_in]);
+        let change = weights.apart(self.weight).map(|(adapter, [a, b])| adapter.apply(rows.clone(), a, b));
         let output = match self.bias {
             Some(bias) => pass.affine(rows, weight, weights.vector(bias)),
             None => pass.product(rows, weight),
         };
-        output.reshape([batch, seq, d_out])
+        plus(output, change).reshape([batch, seq, d_out])
     }
 
     /// Returns the gradient of the input, `[batch·seq, d_in]`.
     fn map_back<B: Kernels>(self, weights: &Weights<B>, grad: Tensor<B, 3>) -> Tensor<B, 2> {
         let [batch, seq, d_out] = grad.dims();
         let weight = match self.stored {
-            Stored::InOut => weights.matrix(self.weight).transpose(),
-            Stored::OutIn => weights.matrix(self.weight),
+            Stored::InOut => weights.held_matrix(self.weight).transpose(),
+            Stored::OutIn => weights.held_matrix(self.weight),
         };
-        weights.layer_product(grad.reshape([batch * seq, d_out]), weight)
+        let rows = grad.reshape([batch * seq, d_out]);
+        let change =
+            weights.apart(self.weight).map(|(adapter, [a, b])| adapter.apply_back(rows.clone(), a, b));
+        plus(weights.layer_product(rows, weight), change)
     }
 
     /// Leaves the records of the layer. `input` is given if the weight or its adapter is trained.
@@ -139,5 +143,12 @@ impl Linear {
             Stored::OutIn => (grad, input),
         };
         back.record(self.weight, |param| GradRecord::Product { param, input, grad });
+    }
+}
+
+fn plus<B: Kernels>(output: Tensor<B, 2>, change: Option<Tensor<B, 2>>) -> Tensor<B, 2> {
+    match change {
+        Some(change) => output + change,
+        None => output,
     }
 }

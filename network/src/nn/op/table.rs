@@ -22,7 +22,7 @@ impl TableLogits {
         let Var { value: hidden, slot } = input;
         let [batch, targets, d] = hidden.dims();
         let rows = hidden.clone().reshape([batch * targets, d]);
-        let table = weights.matrix(self.table).transpose();
+        let table = weights.held_matrix(self.table).transpose();
         let logits = match self.bias {
             Some(bias) => pass.affine(rows, table, weights.vector(bias)),
             None => pass.product(rows, table),
@@ -33,7 +33,7 @@ impl TableLogits {
         pass.note(logits.reshape([batch, targets, vocabulary]), needed, move |grad, back| {
             if slot.is_some() {
                 let rows = grad.clone().reshape([batch * targets, vocabulary]);
-                let hidden_grad = back.weights.layer_product(rows, back.weights.matrix(self.table));
+                let hidden_grad = back.weights.layer_product(rows, back.weights.held_matrix(self.table));
                 back.add(slot, hidden_grad.reshape([batch, targets, d]));
             }
             if let Some(bias) = self.bias.filter(|&bias| back.weights.trains(bias)) {

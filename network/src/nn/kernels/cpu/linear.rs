@@ -2,10 +2,8 @@
 
 use std::panic::resume_unwind;
 
-use half::slice::HalfFloatSliceExt;
-use half::{bf16, f16};
-
 use super::math::vectorized;
+use super::narrow;
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{DType, Flex, Tensor};
 
@@ -22,13 +20,16 @@ pub fn affine(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>, bias: Tensor<Flex
 }
 
 /// Rows up to which a product spends much of its time on copying a transposed weight into its own layout.
-const FEW_ROWS: usize = 256;
+pub(super) const FEW_ROWS: usize = 256;
 
 /// Elements from which a weight is large: it does not stay in the cache between products.
 const LARGE: usize = 1 << 18;
 
 /// Computes the product of few rows and a large transposed weight W as (Wᵀ·inputᵀ)ᵀ, which copies the input in place of the weight.
 pub fn layer_product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+    if narrow::is_narrow(&weight) {
+        return narrow::product(input, weight);
+    }
     let ([rows, d_in], d_out) = (input.dims(), weight.dims()[1]);
     let (input, weight) = (input.into_primitive().tensor(), weight.into_primitive().tensor());
     let is_transposed = weight.layout().strides() == [1, d_in as isize];
@@ -38,7 +39,7 @@ pub fn layer_product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<
 }
 
 /// Copies a matrix in the other order of its axes.
-fn transposed(matrix: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+pub(super) fn transposed(matrix: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
     const SIDE: usize = 16;
     let [rows, columns] = matrix.dims();
     let (matrix, mut copy) = (open(matrix), zeros([columns, rows]));
@@ -58,22 +59,6 @@ fn transposed(matrix: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
         }
     }
     close(copy)
-}
-
-/// Widens values to 32 bits directly. The library's own conversion passes through 64 bits.
-pub fn widen<const D: usize>(narrow: Tensor<Flex, D>) -> Tensor<Flex, D> {
-    let (narrow, mut wide) = (open(narrow.clone()), zeros(narrow.dims()));
-    let wide_values = values_mut(&mut wide);
-    match narrow.dtype() {
-        // Weights are finite, so the bits need no look for NaN.
-        DType::BF16 => vectorized(|| {
-            let narrow: &[bf16] = narrow.storage();
-            let bits = narrow.iter().map(|value| f32::from_bits(u32::from(value.to_bits()) << 16));
-            wide_values.iter_mut().zip(bits).for_each(|(wide, value)| *wide = value);
-        }),
-        _ => narrow.storage::<f16>().convert_to_f32_slice(wide_values),
-    }
-    close(wide)
 }
 
 /// Number of multiplications below which a thread costs more than it saves.

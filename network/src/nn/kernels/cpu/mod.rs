@@ -8,6 +8,7 @@ mod ghost_norm;
 mod linear;
 mod loss;
 mod math;
+mod narrow;
 mod norm;
 #[cfg(test)]
 mod tests;
@@ -19,8 +20,12 @@ use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 impl Kernels for Flex {
     const HOLDS_16_BITS: bool = true;
 
+    fn on_threads<T>(threads: usize, work: impl FnOnce() -> T) -> T {
+        narrow::on_threads(threads, work)
+    }
+
     fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
-        linear::widen(values)
+        narrow::widen(values)
     }
 
     fn workers() -> usize {
@@ -37,6 +42,9 @@ impl Kernels for Flex {
     }
 
     fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        if narrow::is_narrow(&b) {
+            return narrow::on_threads(Self::workers(), || narrow::product(a, b));
+        }
         linear::wide_product(a, b, Self::workers())
     }
 

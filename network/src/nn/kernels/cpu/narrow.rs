@@ -1,0 +1,206 @@
+//! Products of rows and a weight that is held in 16 bits. A block of the weight is widened at a time, and stays in the cache until it
+//! is multiplied. The blocks do not depend on the number of threads, so neither do the bits of the product.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use super::linear::{FEW_ROWS, transposed};
+use super::math::vectorized;
+use super::{close, open, values, values_mut, zeros};
+use crate::tensor::{DType, Flex, FlexTensor, Tensor};
+
+/// Elements of a weight that are widened at a time.
+const BLOCK: usize = 1 << 18;
+
+/// Multiplications of a product from which further threads save more than they cost.
+const WORTH_THREADS: usize = 1 << 23;
+
+/// Parts of a sum over a long axis, which are computed in parallel and added in their order.
+const PARTS: usize = 8;
+
+thread_local! {
+    static THREADS: Cell<usize> = const { Cell::new(1) };
+}
+
+/// Runs `work`, in which [`product`] uses this number of threads.
+pub fn on_threads<T>(threads: usize, work: impl FnOnce() -> T) -> T {
+    let before = THREADS.replace(threads.max(1));
+    let output = work();
+    THREADS.set(before);
+    output
+}
+
+pub fn is_narrow<const D: usize>(values: &Tensor<Flex, D>) -> bool {
+    matches!(values.dtype(), DType::F16 | DType::BF16)
+}
+
+/// Widens values to 32 bits directly. The library's own conversion passes through 64 bits.
+pub fn widen<const D: usize>(narrow: Tensor<Flex, D>) -> Tensor<Flex, D> {
+    let (narrow, mut wide) = (open(narrow.clone()), zeros(narrow.dims()));
+    let all = 0..values(&wide).len();
+    widen_to(&narrow, all, values_mut(&mut wide));
+    close(wide)
+}
+
+fn widen_to(narrow: &FlexTensor, place: Range<usize>, wide: &mut [f32]) {
+    match narrow.dtype() {
+        // Weights are finite, so the bits need no look for NaN.
+        DType::BF16 => vectorized(|| {
+            let narrow: &[bf16] = &narrow.storage()[place];
+            let bits = narrow.iter().map(|value| f32::from_bits(u32::from(value.to_bits()) << 16));
+            wide.iter_mut().zip(bits).for_each(|(wide, value)| *wide = value);
+        }),
+        _ => narrow.storage::<f16>()[place].convert_to_f32_slice(wide),
+    }
+}
+
+/// Computes the product of rows of 32 bits and a weight of 16 bits, `[d_in, d_out]`.
+pub fn product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+    let ([rows, d_in], d_out) = (input.dims(), weight.dims()[1]);
+    let threads = if rows * d_in * d_out < WORTH_THREADS { 1 } else { THREADS.get() };
+    let primitive = weight.clone().into_primitive().tensor();
+    let input: Tensor<Flex, 2> = close(open(input));
+    if primitive.layout().strides() == [1, d_in as isize] && d_in > 1 {
+        return by_columns(&input, &open(weight.transpose()), d_out, threads, true);
+    }
+    let weight = open(weight);
+    if d_in > 4 * d_out {
+        return by_parts(&input, &weight, d_out, threads);
+    }
+    by_columns(&input, &weight, d_out, threads, false)
+}
+
+/// Computes some columns of the output at a time. `weight` is `[d_out, d_in]` if it is transposed.
+fn by_columns(
+    input: &Tensor<Flex, 2>,
+    weight: &FlexTensor,
+    d_out: usize,
+    threads: usize,
+    is_transposed: bool,
+) -> Tensor<Flex, 2> {
+    let [rows, d_in] = input.dims();
+    let width = (BLOCK / d_in.max(1)).next_multiple_of(16).min(d_out.max(1));
+    let mut output = zeros([rows, d_out]);
+    let blocks = d_out.div_ceil(width);
+    let mut places: Vec<Vec<&mut [f32]>> = (0..blocks).map(|_| Vec::with_capacity(rows)).collect();
+    for row in values_mut(&mut output).chunks_mut(d_out.max(1)) {
+        places.iter_mut().zip(row.chunks_mut(width)).for_each(|(place, piece)| place.push(piece));
+    }
+    in_parallel(threads, places, |block, place| {
+        let (first, columns) = (block * width, width.min(d_out - block * width));
+        let part = if is_transposed {
+            let block =
+                widened(weight, std::iter::once(first * d_in..(first + columns) * d_in), [columns, d_in]);
+            match rows <= FEW_ROWS {
+                true => transposed(block.matmul(input.clone().transpose())),
+                false => input.clone().matmul(block.transpose()),
+            }
+        } else {
+            let of_row = |row: usize| row * d_out + first..row * d_out + first + columns;
+            input.clone().matmul(widened(weight, (0..d_in).map(of_row), [d_in, columns]))
+        };
+        let part = open(part);
+        for (piece, row) in place.into_iter().zip(values(&part).chunks(columns)) {
+            piece.copy_from_slice(row);
+        }
+    });
+    close(output)
+}
+
+/// Computes the product with a long first axis of the weight as a sum over parts of it.
+fn by_parts(input: &Tensor<Flex, 2>, weight: &FlexTensor, d_out: usize, threads: usize) -> Tensor<Flex, 2> {
+    let d_in = input.dims()[1];
+    let height = (BLOCK / d_out.max(1)).max(1);
+    let each = d_in.div_ceil(PARTS).next_multiple_of(height);
+    let mut sums: Vec<Option<Tensor<Flex, 2>>> = (0..d_in.div_ceil(each)).map(|_| None).collect();
+    in_parallel(threads, sums.iter_mut().collect(), |part, sum| {
+        let end = d_in.min((part + 1) * each);
+        *sum = (part * each..end)
+            .step_by(height)
+            .map(|first| {
+                let rows = height.min(end - first);
+                let block = std::iter::once(first * d_out..(first + rows) * d_out);
+                input.clone().narrow(1, first, rows).matmul(widened(weight, block, [rows, d_out]))
+            })
+            .reduce(|sum, block| sum + block);
+    });
+    let sum = sums.into_iter().flatten().reduce(|sum, part| sum + part);
+    sum.unwrap_or_else(|| close(zeros([input.dims()[0], d_out])))
+}
+
+/// Widens these stretches of a weight, one after the other.
+fn widened(
+    narrow: &FlexTensor,
+    places: impl Iterator<Item = Range<usize>>,
+    shape: [usize; 2],
+) -> Tensor<Flex, 2> {
+    let mut wide = zeros(shape);
+    let mut rest = values_mut(&mut wide);
+    for place in places {
+        let (to, after) = rest.split_at_mut(place.len());
+        widen_to(narrow, place, to);
+        rest = after;
+    }
+    close(wide)
+}
+
+/// Runs `work` on numbered items, each on one of the threads.
+fn in_parallel<Item: Send>(threads: usize, items: Vec<Item>, work: impl Fn(usize, Item) + Sync) {
+    let threads = threads.min(items.len());
+    let items = Mutex::new(items.into_iter().enumerate());
+    let run = || {
+        loop {
+            let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((at, item)) = next else { break };
+            work(at, item);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(run);
+        }
+        run();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use mechanisms::{PrivacyRng, Purpose, TestRng};
+
+    use super::*;
+    use crate::tensor::{FlexDevice, FloatDType, from_host, to_host};
+
+    /// Oracle: the product with the weight widened as a whole. Sums over up to 2,000 terms of size 1 differ by 32-bit rounding.
+    #[test]
+    fn products_are_those_of_the_widened_weight_with_the_same_bits_on_any_number_of_threads() {
+        let mut stream = TestRng::from_seed(1).stream(Purpose::Initialization, 0, 0);
+        let mut draw = |shape: [usize; 2], dtype| {
+            let mut values = vec![0.0; shape[0] * shape[1]];
+            stream.fill_gaussian_f32(&mut values, 1.0);
+            from_host::<Flex, 2>(values, shape, dtype, &FlexDevice)
+        };
+        let shapes = [(3, 40, 70), (1, 700, 900), (300, 300, 901), (70, 2_000, 130), (5, 1, 7)];
+        for (dtype, is_transposed) in
+            [FloatDType::BF16, FloatDType::F16].into_iter().flat_map(|dtype| [(dtype, true), (dtype, false)])
+        {
+            for (rows, d_in, d_out) in shapes {
+                let input = draw([rows, d_in], FloatDType::F32);
+                let weight = match is_transposed {
+                    true => draw([d_out, d_in], dtype).transpose(),
+                    false => draw([d_in, d_out], dtype),
+                };
+                let want = to_host(input.clone().matmul(weight.clone().cast(FloatDType::F32)));
+                let of = |threads| to_host(on_threads(threads, || product(input.clone(), weight.clone())));
+                let found = of(1);
+                for (found, want) in found.iter().zip(&want) {
+                    assert!((found - want).abs() < 1e-3, "{rows} {d_in} {d_out}: {found} {want}");
+                }
+                assert_eq!((found.len(), &of(3)), (want.len(), &found));
+            }
+        }
+    }
+}
