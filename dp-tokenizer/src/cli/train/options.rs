@@ -14,7 +14,7 @@ use crate::cli::given::Given;
 const OF_RELEASE: [&str; 8] =
     ["epsilon", "delta", "unit", "units", "release", "as_published", "relation", "test_key"];
 /// Options that only records use.
-const OF_RECORDS: [&str; 4] = ["format", "text_field", "user_field", "invalid_utf8"];
+const OF_RECORDS: [&str; 5] = ["format", "encoding", "text_field", "user_field", "invalid_utf8"];
 const OF_COUNTING: [&str; 3] = ["threads", "memory", "spill_folder"];
 const OF_TEXT: [&str; 5] = ["input", "counts", "runs", "embedded", "public"];
 /// Options that only training uses.
