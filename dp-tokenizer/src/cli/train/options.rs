@@ -61,7 +61,8 @@ pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
             )));
         }
     }
-    if given.has("words") && arguments.words != WordsName::Runs && !arguments.options.split_by_whitespace {
+    if arguments.words.is_some_and(|words| words != WordsName::Runs) && !arguments.options.split_by_whitespace
+    {
         return Err(refuse("--split-by-whitespace false is --words runs; leave out the other --words"));
     }
     if matches!(arguments.model, ModelName::Bpe | ModelName::Wordpiece | ModelName::Word) {
@@ -102,6 +103,7 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
             !matches!(model, ModelName::Wordpiece | ModelName::Word | ModelName::Char),
         ),
         (*sentinels > 0, "--sentinels", "unigram", is_unigram),
+        (arguments.prior.is_some(), "--prior", "unigram", is_unigram),
         (
             character_coverage.is_some(),
             "--character-coverage",
