@@ -9,8 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tokenizer::{BLANK, Tokenizer};
 
-use super::unseen::Completed;
-
 /// The rank from which the weights of pieces without probabilities fall as one over it (Zipf).
 const FIRST_RANK: f64 = 10.0;
 /// The least share of the text that the released words are taken for.
@@ -67,10 +65,10 @@ pub fn prior_words(public: &Tokenizer) -> Vec<(String, f64)> {
 }
 
 /// Adds the words of a public prior that were not released, each as frequent as its share is beside that of the released words.
-pub(super) fn complete(released: &[(String, f64)], prior: &[(String, f64)]) -> Completed {
-    let mut all: BTreeMap<&str, (f64, bool)> = BTreeMap::new();
+pub(super) fn complete(released: &[(String, f64)], prior: &[(String, f64)]) -> Vec<(String, f64)> {
+    let mut all: BTreeMap<&str, f64> = BTreeMap::new();
     for (word, count) in released {
-        all.entry(word).or_default().0 += count;
+        *all.entry(word).or_default() += count;
     }
     let characters = characters(released, prior);
     let prior: Vec<&(String, f64)> =
@@ -80,19 +78,15 @@ pub(super) fn complete(released: &[(String, f64)], prior: &[(String, f64)]) -> C
     for (word, own) in &prior {
         if let Some(found) = all.get(word.as_str()) {
             share += own / all_shares;
-            count += found.0;
+            count += found;
         }
     }
     let count = if count > 0.0 { count } else { released.iter().map(|word| word.1).sum() };
     let of_one = count / share.max(LEAST_SHARE) / all_shares;
     for (word, own) in &prior {
-        all.entry(word).or_insert((own * of_one, true));
+        all.entry(word).or_insert(own * of_one);
     }
-    let invented = all.values().map(|word| word.1).collect();
-    Completed {
-        words: all.into_iter().map(|(word, (count, _))| (word.to_owned(), count)).collect(),
-        invented,
-    }
+    all.into_iter().map(|(word, count)| (word.to_owned(), count)).collect()
 }
 
 /// Returns the characters that words of a prior may have: printable ASCII, those of the released words, and the most frequent others.
@@ -130,13 +124,11 @@ mod tests {
     fn prior_words_are_as_frequent_as_their_shares_beside_the_released_ones() {
         let word = |word: &str, count: f64| (word.to_owned(), count);
         let prior = [word("▁the", 0.4), word("▁pain", 0.1), word("▁fever", 0.2), word("ing", 0.3)];
-        let Completed { words, invented } =
-            complete(&[word("▁the", 35.0), word("▁pain", 15.0), word("▁mg", 7.0)], &prior);
+        let words = complete(&[word("▁the", 35.0), word("▁pain", 15.0), word("▁mg", 7.0)], &prior);
         let want = [("ing", 30.0), ("▁fever", 20.0), ("▁mg", 7.0), ("▁pain", 15.0), ("▁the", 35.0)];
         let found: Vec<(&str, f64)> =
             words.iter().map(|(word, count)| (word.as_str(), count.round())).collect();
         assert_eq!(found, want);
-        assert_eq!(invented, [true, true, false, false, false]);
     }
 
     /// A thousand characters that were not released would fill the vocabulary.

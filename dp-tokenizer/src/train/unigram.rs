@@ -57,7 +57,9 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
         };
         Completed { words, invented } = if kind == Words::ByClass { join(&completed) } else { completed };
         if !config.prior.is_empty() {
-            Completed { words, invented } = prior::complete(&words, &config.prior);
+            // Public words are words of the language, unlike invented ones.
+            words = prior::complete(&words, &config.prior);
+            invented = Vec::new();
         }
     }
     scale(&mut words);
