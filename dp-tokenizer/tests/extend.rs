@@ -80,7 +80,8 @@ fn public_words_stand_for_those_that_were_not_released() {
         let digest = durable::sha256_hex(&std::fs::read(prior).unwrap());
         assert_eq!(statement["prior"]["sha256"], digest);
         // What a private release made is no public knowledge.
-        let private = ["--input", path(&notes), "--out", path(&dir.path().join("no")), "--prior", path(&out)];
+        let none = dir.path().join("none");
+        let private = ["--input", path(&notes), "--out", path(&none), "--prior", path(&out)];
         let refused = train(&private);
         assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
     }

@@ -259,7 +259,7 @@ mod tests {
         let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
         let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
         for bytes in [little, big] {
-            assert_eq!(read(&bytes, Encoding::Utf16).unwrap(), text[3..].as_bytes());
+            assert_eq!(read(&bytes, Encoding::Utf16).unwrap(), &text.as_bytes()[3..]);
         }
         let bare: Vec<u8> = "plain".encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!(read(&bare, Encoding::Utf16).unwrap(), b"plain");

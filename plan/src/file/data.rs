@@ -17,6 +17,7 @@ pub struct Data {
     pub format: Format,
     /// The encoding of the files.
     #[serde(default, skip_serializing_if = "Encoding::is_utf8")]
+    #[schemars(extend("default" = "utf-8"))]
     pub encoding: Encoding,
     /// The JSON field or column that holds the text of a record. `a.b` is the field `b` of the object `a`. For
     /// `token_classification` it holds a list of words, for `text_to_text` the input.
@@ -195,6 +196,7 @@ pub struct Evaluation {
     pub format: Option<Format>,
     /// The encoding of the files.
     #[serde(default, skip_serializing_if = "Encoding::is_utf8")]
+    #[schemars(extend("default" = "utf-8"))]
     pub encoding: Encoding,
     /// The field that holds the text of a record. All fields default to those of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
