@@ -58,10 +58,10 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     if let Some(warning) = options::warning_of_rules(&arguments.options) {
         note(&format!("warning: {warning}"));
     }
+    let planned = (arguments.text() == Text::Private).then(|| private::plan(arguments)).transpose()?;
     if let Some(reason) = arguments.reason_of_words() {
         note(&reason);
     }
-    let planned = (arguments.text() == Text::Private).then(|| private::plan(arguments)).transpose()?;
     let files = VocabularyFiles::prepare(&arguments.out, &arguments.output, &inputs(arguments)?)?;
     // The folder exists by now, so that a path through it cannot be a second name of a file.
     let text = match arguments.text() {
