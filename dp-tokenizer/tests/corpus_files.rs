@@ -5,7 +5,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use dp_tokenizer::corpus::{BadUtf8, CorpusError, Files, Format, Source, open};
+use dp_tokenizer::corpus::{
+    BadUtf8, CorpusError, Encoding, Files, Format, LikelyEncoding, Source, likely_encoding, open,
+};
 
 mod common;
 use common::{gzip, zstd};
@@ -48,6 +50,68 @@ fn each_form_gives_the_same_records() {
         assert_eq!(got, ["first line", "second é line", "last"], "{}", path.display());
     }
     assert_eq!(texts(&Source::files(paths)).unwrap().len(), 33);
+}
+
+/// Text, a table, JSON lines, an array and a folder in UTF-16 and Windows-1252 have the records of their UTF-8.
+#[test]
+fn named_encodings_are_read_in_each_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let shapes = [
+        ("a.txt", "Müller schläft\r\n\r\n„gut“ für 5 €\r\n"),
+        ("a.csv", "id;text\r\n1;\"Müller\r\nschläft\"\r\n2;5 €\r\n"),
+        ("a.tsv", "id\ttext\n1\tfür „5“ €\n"),
+        ("a.jsonl", "{\"text\": \"Müller\"}\n{\"text\": \"5 €\"}\n"),
+        ("a.json", "[{\"text\": \"Müller\"}, \"5 €\"]"),
+        ("folder/a.txt", "Müller\nschläft"),
+    ];
+    let utf16 = |text: &str, little: bool| -> Vec<u8> {
+        let order = |unit: u16| if little { unit.to_le_bytes() } else { unit.to_be_bytes() };
+        format!("\u{FEFF}{text}").encode_utf16().flat_map(order).collect()
+    };
+    let windows = |text: &str| -> Vec<u8> {
+        let byte = |c| match c {
+            '€' => 0x80,
+            '„' => 0x84,
+            '“' => 0x93,
+            c => u8::try_from(u32::from(c)).unwrap(),
+        };
+        text.chars().map(byte).collect()
+    };
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    for (name, text) in shapes {
+        let file = folder.path().join(name);
+        let path = if name.contains('/') { folder.path().join("folder") } else { file.clone() };
+        let read = |bytes: Vec<u8>, encoding| {
+            std::fs::write(&file, bytes).unwrap();
+            texts(&Source::Files(Files { encoding, bad_utf8: BadUtf8::Refuse, ..Files::of([path.clone()]) }))
+        };
+        let want = read(text.as_bytes().to_vec(), Encoding::Utf8).unwrap();
+        assert_eq!(likely_encoding(&path).unwrap(), LikelyEncoding::Certain(Encoding::Utf8));
+        for little in [true, false] {
+            assert_eq!(read(utf16(text, little), Encoding::Utf16).unwrap(), want, "{name}");
+            assert_eq!(likely_encoding(&path).unwrap(), LikelyEncoding::Certain(Encoding::Utf16));
+            let refused = read(utf16(text, little), Encoding::Utf8).unwrap_err().to_string();
+            assert!(refused.contains("UTF-16") && refused.contains("--encoding utf-16"), "{name}: {refused}");
+        }
+        assert_eq!(read(windows(text), Encoding::Windows1252).unwrap(), want, "{name}");
+        assert_eq!(likely_encoding(&path).unwrap(), LikelyEncoding::PerhapsWindows1252);
+        let refused = read(windows(text), Encoding::Utf8).unwrap_err().to_string();
+        assert!(refused.contains("--encoding windows-1252"), "{name}: {refused}");
+        let undefined = windows(text).iter().map(|byte| if *byte == 0xFC { 0x81 } else { *byte }).collect();
+        let refused = read(undefined, Encoding::Windows1252);
+        assert!(refused.is_err(), "{name}");
+    }
+    // A fault is named by its encoding and line.
+    let path = folder.path().join("a.txt");
+    std::fs::write(&path, b"one\ntwo \x81\n").unwrap();
+    let named =
+        |encoding| Source::Files(Files { encoding, bad_utf8: BadUtf8::Refuse, ..Files::of([path.clone()]) });
+    let refused = texts(&named(Encoding::Windows1252)).unwrap_err().to_string();
+    assert!(refused.contains("a.txt, line 2: not valid windows-1252"), "{refused}");
+    let refused = texts(&named(Encoding::Utf16)).unwrap_err().to_string();
+    assert!(refused.contains("it holds text without the marks of UTF-16; name its encoding"), "{refused}");
+    let refused = texts(&named(Encoding::Utf8)).unwrap_err().to_string();
+    assert!(refused.contains("line 2: not valid UTF-8; convert"), "{refused}");
 }
 
 #[test]
@@ -98,7 +162,7 @@ fn what_cannot_be_read_is_refused_with_a_fix() {
         (
             "utf16.txt",
             b"\xFF\xFEa\0b\0",
-            "it holds UTF-16 text; convert it, for example with iconv -f UTF-16",
+            "it holds UTF-16 text; name that (--encoding utf-16; in a plan data.encoding), or convert it",
         ),
         ("bare.txt", b"a\0b\0c\0d\0\n\0", "it holds UTF-16 text"),
         ("zipped.txt", &gzip(b"a"), "end its name with .gz"),

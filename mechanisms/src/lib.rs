@@ -11,13 +11,14 @@
 //! * [`Stream::fill_gaussian_f32`]: Gaussian numbers in floating point that protect nothing, such as initial weights.
 //! * [`ExponentialMechanism`]: an exact draw of a token by public logits and clipped private ones.
 //! * [`draw_trials`]: the secret number of trials of a private selection.
-//! * [`Format`], [`PrivacyUnit`], [`Words`], [`ReleaseMethod`], [`is_field_name`]: terms that plans and corpora share. They name the
+//! * [`Format`], [`Encoding`], [`PrivacyUnit`], [`Words`], [`ReleaseMethod`], [`is_field_name`]: terms that plans and corpora share. They name the
 //!   format of a file, the unit, the words, the method that releases words, and the fields of a record.
 //! * [`Bounded`]: a value with a stated sensitivity, which only a mechanism opens.
 
 mod bands;
 mod bernoulli;
 mod discrete_gaussian;
+mod encoding;
 mod exponential;
 mod field_name;
 mod format;
@@ -35,6 +36,7 @@ mod words;
 
 pub use bands::{Bands, InverseColumn};
 pub use discrete_gaussian::DiscreteGaussian;
+pub use encoding::Encoding;
 pub use exponential::{ExponentialMechanism, TokenScores};
 pub use field_name::is_field_name;
 pub use format::Format;

@@ -49,7 +49,7 @@ pub use file::{
     Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField,
     Visibility, WarmStart,
 };
-pub use mechanisms::{Format, PrivacyUnit, ReleaseMethod, Words};
+pub use mechanisms::{Encoding, Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};
 
 /// The examples of the README.

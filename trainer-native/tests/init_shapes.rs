@@ -50,6 +50,11 @@ fn utf16(text: &str) -> Vec<u8> {
     [0xFF, 0xFE].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
 }
 
+/// A table in Windows-1252.
+fn latin() -> Vec<u8> {
+    [&b"text\n"[..], &[b'x', 0xE9, b'\n'].repeat(30)].concat()
+}
+
 const TEXT: &[(&str, &str)] = &[("/data/text_field", "text"), ("/training/objective", "causal_lm")];
 const BODY: &[(&str, &str)] = &[("/data/text_field", "body"), ("/data/user_field", "author")];
 const PLAIN: &[(&str, &str)] = &[("/training/objective", "causal_lm")];
@@ -93,8 +98,19 @@ fn tables() -> Vec<Shape> {
         shape("train.tsv", &goemotions, "--columns text,label,id --task synthesis", Asked(&["--labels"])),
         shape("labels.csv", lines("text,label\n", "{},good\n"), "", Asked(&["--task", "language-model"])),
         shape("header.csv", "text,author\n", "", Asked(&["header.csv"])),
-        shape("latin.csv", [&b"text\n"[..], &[b'x', 0xE9, b'\n'].repeat(30)].concat(), "", Asked(&["UTF-8"])),
-        shape("utf16.csv", utf16(&lines("text\n", "{}\n")), "", Asked(&["iconv -f UTF-16"])),
+        shape("latin.csv", latin(), "", Asked(&["latin.csv is not UTF-8", "--encoding windows-1252"])),
+        shape(
+            "latin.csv",
+            latin(),
+            "--encoding windows-1252",
+            Right(&[("/data/text_field", "text"), ("/data/encoding", "windows-1252")]),
+        ),
+        shape(
+            "utf16.csv",
+            utf16(&lines("text\n", "{}\n")),
+            "",
+            Right(&[("/data/text_field", "text"), ("/data/encoding", "utf-16")]),
+        ),
         shape("table.csv.gz", compressed(&lines("text\n", "{}\n")), "", Right(TEXT)),
     ]
 }
@@ -174,7 +190,7 @@ fn texts() -> Vec<Shape> {
         shape("script.txt", lines("", "User: {}\nBot: yes\n"), "", Right(PLAIN)),
         shape("lines.txt.gz", compressed(&lines("", "{}\n")), "", Right(PLAIN)),
         shape("empty.txt", "", "", Asked(&["the file is empty"])),
-        shape("utf16.txt", utf16("Hello all of you"), "", Asked(&["iconv -f UTF-16"])),
+        shape("utf16.txt", utf16("Hello all of you"), "", Right(&[("/data/encoding", "utf-16")])),
         shape("table.xlsx", b"PK\x03\x04 sheet", "", Asked(&["convert it first"])),
         shape("archive.txt", b"PK\x03\x04 text", "", Asked(&["extract it first"])),
         shape("records.dat", lines("", "{}\n"), "", Asked(&["records.dat"])),

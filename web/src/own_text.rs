@@ -18,7 +18,7 @@ pub(crate) fn usual_fields(kind: &Kind) -> Option<Wanted> {
         (None, true) => None,
         (None, false) => return None,
     };
-    Some(Wanted { text, text_is_json: false, user: kind.user.clone() })
+    Some(Wanted { text, text_is_json: false, user: kind.user.clone(), encoding: kind.encoding })
 }
 
 /// Returns a figure near a count, of two digits, that hides the count itself. Small counts are never rounded up.
@@ -55,6 +55,7 @@ pub(crate) fn plan_for(
         plan.data.text_field.clone_from(text);
     }
     plan.data.user_field.clone_from(&wanted.user);
+    plan.data.encoding = wanted.encoding;
     plan.data.units = units;
     plan.privacy.unit = unit;
     plan.privacy.delta = budget::default_delta(units);

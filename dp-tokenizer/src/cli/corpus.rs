@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dp_tokenizer::corpus::{self, BadUtf8, Files, Format, Source};
+use dp_tokenizer::corpus::{self, BadUtf8, Encoding, Files, Format, Source};
 use dp_tokenizer::count::CountOptions;
 use mechanisms::Words;
 
@@ -28,7 +28,10 @@ pub(super) struct Corpus {
     /// JSON field or column with the user.
     #[arg(long, value_name = "NAME")]
     pub(super) user_field: Option<String>,
-    /// How to treat bytes that are not UTF-8.
+    /// The encoding of the files.
+    #[arg(long, value_enum, default_value = "utf-8")]
+    pub(super) encoding: Encoding,
+    /// How to treat bytes that are not UTF-8, or not in the encoding that is named.
     #[arg(long, value_enum, default_value = "refuse")]
     pub(super) invalid_utf8: InvalidUtf8,
 }
@@ -106,6 +109,7 @@ impl Corpus {
     fn files(&self, given: &Given, paths: Vec<PathBuf>, format: Format) -> anyhow::Result<Files> {
         let files = Files {
             format,
+            encoding: self.encoding,
             text_field: self.text_field.clone(),
             user_field: self.user_field.clone(),
             bad_utf8: match self.invalid_utf8 {

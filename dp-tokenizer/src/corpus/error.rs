@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ReadProgress;
+use super::files::NotText;
 use super::rows::RowFault;
 
 /// The formats that are read, for messages.
@@ -92,16 +93,15 @@ pub enum CorpusError {
         /// The cap, in bytes.
         cap: usize,
     },
-    /// Bytes that are not UTF-8, under [`super::BadUtf8::Refuse`].
-    #[error(
-        "{}, line {line}: not valid UTF-8; convert the file from its encoding, for example with iconv -f WINDOWS-1252 -t UTF-8",
-        path.display()
-    )]
-    NotUtf8 {
+    /// Bytes that are not in the encoding of the text, under [`super::BadUtf8::Refuse`].
+    #[error("{}, line {line}: {fault}", path.display())]
+    NotText {
         /// The file.
         path: PathBuf,
         /// The line.
         line: u64,
+        /// The encoding that they are not in.
+        fault: NotText,
     },
     /// A line of a JSON Lines file or a table that is not as announced.
     #[error("{}, line {line}: {reason}", path.display())]

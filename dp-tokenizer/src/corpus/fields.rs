@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::files::{OpenFile, named_format, open_file, open_input};
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::separated::{Separated, Separator};
-use super::{CorpusError, Files, Format};
+use super::{CorpusError, Encoding, Files, Format};
 
 /// The number of JSON records that are looked at. Later ones may have further fields.
 const RECORDS: usize = 100;
@@ -59,32 +59,33 @@ pub struct Field {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("notes.jsonl");
 /// std::fs::write(&path, r#"{"id": 7, "note": {"text": "fever", "author": "x"}}"#).unwrap();
-/// assert_eq!(dp_tokenizer::corpus::field_names(&path).unwrap(), ["id", "note.author", "note.text"]);
+/// use dp_tokenizer::corpus::{Encoding, field_names};
+/// assert_eq!(field_names(&path, Encoding::Utf8).unwrap(), ["id", "note.author", "note.text"]);
 /// ```
 ///
 /// # Errors
 /// [`CorpusError`] if the file cannot be read or its name does not tell the format.
-pub fn field_names(path: &Path) -> Result<Vec<String>, CorpusError> {
+pub fn field_names(path: &Path, encoding: Encoding) -> Result<Vec<String>, CorpusError> {
     let values = |field: Field| (field.kind == FieldKind::Value).then_some(field.name);
-    Ok(fields(path)?.into_iter().filter_map(values).collect())
+    Ok(fields(path, encoding)?.into_iter().filter_map(values).collect())
 }
 
 /// Returns the fields as [`field_names`] does, and those that hold lists.
 ///
 /// ```
-/// use dp_tokenizer::corpus::{FieldKind, fields};
+/// use dp_tokenizer::corpus::{Encoding, FieldKind, fields};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("chats.jsonl");
 /// std::fs::write(&path, r#"{"messages": [{"role": "user", "content": "Hello"}]}"#).unwrap();
 /// let kind = FieldKind::Objects(vec!["content".to_owned(), "role".to_owned()]);
-/// assert_eq!(fields(&path).unwrap()[0].kind, kind);
+/// assert_eq!(fields(&path, Encoding::Utf8).unwrap()[0].kind, kind);
 /// ```
 ///
 /// # Errors
 /// As [`field_names`].
-pub fn fields(path: &Path) -> Result<Vec<Field>, CorpusError> {
+pub fn fields(path: &Path, encoding: Encoding) -> Result<Vec<Field>, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
-    let files = Files::of([path.to_owned()]);
+    let files = Files { encoding, ..Files::of([path.to_owned()]) };
     match named_format(path, Format::Auto)?.0 {
         Format::Csv | Format::Tsv if path.is_file() => {
             // The header line is read as text, whatever the name says.
@@ -109,11 +110,13 @@ pub fn fields(path: &Path) -> Result<Vec<Field>, CorpusError> {
 pub(crate) fn stream_fields(
     name: &Path,
     text: impl Read + Send + 'static,
+    encoding: Encoding,
 ) -> Result<(Format, Vec<Field>), CorpusError> {
     let format = named_format(name, Format::Auto)?.0;
     let is_table = matches!(format, Format::Csv | Format::Tsv);
     let read_as = if is_table { Format::Text } else { format };
-    let text = open_input(name, Box::new(text), &Files { format: read_as, ..Files::of([name.to_owned()]) })?;
+    let files = Files { format: read_as, encoding, ..Files::of([name.to_owned()]) };
+    let text = open_input(name, Box::new(text), &files)?;
     of_records(format, text).map(|found| (format, found))
 }
 
@@ -194,7 +197,7 @@ mod tests {
         let names = |name: &str, text: &str| {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
-            field_names(&path).unwrap()
+            field_names(&path, Encoding::Utf8).unwrap()
         };
         assert_eq!(names("a.csv", "id,\"the, text\"\n1,x\n"), ["id", "the, text"]);
         assert_eq!(names("a.tsv", "id\ttext\n"), ["id", "text"]);
@@ -203,7 +206,7 @@ mod tests {
         assert_eq!(names("keyed.jsonl", keyed), ["text"]);
         assert_eq!(names("a.json", "[{\"x\": \"y\"}]"), ["x"]);
         assert!(names("a.txt", "{\"x\": 1}\n").is_empty());
-        assert!(field_names(folder.path()).unwrap().is_empty());
-        assert!(field_names(&folder.path().join("missing.csv")).is_err());
+        assert!(field_names(folder.path(), Encoding::Utf8).unwrap().is_empty());
+        assert!(field_names(&folder.path().join("missing.csv"), Encoding::Utf8).is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::encoding::{Decoded, may_be_windows_1252};
 use super::folder::Texts;
 use super::iob::Sentences;
 use super::json_array::JsonArray;
@@ -12,7 +13,7 @@ use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::owners::KeptRecords;
 use super::rows::JsonLines;
 use super::separated::{Separated, Separator};
-use super::{BadUtf8, CorpusError, Files, Format, Record, json_line, recognize};
+use super::{BadUtf8, CorpusError, Encoding, Files, Format, Record, json_line, recognize};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -185,9 +186,39 @@ impl FileRecords {
     }
 }
 
+/// The encoding that bytes are not in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotText {
+    /// They are neither UTF-8 nor Windows-1252.
+    #[error(
+        "not valid UTF-8; convert the file from its encoding, for example with iconv -f WINDOWS-1250 -t UTF-8"
+    )]
+    Utf8,
+    /// They are not UTF-8, but may be Windows-1252.
+    #[error(
+        "not valid UTF-8; if it is Windows-1252, as programs of Windows write it, name that (--encoding windows-1252; in a plan \
+         data.encoding), else convert the file from its encoding, for example with iconv -f WINDOWS-1250 -t UTF-8"
+    )]
+    PerhapsWindows1252,
+    /// They are not in the encoding that was named.
+    #[error("not valid {}; name the encoding of the file (--encoding; in a plan data.encoding)", .0.name())]
+    Named(Encoding),
+}
+
+impl NotText {
+    pub(super) fn of(bytes: &[u8], encoding: Encoding) -> Self {
+        match encoding {
+            Encoding::Utf8 if may_be_windows_1252(bytes) => Self::PerhapsWindows1252,
+            Encoding::Utf8 => Self::Utf8,
+            named => Self::Named(named),
+        }
+    }
+}
+
 /// The reason why a line is refused.
 pub(super) enum LineFault {
-    NotUtf8,
+    NotText(NotText),
     BadJson(String),
 }
 
@@ -196,12 +227,11 @@ impl LineFault {
     pub(super) fn at(self, path: &Path, format: Format, line: u64) -> CorpusError {
         let path = path.to_owned();
         match (self, format) {
-            (Self::NotUtf8, Format::Json) => {
-                let reason = "not valid UTF-8; convert the file from its encoding".to_owned();
-                CorpusError::BadElement { path, element: line, reason }
+            (Self::NotText(fault), Format::Json) => {
+                CorpusError::BadElement { path, element: line, reason: fault.to_string() }
             }
             (Self::BadJson(reason), Format::Json) => CorpusError::BadElement { path, element: line, reason },
-            (Self::NotUtf8, _) => CorpusError::NotUtf8 { path, line },
+            (Self::NotText(fault), _) => CorpusError::NotText { path, line, fault },
             (Self::BadJson(reason), _) => CorpusError::BadJson { path, line, reason },
         }
     }
@@ -219,7 +249,7 @@ pub(super) fn parse_line(
     let (text, replaced) = match (std::str::from_utf8(bytes), files.bad_utf8) {
         (Ok(text), _) => (Cow::Borrowed(text), false),
         (Err(_), BadUtf8::Replace) => (String::from_utf8_lossy(bytes), true),
-        (Err(_), BadUtf8::Refuse) => return Err(LineFault::NotUtf8),
+        (Err(_), BadUtf8::Refuse) => return Err(LineFault::NotText(NotText::of(bytes, files.encoding))),
     };
     let keep_blank = files.blank_lines && format == Format::Text;
     if text.trim_start().is_empty() && !keep_blank {
@@ -308,6 +338,9 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     }
     #[cfg(feature = "parquet")]
     if named_format(path, files.format)?.0 == Format::Parquet {
+        if !files.encoding.is_utf8() {
+            return Err(unreadable("a parquet file tells its encoding; name none for it".to_owned()));
+        }
         let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
         return opened(path, Format::Jsonl, Box::new(lines), files);
     }
@@ -315,6 +348,22 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     named_format(path, files.format)?;
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     open_input(path, Box::new(file), files)
+}
+
+/// Returns the bytes of a text file without their compression; `None` for standard input and Parquet.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn plain_bytes(path: &Path) -> Result<Option<impl BufRead>, CorpusError> {
+    let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
+    let (format, compression) = named_format(path, Format::Auto)?;
+    if path.as_os_str() == STDIN || format == Format::Parquet {
+        return Ok(None);
+    }
+    if let Some(reason) = recognize::unreadable_kind(path) {
+        return Err(unreadable(reason));
+    }
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let input = BufReader::with_capacity(BUFFER_BYTES, Box::new(file) as Box<dyn Read + Send>);
+    Ok(Some(BufReader::with_capacity(BUFFER_BYTES, decompress(input, compression).map_err(unreadable)?)))
 }
 
 /// Opens the bytes of a text. Its name tells whether they are compressed; those of standard input tell it themselves.
@@ -337,8 +386,20 @@ pub(super) fn open_input(
     };
     let mut input = BufReader::new(decompress(input, compression).map_err(unreadable)?);
     let first = input.fill_buf().map_err(|error| CorpusError::of_reading(path, 0, &error))?;
-    recognize::check_contents(path, first)?;
-    opened(path, format, Box::new(input), files)
+    if files.encoding != Encoding::Utf16 {
+        recognize::check_contents(path, first)?;
+    }
+    if files.encoding.is_utf8() {
+        return opened(path, format, Box::new(input), files);
+    }
+    match Decoded::new(input, files.encoding).map_err(|error| CorpusError::of_reading(path, 0, &error))? {
+        Ok(decoded) => opened(path, format, Box::new(decoded), files),
+        Err(found) => Err(CorpusError::WrongContents {
+            path: path.to_owned(),
+            found,
+            fix: "name its encoding (--encoding; in a plan data.encoding), or convert it, for example with iconv -f UTF-16LE -t UTF-8",
+        }),
+    }
 }
 
 /// Returns the bytes of text or of JSON lines. Other formats become JSON lines.

@@ -3,6 +3,8 @@
 use std::io::{Read, Result};
 use std::path::{Path, PathBuf};
 
+use super::encoding::{self, Decoded};
+use super::files::NotText;
 use super::lines::MAX_LINE_BYTES;
 use super::rows::{RowFault, Rows, push_json_string};
 use super::{BadUtf8, Files};
@@ -36,13 +38,28 @@ impl Texts {
         if bytes.len() > MAX_LINE_BYTES {
             return Err(fault(&format!("longer than {MAX_LINE_BYTES} bytes; divide it into shorter texts")));
         }
+        let encoding = self.files.encoding;
+        let given = bytes.len() as u64;
+        if !encoding.is_utf8() {
+            let read = Decoded::new(bytes.as_slice(), encoding)?;
+            let mut decoded = read.map_err(|found| {
+                fault(&format!("it holds {found}; name its encoding (--encoding; in a plan data.encoding)"))
+            })?;
+            let mut text = Vec::new();
+            decoded.read_to_end(&mut text)?;
+            bytes = text;
+        } else if encoding::marked(&bytes).is_some() {
+            return Err(fault(
+                "it holds UTF-16 text; name that (--encoding utf-16; in a plan data.encoding)",
+            ));
+        }
         if self.files.bad_utf8 == BadUtf8::Refuse && std::str::from_utf8(&bytes).is_err() {
-            return Err(fault("not valid UTF-8; convert the file from its encoding"));
+            return Err(fault(&NotText::of(&bytes, encoding).to_string()));
         }
         if bytes.contains(&0) {
             return Err(fault("binary data; give text, or remove the zero bytes"));
         }
-        self.files.progress.add(bytes.len() as u64);
+        self.files.progress.add(given);
         Ok(bytes)
     }
 }

@@ -5,6 +5,7 @@
 mod blocks;
 pub mod clinical;
 mod counts;
+mod encoding;
 mod error;
 mod expand;
 mod fields;
@@ -31,13 +32,17 @@ use std::path::PathBuf;
 
 pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
+pub use encoding::LikelyEncoding;
+#[cfg(not(target_arch = "wasm32"))]
+pub use encoding::likely_encoding;
+pub(crate) use encoding::marked_stream;
 pub use error::CorpusError;
 pub use expand::expand;
 pub(crate) use fields::stream_fields;
 pub use fields::{Field, FieldKind, field_names, fields, has_header_line, has_tags};
-pub use files::Position;
+pub use files::{NotText, Position};
 pub(crate) use lines::MAX_LINE_BYTES;
-pub use mechanisms::Format;
+pub use mechanisms::{Encoding, Format};
 pub use owners::Owners;
 #[cfg(not(target_arch = "wasm32"))]
 pub use positions::{LineFiles, SomeRecords};
@@ -85,6 +90,8 @@ pub struct Files {
     pub paths: Vec<PathBuf>,
     /// The format that divides each file into records.
     pub format: Format,
+    /// The encoding of each file; that of Parquet files is their own.
+    pub encoding: Encoding,
     /// The JSON field with the text.
     pub text_field: String,
     /// Whether the text is the JSON of that field, whatever it holds. A string stands for the JSON in it.
@@ -139,6 +146,7 @@ impl Files {
         Self {
             paths: paths.into_iter().collect(),
             format: Format::Auto,
+            encoding: Encoding::Utf8,
             text_field: "text".to_owned(),
             text_is_json: false,
             text_until: None,

@@ -30,7 +30,8 @@ enum Layout {
 
 impl Layout {
     fn of(path: &Path, files: &Files) -> Option<Self> {
-        if path.as_os_str() == STDIN {
+        // Places in a text are those of its UTF-8.
+        if path.as_os_str() == STDIN || !files.encoding.is_utf8() {
             return None;
         }
         if path.is_dir() {

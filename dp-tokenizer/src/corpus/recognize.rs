@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CorpusError, Format};
+use super::{CorpusError, Format, encoding};
 
 /// Extensions of formats that are not read, whatever the user says of them.
 const NOT_TEXT: &[&str] = &[
@@ -85,9 +85,10 @@ pub(super) fn unreadable_kind(path: &Path) -> Option<String> {
 /// Refuses contents that are not text, by their first bytes.
 pub(super) fn check_contents(path: &Path, first: &[u8]) -> Result<(), CorpusError> {
     let (found, fix) = match first {
-        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
-            ("UTF-16 text", "convert it, for example with iconv -f UTF-16 -t UTF-8")
-        }
+        _ if encoding::marked(first).is_some() => (
+            "UTF-16 text",
+            "name that (--encoding utf-16; in a plan data.encoding), or convert it, for example with iconv -f UTF-16 -t UTF-8",
+        ),
         [0x1F, 0x8B, ..] => ("gzip data", "end its name with .gz once for each time that it was compressed"),
         [0x28, 0xB5, 0x2F, 0xFD, ..] => ("zstd data", "end its name with .zst"),
         [b'P', b'K', 3, 4, ..] => ("a zip archive", "extract it first"),
@@ -95,22 +96,10 @@ pub(super) fn check_contents(path: &Path, first: &[u8]) -> Result<(), CorpusErro
         [b'P', b'A', b'R', b'1', ..] => ("Parquet data", "end its name with .parquet"),
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz data", "decompress it first"),
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', ..] => ("bzip2 data", "decompress it first"),
-        _ if is_utf16(first) => {
-            ("UTF-16 text", "convert it, for example with iconv -f UTF-16LE -t UTF-8 (or UTF-16BE)")
-        }
         _ if first.contains(&0) => {
             ("binary data, with a zero byte near its beginning", "give text, or remove the zero bytes")
         }
         _ => return Ok(()),
     };
     Err(CorpusError::WrongContents { path: path.to_owned(), found, fix })
-}
-
-/// Whether every other byte is mostly 0, as in UTF-16 of a Latin script without a byte-order mark.
-fn is_utf16(first: &[u8]) -> bool {
-    let first = &first[..first.len().min(512) & !1];
-    let zeros = |at: usize| first.iter().skip(at).step_by(2).filter(|&&byte| byte == 0).count() * 10;
-    let pairs = first.len() / 2;
-    let (even, odd) = (zeros(0), zeros(1));
-    pairs >= 4 && (even >= 8 * pairs && odd <= pairs || odd >= 8 * pairs && even <= pairs)
 }

@@ -11,6 +11,7 @@ use std::io::{Seek, SeekFrom};
 use super::Files;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::rows::{JsonLines, RowFault, Rows, push_json_string};
+use crate::survey::usual_names::{TEXTS, USERS, last_name};
 
 /// The character between fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,9 @@ impl Separator {
     }
 }
 
+/// The most columns that a message lists.
+const MOST_LISTED: usize = 50;
+
 /// The separators of CSV files.
 const SEPARATORS: [u8; 4] = *b",;\t|";
 
@@ -59,6 +63,18 @@ pub(crate) fn json_lines<R: BufRead>(
     let user_field = user_field.map(str::to_owned);
     let files = Files { text_field: text_field.to_owned(), user_field, ..Files::of([]) };
     Ok(JsonLines::new(Separated::open(input, separator, &files)?))
+}
+
+/// Lists the columns for a message, if they are given, or the first line has a usual name of a field: else it may be of private cells.
+fn listed(names: &[Vec<u8>], are_given: bool) -> String {
+    let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+    let is_usual = |name: &str| [TEXTS, USERS].concat().contains(&last_name(name).as_str());
+    if !are_given && !names.iter().any(|name| is_usual(name)) {
+        return String::new();
+    }
+    let shown: Vec<&str> = names.iter().take(MOST_LISTED).map(|name| &**name).collect();
+    let more = if names.len() > MOST_LISTED { " and more" } else { "" };
+    format!(", which has {}{more}", shown.join(", "))
 }
 
 /// The rows of a table. Only the columns that are asked for are handed on.
@@ -97,9 +113,10 @@ impl<R: BufRead> Separated<R> {
                 (None, _) => {
                     let given =
                         if files.columns.is_some() { "among the given ones" } else { "in the header line" };
+                    let listed = listed(&names, files.columns.is_some());
                     let reason = format!(
-                        "no column {wanted:?} {given}; name a column of the file (--text-field, or data.text_field in a plan), or give the names of all columns \
-                         if the file has no header line"
+                        "no column {wanted:?} {given}{listed}; name a column of the file (--text-field, or data.text_field in a plan), or give the names of all columns \
+                         if the file has no header line (in a plan data.columns)"
                     );
                     return Err(RowFault::error(table.line.max(1), reason));
                 }
@@ -336,6 +353,11 @@ mod tests {
         let message = read("a.csv", b"Secret,label\n", None).unwrap_err().to_string();
         assert!(
             message.contains("no column \"text\" in the header line") && !message.contains("Secret"),
+            "{message}"
+        );
+        let message = read("a.csv", b"id;note;label\n1;Secret;x\n", None).unwrap_err().to_string();
+        assert!(
+            message.contains("in the header line, which has id, note, label; name a column"),
             "{message}"
         );
         let message = read("a.csv", b"text,text,label\n", None).unwrap_err().to_string();

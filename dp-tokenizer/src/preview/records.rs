@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::corpus::lines::{Line, MAX_LINE_BYTES, read_line};
-use crate::corpus::{CorpusError, Record, json_line};
+use crate::corpus::{CorpusError, NotText, Record, json_line};
 
 /// The name of the text in errors.
 pub(super) const NAME: &str = "the text";
@@ -66,7 +66,7 @@ impl<R: BufRead> Lines<R> {
             }
             if self.buffer.contains(&0) {
                 self.seen.binary.set(true);
-                return Err(CorpusError::NotUtf8 { path, line: self.line });
+                return Err(CorpusError::NotText { path, line: self.line, fault: NotText::Utf8 });
             }
             let text = match std::str::from_utf8(&self.buffer) {
                 Ok(text) => text.to_owned(),

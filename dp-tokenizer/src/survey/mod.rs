@@ -2,7 +2,7 @@
 //!
 //! The counts are those of the text, without noise. They are for the owner of the text alone.
 
-mod usual_names;
+pub(crate) mod usual_names;
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::{self, CorpusError, Field, FieldKind, Files, Format};
+use crate::corpus::{self, CorpusError, Encoding, Field, FieldKind, Files, Format};
 
 pub use usual_names::{TEXTS, USERS, last_name, likeliest};
 
@@ -19,6 +19,8 @@ pub use usual_names::{TEXTS, USERS, last_name, likeliest};
 pub struct Kind {
     /// How the text is divided into records, by its name.
     pub format: Format,
+    /// The encoding that the first bytes tell.
+    pub encoding: Encoding,
     /// Names of the fields with texts or numbers; empty where a record is a text by itself.
     pub fields: Vec<String>,
     /// The field with lists of messages, if there is one.
@@ -41,7 +43,8 @@ pub struct Kind {
 /// # Errors
 /// [`CorpusError`] if the text cannot be read, or its name does not tell the format.
 pub fn kind(name: &str, text: impl Read + Send + 'static) -> Result<Kind, CorpusError> {
-    let (format, found) = corpus::stream_fields(Path::new(name), text)?;
+    let (encoding, text) = corpus::marked_stream(Path::new(name), text)?;
+    let (format, found) = corpus::stream_fields(Path::new(name), text, encoding)?;
     let is_messages = |field: &&Field| match &field.kind {
         FieldKind::Objects(names) => {
             ["role", "content"].iter().all(|key| names.iter().any(|name| name == key))
@@ -53,10 +56,10 @@ pub fn kind(name: &str, text: impl Read + Send + 'static) -> Result<Kind, Corpus
     let fields: Vec<String> = found.into_iter().filter_map(values).collect();
     let text = likeliest(&fields, &TEXTS);
     let user = likeliest(&fields, &USERS).filter(|user| Some(user) != text.as_ref());
-    Ok(Kind { format, fields, messages, text, user })
+    Ok(Kind { format, encoding, fields, messages, text, user })
 }
 
-/// Which fields of a text are counted.
+/// Which fields of a text are counted, and how it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     /// The field with the text; `None` where a record is a text by itself.
@@ -65,6 +68,9 @@ pub struct Wanted {
     pub text_is_json: bool,
     /// The field with the user.
     pub user: Option<String>,
+    /// The encoding of the text.
+    #[serde(default)]
+    pub encoding: Encoding,
 }
 
 /// Counts of a text.
@@ -114,6 +120,7 @@ pub fn survey(name: &str, text: impl Read + Send + 'static, wanted: &Wanted) -> 
         text_field: wanted.text.clone().unwrap_or_else(|| defaults.text_field.clone()),
         text_is_json: wanted.text_is_json,
         user_field: wanted.user.clone(),
+        encoding: wanted.encoding,
         ..defaults
     };
     let mut records = corpus::open_stream(text, files)?;
@@ -152,18 +159,29 @@ mod tests {
         for (name, text) in [("a.jsonl", lines.to_owned()), ("a.json", array)] {
             let found = kind(name, std::io::Cursor::new(text.clone().into_bytes())).unwrap();
             assert_eq!((found.text.as_deref(), found.user.as_deref()), (Some("body"), Some("meta.user_id")));
-            let wanted = Wanted { text: found.text, user: found.user, text_is_json: false };
+            let wanted = Wanted { text: found.text, user: found.user, ..Wanted::default() };
             let counts = survey(name, std::io::Cursor::new(text.into_bytes()), &wanted).unwrap();
             assert_eq!((counts.records, counts.words, counts.bytes), (3, 4, 5), "{name}");
             assert_eq!(counts.users, Some(Users { count: 2, half: 1, nine_tenths: 2, most: 2 }), "{name}");
         }
+        let utf16: Vec<u8> =
+            "\u{FEFF}who;said\nann;für\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let found = kind("a.csv", std::io::Cursor::new(utf16.clone())).unwrap();
+        assert_eq!(
+            (found.encoding, found.fields),
+            (Encoding::Utf16, vec!["who".to_owned(), "said".to_owned()])
+        );
+        let wanted = Wanted { text: Some("said".to_owned()), encoding: found.encoding, ..Wanted::default() };
+        let counts = survey("a.csv", std::io::Cursor::new(utf16), &wanted).unwrap();
+        assert_eq!((counts.records, counts.bytes, counts.replaced_lines), (1, 4, 0));
         let found = kind("notes.txt", "one\n\ntwo\n".as_bytes()).unwrap();
         assert_eq!((found.format, found.fields.len(), found.text), (Format::Text, 0, None));
         assert_eq!(survey("notes.txt", "one\n\ntwo\n".as_bytes(), &Wanted::default()).unwrap().records, 2);
         let chats = "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"customer\": \"c1\"}\n";
         let found = kind("chats.jsonl", chats.as_bytes()).unwrap();
         assert_eq!((found.messages.as_deref(), found.text), (Some("messages"), None));
-        let wanted = Wanted { text: found.messages, text_is_json: true, user: found.user };
+        let wanted =
+            Wanted { text: found.messages, text_is_json: true, user: found.user, ..Wanted::default() };
         assert_eq!(survey("chats.jsonl", chats.as_bytes(), &wanted).unwrap().users.unwrap().count, 1);
     }
 

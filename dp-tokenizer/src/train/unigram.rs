@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::joined::join;
 use super::merge::{merge, scale};
 use super::model::Model;
+use super::prior;
 use super::unigram_config::UnigramConfig;
 use super::unseen::{Completed, complete};
 use super::{TrainError, check_roles};
@@ -50,8 +51,16 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     let mut words = merge(words, config)?;
     let mut invented = Vec::new();
     if let Some(kind) = config.released {
-        let completed = complete(&words);
+        let completed = match config.prior.is_empty() {
+            true => complete(&words),
+            false => Completed { invented: vec![false; words.len()], words },
+        };
         Completed { words, invented } = if kind == Words::ByClass { join(&completed) } else { completed };
+        if !config.prior.is_empty() {
+            // Public words are words of the language, unlike invented ones.
+            words = prior::complete(&words, &config.prior);
+            invented = Vec::new();
+        }
     }
     scale(&mut words);
     let sentinels: Vec<String> = (0..config.sentinels).rev().map(|n| format!("<extra_id_{n}>")).collect();

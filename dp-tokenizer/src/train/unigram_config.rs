@@ -37,6 +37,8 @@ pub struct UnigramConfig {
     /// are all. Words invented after those of a release are learnt from too, so that pieces of rare words fill the
     /// vocabulary, and words by class are joined.
     pub released: Option<Words>,
+    /// Public words, with counts or shares, that take the place of invented ones; see [`super::prior_words`].
+    pub prior: Vec<(String, f64)>,
 }
 
 impl Default for UnigramConfig {
@@ -55,6 +57,7 @@ impl Default for UnigramConfig {
             seed_size: 1_000_000,
             shrinking_factor: 0.85,
             released: None,
+            prior: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The training text, and the public text for evaluation.
 
-use mechanisms::{Format, GaussianMechanism, MechanismError};
+use mechanisms::{Encoding, Format, GaussianMechanism, MechanismError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,10 @@ pub struct Data {
     /// How a file is divided into records.
     #[serde(default)]
     pub format: Format,
+    /// The encoding of the files.
+    #[serde(default, skip_serializing_if = "Encoding::is_utf8")]
+    #[schemars(extend("default" = "utf-8"))]
+    pub encoding: Encoding,
     /// The JSON field or column that holds the text of a record. `a.b` is the field `b` of the object `a`. For
     /// `token_classification` it holds a list of words, for `text_to_text` the input.
     #[serde(default = "text_field")]
@@ -190,6 +194,10 @@ pub struct Evaluation {
     /// How a file is divided into records. Defaults to the format of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// The encoding of the files.
+    #[serde(default, skip_serializing_if = "Encoding::is_utf8")]
+    #[schemars(extend("default" = "utf-8"))]
+    pub encoding: Encoding,
     /// The field that holds the text of a record. All fields default to those of the training text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]

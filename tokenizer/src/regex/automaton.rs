@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::class::{Set, decode};
 use super::parse::Place;
-use super::program::Op;
+use super::program::{Op, Run};
 
 /// The most states. An expression that needs more, or counts more repetitions, is left to the search.
 const MAX_STATES: usize = 2000;
@@ -170,11 +170,11 @@ impl Automaton {
         (step >> 1, step & 1 == 1)
     }
 
-    /// Returns the end of the preferred match that starts at `from`.
+    /// Returns the end of the preferred match that starts at `from`, and the place up to which the text was read.
     #[inline]
-    pub(super) fn end(&self, text: &[u8], from: usize) -> Option<usize> {
+    pub(super) fn end(&self, text: &[u8], from: usize) -> (Option<usize>, usize) {
         if let Some(end) = self.words.as_ref().and_then(|words| words.end(text, from)) {
-            return Some(end);
+            return (Some(end), end);
         }
         let last = self.classes.sets.len();
         let mut row = last + 1;
@@ -187,7 +187,7 @@ impl Automaton {
             }
             row = (step >> 1) as usize;
             if row == DEAD as usize {
-                return end;
+                return (end, at);
             }
             at += length;
         }
@@ -299,7 +299,7 @@ impl Step<'_> {
                 }
                 Some(false)
             }
-            Op::Run { set, min, max, gives_back } => {
+            Op::Run(Run { set, min, max, gives_back }) => {
                 if min > MAX_COUNT || (max > MAX_COUNT && max < u32::MAX) {
                     return None;
                 }

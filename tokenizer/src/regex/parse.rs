@@ -320,8 +320,10 @@ impl<'a> Parser<'a> {
         if let Some(place) = place {
             return Ok(Node::Place(place));
         }
-        if c == 'R' {
-            return parse(LINE_BREAK);
+        match c {
+            'R' => return parse(LINE_BREAK),
+            'X' => return super::grapheme::cluster(),
+            _ => {}
         }
         let class = match c {
             's' | 'S' | 'd' | 'D' | 'w' | 'W' | 'h' | 'H' => class::read(&self.source[from..self.at])?,

@@ -12,9 +12,8 @@ use super::parse::{Node, Place};
 pub(super) enum Op {
     /// Takes a character of a set.
     Set(u32),
-    /// Takes as many characters of a set as there are, within bounds. If `gives_back`, it takes fewer where that leads
-    /// to a match.
-    Run { set: u32, min: u32, max: u32, gives_back: bool },
+    /// Takes as many characters of a set as there are, within bounds.
+    Run(Run),
     /// Tests the place between two characters.
     Place(Place),
     /// Tests whether a character of a set follows or, if negative, does not.
@@ -33,6 +32,16 @@ pub(super) enum Op {
     Jump(u32),
     /// Ends the expression, or the body of a group.
     Match,
+}
+
+/// A run of the characters of a set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) set: u32,
+    pub(super) min: u32,
+    pub(super) max: u32,
+    /// Whether it takes fewer characters where that leads to a match.
+    pub(super) gives_back: bool,
 }
 
 /// The steps of an expression.
@@ -205,7 +214,7 @@ impl Compiler {
     fn run(&mut self, body: &Node, min: u32, max: Option<u32>, gives_back: bool) -> Result<(), String> {
         let Node::Class(class) = body else { return Err("a run is of a class".to_owned()) };
         let set = self.set(class);
-        self.push(Op::Run { set, min, max: max.unwrap_or(u32::MAX), gives_back })?;
+        self.push(Op::Run(Run { set, min, max: max.unwrap_or(u32::MAX), gives_back }))?;
         Ok(())
     }
 

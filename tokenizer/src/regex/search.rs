@@ -1,84 +1,52 @@
-//! Finds matches by backtracking.
+//! Finds matches by backtracking, with a memory of outcomes where that goes the same ways again.
 
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::automaton::Automaton;
 use super::class::{Set, decode};
+use super::memory::{Memory, Open, Purpose};
 use super::next_char;
 use super::parse::Place;
-use super::program::{Op, Program};
+use super::program::{Op, Program, Run};
 
-/// An alternative that is still untried: to continue with `op` at `at`, or at any character boundary before it down to `low`.
+/// Ways that are still untried: to continue with `op` at `at`, or at any character boundary before it down to `low`.
 #[derive(Clone, Copy)]
 struct Frame {
     op: u32,
+    /// Whether the places are the ends of a run, which is the operation before `op`.
+    of_run: bool,
     at: usize,
     low: usize,
 }
 
-/// The number of backtracking steps and inner runs that a start of a match may take before outcomes are remembered.
+/// The work that a text may cost before outcomes are remembered, beyond what each of its bytes is granted.
 pub(super) const PATIENCE: usize = 1 << 12;
+/// The work that each byte of a text grants.
+const WORK_PER_BYTE: usize = 64;
+/// The bytes of a scan that count as one step.
+const BYTES_PER_STEP: usize = 8;
 
 /// The search for the matches in one text.
 ///
 /// Whether an operation at a place leads to a match depends on nothing before it, since no operation refers to earlier text.
-/// So once a start has used up its patience, outcomes are remembered for the rest of the text: where an operation
-/// failed, it is not tried again, and the body of a look-around or an atomic group runs once at each place. This bounds the time
-/// for all matches of a text by the square of its length times the size of the pattern, however look-ahead is nested.
+/// So once a text has used up its patience, outcomes are remembered for the rest of it, and no way is gone twice. This bounds
+/// the time for all matches of a text by its length times the size of the pattern, however look-ahead is nested.
 pub(super) struct Matcher<'a> {
     program: &'a Program,
     /// The program as an automaton, where that is enough.
     automaton: Option<&'a Automaton>,
     text: &'a str,
     stack: Vec<Frame>,
-    /// Backtracking steps and inner runs that the present start may still take without memory.
+    /// Steps that may still be taken without memory.
     patience: usize,
+    /// The place up to which bytes have granted work.
+    granted: usize,
     memory: Option<Memory>,
-}
-
-/// Outcomes of operations at places.
-#[derive(Default)]
-struct Memory {
-    failed: FxHashSet<u64>,
-    /// The end that a body reaches from a place, or `None`.
-    inner: FxHashMap<u64, Option<usize>>,
-    /// The entries of `failed` that are still being tried, each with the height of the stack where it started.
-    open: Vec<(u64, usize)>,
-}
-
-impl Memory {
-    /// Whether `op` has not failed at `at`. The stack was `popped` high without the frame of `op`, and is `height` high
-    /// where `op` starts.
-    fn enter(&mut self, op: u32, at: usize, popped: usize, height: usize) -> bool {
-        // An operation has failed when a frame below its own is taken.
-        while self.open.pop_if(|open| open.1 > popped).is_some() {}
-        let key = key(op, at);
-        let is_new = self.failed.insert(key);
-        if is_new {
-            self.open.push((key, height));
-        }
-        is_new
-    }
-
-    /// Ends a run. If it matched, the entries in `open` from `base` on led to the match; else they failed.
-    fn close(&mut self, base: usize, is_match: bool) {
-        for (key, _) in self.open.drain(base..) {
-            if is_match {
-                self.failed.remove(&key);
-            }
-        }
-    }
-}
-
-fn key(op: u32, at: usize) -> u64 {
-    u64::from(op) << 40 | at as u64
 }
 
 impl<'a> Matcher<'a> {
     pub(super) fn new(program: &'a Program, automaton: Option<&'a Automaton>, text: &'a str) -> Self {
-        Self { program, automaton, text, stack: Vec::new(), patience: PATIENCE, memory: None }
+        Self { program, automaton, text, stack: Vec::new(), patience: PATIENCE, granted: 0, memory: None }
     }
 
     /// Returns a search that remembers outcomes from the start.
@@ -101,17 +69,22 @@ impl<'a> Matcher<'a> {
                 None => self.program.anywhere,
             };
             if let Some(automaton) = self.automaton {
-                if alternatives != 0
-                    && let Some(end) = automaton.end(bytes, from)
-                {
-                    return Some(from..end);
+                if alternatives != 0 {
+                    let (end, seen) = automaton.end(bytes, from);
+                    let beyond = seen - end.unwrap_or(from);
+                    if beyond > WORK_PER_BYTE {
+                        self.give_up_automaton(from, beyond);
+                    }
+                    if let Some(end) = end {
+                        return Some(from..end);
+                    }
                 }
                 alternatives = 0;
             }
-            self.patience = PATIENCE;
+            self.grant(from);
             while alternatives != 0 {
                 let entry = self.program.entries[alternatives.trailing_zeros() as usize];
-                if let Some(end) = self.run(entry, from) {
+                if let Some(end) = self.run(entry, from, Purpose::Match) {
                     return Some(from..end);
                 }
                 alternatives &= alternatives - 1;
@@ -123,34 +96,51 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Runs the body of a look-around or an atomic group.
-    fn inner(&mut self, op: u32, at: usize) -> Option<usize> {
-        self.lose_patience();
-        if let Some(known) = self.memory.as_ref().and_then(|memory| memory.inner.get(&key(op, at))) {
-            return *known;
+    /// Accounts for the bytes that the automaton read beyond a match. Where it reads the same text over and over, the search with
+    /// memory takes its place.
+    #[cold]
+    fn give_up_automaton(&mut self, from: usize, beyond: usize) {
+        self.grant(from);
+        self.spend(beyond / BYTES_PER_STEP);
+        if self.memory.is_some() {
+            self.automaton = None;
         }
-        let end = self.run(op, at);
-        if let Some(memory) = &mut self.memory {
-            memory.inner.insert(key(op, at), end);
-        }
-        end
     }
 
-    fn lose_patience(&mut self) {
-        self.patience = self.patience.saturating_sub(1);
+    fn grant(&mut self, from: usize) {
+        let granted = from.saturating_sub(self.granted).saturating_mul(WORK_PER_BYTE);
+        self.patience = self.patience.saturating_add(granted).min(PATIENCE);
+        self.granted = from.max(self.granted);
+    }
+
+    fn spend(&mut self, steps: usize) {
+        self.patience = self.patience.saturating_sub(steps);
         if self.patience == 0 && self.memory.is_none() {
             self.memory = Some(Memory::default());
         }
     }
 
+    /// Runs the body of a look-around or an atomic group.
+    fn inner(&mut self, op: u32, at: usize, purpose: Purpose) -> Option<usize> {
+        self.spend(1);
+        if let Some(known) = self.memory.as_ref().and_then(|memory| memory.outcome(op, at)) {
+            return known;
+        }
+        let end = self.run(op, at, purpose);
+        if let Some(memory) = &mut self.memory {
+            memory.note(op, at, end, purpose);
+        }
+        end
+    }
+
     /// Returns the end of the preferred match from `op` at `at` to the next `Match`.
-    fn run(&mut self, op: u32, at: usize) -> Option<usize> {
+    fn run(&mut self, op: u32, at: usize, purpose: Purpose) -> Option<usize> {
         let base = self.stack.len();
         let open = self.memory.as_ref().map_or(0, |memory| memory.open.len());
         let end = self.run_above(base, op, at);
         self.stack.truncate(base);
         if let Some(memory) = &mut self.memory {
-            memory.close(open, end.is_some());
+            memory.close(open, end, purpose);
         }
         end
     }
@@ -160,24 +150,80 @@ impl<'a> Matcher<'a> {
             match self.step(op, at) {
                 Some(Next::Done) => return Some(at),
                 Some(Next::Go(next_op, next_at)) => (op, at) = (next_op, next_at),
-                None => (op, at) = self.backtrack(base)?,
+                None => match self.backtrack(base)? {
+                    Way::New(next_op, next_at) => (op, at) = (next_op, next_at),
+                    Way::Known(end) => return Some(end),
+                },
             }
         }
     }
 
-    /// Takes the next untried alternative from the stack above `base`.
-    fn backtrack(&mut self, base: usize) -> Option<(u32, usize)> {
+    /// Takes the next untried way from the stack above `base`.
+    fn backtrack(&mut self, base: usize) -> Option<Way> {
         while self.stack.len() > base {
             let frame = self.stack.pop()?;
             let popped = self.stack.len();
             if frame.at > frame.low {
                 self.stack.push(Frame { at: self.text.floor_char_boundary(frame.at - 1), ..frame });
             }
-            self.lose_patience();
-            let height = self.stack.len();
-            if self.memory.as_mut().is_none_or(|memory| memory.enter(frame.op, frame.at, popped, height)) {
-                return Some((frame.op, frame.at));
+            self.spend(1);
+            let Some(memory) = &mut self.memory else { return Some(Way::New(frame.op, frame.at)) };
+            memory.fail_above(popped);
+            if frame.of_run {
+                memory.tried_above(frame.op - 1, frame.at);
             }
+            match memory.outcome(frame.op, frame.at) {
+                None => {
+                    memory.open.push(Open { op: frame.op, at: frame.at, height: self.stack.len() });
+                    return Some(Way::New(frame.op, frame.at));
+                }
+                Some(Some(end)) => return Some(Way::Known(end)),
+                Some(None) => {}
+            }
+        }
+        None
+    }
+
+    /// Takes the first of two ways, and leaves the second for later. With memory, the first may be known.
+    fn fork(&mut self, first: u32, second: u32, at: usize) -> Option<Next> {
+        self.stack.push(Frame { op: second, of_run: false, at, low: at });
+        self.spend(1);
+        if self.memory.is_none() {
+            return Some(Next::Go(first, at));
+        }
+        self.stack.push(Frame { op: first, of_run: false, at, low: at });
+        None
+    }
+
+    /// Takes a run of the characters of a set, which is the operation `op`.
+    fn take_run(&mut self, op: u32, at: usize, run: Run) -> Option<Next> {
+        let (set, next) = (&self.program.sets[run.set as usize], op + 1);
+        let gives_back = run.gives_back && !matches!(self.program.ops[next as usize], Op::Match);
+        let Some(memory) = &mut self.memory else {
+            let (low, high) = scan(set, self.text.as_bytes(), at, run.min, run.max)?;
+            if high - at > BYTES_PER_STEP {
+                self.spend((high - at) / BYTES_PER_STEP);
+            }
+            if gives_back && high > low {
+                let of_run = run.max == u32::MAX;
+                self.stack.push(Frame { op: next, of_run, at: self.text.floor_char_boundary(high - 1), low });
+            }
+            return Some(Next::Go(next, high));
+        };
+        let of_run = run.max == u32::MAX;
+        let (low, high, untried) = if of_run {
+            let known = memory.run(op, at, |at| length(set, self.text.as_bytes(), at));
+            let (low, _) = scan(set, self.text.as_bytes(), at, run.min, run.min)?;
+            (low, known.end, known.untried)
+        } else {
+            let (low, high) = scan(set, self.text.as_bytes(), at, run.min, run.max)?;
+            (low, high, high)
+        };
+        if !gives_back {
+            return Some(Next::Go(next, high));
+        }
+        if untried >= low {
+            self.stack.push(Frame { op: next, of_run, at: untried, low });
         }
         None
     }
@@ -191,14 +237,7 @@ impl<'a> Matcher<'a> {
             Op::Set(set) => {
                 go(next, at + length(&self.program.sets[set as usize], self.text.as_bytes(), at)?)
             }
-            Op::Run { set, min, max, gives_back } => {
-                let (low, high) = scan(&self.program.sets[set as usize], self.text.as_bytes(), at, min, max)?;
-                let is_last = matches!(self.program.ops[next as usize], Op::Match);
-                if gives_back && high > low && !is_last {
-                    self.stack.push(Frame { op: next, at: self.text.floor_char_boundary(high - 1), low });
-                }
-                go(next, high)
-            }
+            Op::Run(run) => self.take_run(op, at, run),
             Op::Peek { set, is_negative } => {
                 let found = length(&self.program.sets[set as usize], self.text.as_bytes(), at).is_some();
                 if found != is_negative { go(next, at) } else { None }
@@ -211,7 +250,7 @@ impl<'a> Matcher<'a> {
                 }
             }
             Op::Ahead { is_negative, then } => {
-                let found = self.inner(next, at).is_some();
+                let found = self.inner(next, at, Purpose::Look).is_some();
                 if found != is_negative { go(then, at) } else { None }
             }
             Op::Behind { is_negative, width, then } => {
@@ -221,21 +260,15 @@ impl<'a> Matcher<'a> {
                         self.text[..at].char_indices().rev().nth(width as usize - 1).map(|(start, _)| start)
                     }
                 };
-                let found = start.is_some_and(|start| self.inner(next, start).is_some());
+                let found = start.is_some_and(|start| self.inner(next, start, Purpose::Look).is_some());
                 if found != is_negative { go(then, at) } else { None }
             }
             Op::Atomic { then } => {
-                let end = self.inner(next, at)?;
+                let end = self.inner(next, at, Purpose::Atomic)?;
                 go(then, end)
             }
-            Op::Fork { other } => {
-                self.stack.push(Frame { op: other, at, low: at });
-                go(next, at)
-            }
-            Op::LazyFork { other } => {
-                self.stack.push(Frame { op: next, at, low: at });
-                go(other, at)
-            }
+            Op::Fork { other } => self.fork(next, other, at),
+            Op::LazyFork { other } => self.fork(other, next, at),
             Op::Jump(there) => go(there, at),
             Op::Match => Some(Next::Done),
         }
@@ -266,6 +299,13 @@ impl<'a> Matcher<'a> {
 enum Next {
     Done,
     Go(u32, usize),
+}
+
+/// A way from the stack.
+enum Way {
+    New(u32, usize),
+    /// It is known to match up to this end. In a look-around, any end stands for the match.
+    Known(usize),
 }
 
 /// Returns the length of the character at `at`, if it belongs to the set.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use mechanisms::PrivacyUnit;
+use dp_tokenizer::corpus::{LikelyEncoding, likely_encoding};
+use mechanisms::{Encoding, PrivacyUnit};
 
 use crate::init::{Choices, Counts, Fields, Proposal, Reading, Task, Unnamed, propose, reasons, warnings};
 use network::pretrained;
@@ -47,6 +48,9 @@ pub(super) struct InitArgs {
     /// Names of all columns of .csv and .tsv files without a header line, in their order
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     columns: Option<Vec<String>>,
+    /// The encoding of the text: utf-8, utf-16, or windows-1252 [default: UTF-16 where its marks tell, else UTF-8]
+    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    encoding: Option<Encoding>,
     /// The field or column with the text; a.b is field b of field a
     #[arg(long, value_name = "NAME")]
     text_field: Option<String>,
@@ -117,14 +121,16 @@ impl InitArgs {
     /// Looks at the text, asks for what the options leave open, and returns the choices with the reason for the task.
     fn choose(mut self) -> Result<(Choices, String), RunError> {
         self.check_files()?;
-        self.columns = self.column_names()?;
-        let fields = Fields::of(&self.data, self.columns.as_deref())?;
+        let encoding = self.text_encoding()?;
+        self.columns = self.column_names(encoding)?;
+        let fields = Fields::of(&self.data, self.columns.as_deref(), encoding)?;
         let (task, why) = self.task(&fields)?;
         let read = self.read_fields(&fields, task)?;
         let user_field = self.user_field(&fields)?;
         let reading = Reading {
             paths: &self.data,
             columns: self.columns.as_deref(),
+            encoding,
             text: read.text.as_deref(),
             text_is_json: task == Task::Chat,
             text_is_list: task == Task::Tags && !fields.has_tags,
@@ -151,6 +157,7 @@ impl InitArgs {
             task,
             data: self.data,
             columns: self.columns,
+            encoding,
             // The label is what is read, and the text what is written.
             text_field: if is_synthesis { read.label.clone() } else { read.text.clone() },
             label_field: read.label.filter(|_| !is_synthesis),
@@ -171,12 +178,55 @@ impl InitArgs {
         Ok((choices, why))
     }
 
+    /// Returns the encoding of the text: as the option says, else as its marks tell, else as the user answers.
+    fn text_encoding(&self) -> Result<Encoding, RunError> {
+        if let Some(encoding) = self.encoding {
+            return Ok(encoding);
+        }
+        let mut found: Option<(&Path, LikelyEncoding)> = None;
+        for path in &self.data {
+            let likely = likely_encoding(path).map_err(|error| RunError::Refused(error.to_string()))?;
+            match found {
+                Some((first, other)) if other != likely => {
+                    return Err(RunError::Refused(format!(
+                        "{} and {} have different encodings; convert one, for example with iconv -t UTF-8",
+                        first.display(),
+                        path.display()
+                    )));
+                }
+                _ => found = Some((path, likely)),
+            }
+        }
+        let allowed = Encoding::ALL.map(Encoding::name).join(", ");
+        match found {
+            Some((path, LikelyEncoding::PerhapsWindows1252)) => {
+                let question =
+                    format!("{} is not UTF-8. It may be windows-1252. Encoding ({allowed})", path.display());
+                let chosen = answer(&question, None, |given| {
+                    Encoding::ALL
+                        .into_iter()
+                        .find(|encoding| encoding.name() == given)
+                        .ok_or_else(|| RunError::Refused(format!("encoding {given:?}; allowed: {allowed}")))
+                })?;
+                chosen.ok_or_else(|| {
+                    RunError::Refused(format!(
+                        "--encoding: {} is not UTF-8, and nothing in it tells its encoding; if it is Windows-1252, as programs of Windows \
+                         write it, give --encoding windows-1252; else convert it, for example with iconv -f WINDOWS-1250 -t UTF-8",
+                        path.display()
+                    ))
+                })
+            }
+            Some((_, LikelyEncoding::Certain(encoding))) => Ok(encoding),
+            None => Ok(Encoding::Utf8),
+        }
+    }
+
     /// Asks for the names of the columns of a table whose first line has none.
-    fn column_names(&self) -> Result<Option<Vec<String>>, RunError> {
+    fn column_names(&self, encoding: Encoding) -> Result<Option<Vec<String>>, RunError> {
         if self.columns.is_some() {
             return Ok(self.columns.clone());
         }
-        let Some(Unnamed { columns: count, is_certain }) = Unnamed::among(&self.data)? else {
+        let Some(Unnamed { columns: count, is_certain }) = Unnamed::among(&self.data, encoding)? else {
             return Ok(None);
         };
         // Who names a field knows that the first line has the names.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::{self, BadUtf8, Field, FieldKind, Files, Record, Records, Source};
 use dp_tokenizer::survey::{TEXTS, USERS, last_name, likeliest};
-use mechanisms::{PrivacyUnit, is_field_name};
+use mechanisms::{Encoding, PrivacyUnit, is_field_name};
 use tokenizer::Tokenizer;
 
 use training::{RunError, stop};
@@ -97,10 +97,10 @@ impl Unnamed {
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file cannot be read.
-    pub fn among(paths: &[PathBuf]) -> Result<Option<Self>, RunError> {
+    pub fn among(paths: &[PathBuf], encoding: Encoding) -> Result<Option<Self>, RunError> {
         for path in paths {
             if corpus::has_header_line(path).map_err(|error| refused(&error))? {
-                let names = corpus::field_names(path).map_err(|error| refused(&error))?;
+                let names = corpus::field_names(path, encoding).map_err(|error| refused(&error))?;
                 let is_certain = !names_columns(&names);
                 if is_certain || !names.iter().any(|name| is_usual(name)) {
                     return Ok(Some(Self { columns: names.len(), is_certain }));
@@ -124,14 +124,14 @@ impl Fields {
     ///
     /// # Errors
     /// [`RunError::Refused`] if a file cannot be read.
-    pub fn of(paths: &[PathBuf], columns: Option<&[String]>) -> Result<Self, RunError> {
+    pub fn of(paths: &[PathBuf], columns: Option<&[String]>, encoding: Encoding) -> Result<Self, RunError> {
         let mut fields = Self { names: columns.unwrap_or_default().to_vec(), ..Self::default() };
         for path in paths {
             fields.has_tags |= corpus::has_tags(path).map_err(|error| refused(&error))?;
         }
         for path in paths.iter().filter(|_| columns.is_none()) {
             fields.may_be_cells |= corpus::has_header_line(path).map_err(|error| refused(&error))?;
-            for Field { name, kind } in corpus::fields(path).map_err(|error| refused(&error))? {
+            for Field { name, kind } in corpus::fields(path, encoding).map_err(|error| refused(&error))? {
                 fields.add(name, &kind);
             }
         }
@@ -140,7 +140,7 @@ impl Fields {
         // user wrote it.
         let has_others = !fields.lists.is_empty();
         if !fields.may_be_cells && fields.text.is_none() && !has_others {
-            fields.text = longest(paths, columns, &fields.names);
+            fields.text = longest(paths, columns, encoding, &fields.names);
         }
         fields.user = likeliest(&fields.names, &USERS).filter(|user| Some(user) != fields.text.as_ref());
         fields.label =
@@ -224,10 +224,15 @@ fn both(names: &[String], pair: [&str; 2]) -> Option<[String; 2]> {
 }
 
 /// The field with the longest texts.
-fn longest(paths: &[PathBuf], columns: Option<&[String]>, names: &[String]) -> Option<String> {
+fn longest(
+    paths: &[PathBuf],
+    columns: Option<&[String]>,
+    encoding: Encoding,
+    names: &[String],
+) -> Option<String> {
     let mean_length = |field: &str| {
         let paths = &paths[..1];
-        let records = Reading { paths, columns, text: Some(field), ..Reading::default() }
+        let records = Reading { paths, columns, encoding, text: Some(field), ..Reading::default() }
             .open()
             .ok()?
             .take(FIRST_RECORDS);
@@ -265,6 +270,7 @@ pub(crate) struct Reading<'a> {
     pub paths: &'a [PathBuf],
     /// Names of the columns of tables without a header line.
     pub columns: Option<&'a [String]>,
+    pub encoding: Encoding,
     pub text: Option<&'a str>,
     /// Whether the text is the JSON of its field.
     pub text_is_json: bool,
@@ -281,6 +287,7 @@ impl Reading<'_> {
         let words = self.text_is_list.then(|| text_field.clone());
         let files = Files {
             text_field,
+            encoding: self.encoding,
             text_is_json: self.text_is_json,
             user_field: self.user.map(str::to_owned),
             further: words.into_iter().chain(self.label.map(str::to_owned)).collect(),

@@ -9,7 +9,7 @@ mod task;
 use std::path::{Path, PathBuf};
 
 use accountant::budget;
-use mechanisms::PrivacyUnit;
+use mechanisms::{Encoding, PrivacyUnit};
 use plan::{CertifiedPlan, Plan, PlanFile, WarmStart};
 use serde_json::{Map, Value, json};
 
@@ -36,6 +36,7 @@ pub(crate) struct Choices {
     pub task: Task,
     /// Names of the columns of tables without a header line.
     pub columns: Option<Vec<String>>,
+    pub encoding: Encoding,
     pub text_field: Option<String>,
     pub user_field: Option<String>,
     pub label_field: Option<String>,
@@ -100,6 +101,9 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
         if let Some(name) = name {
             data.insert(field.to_owned(), name.as_str().into());
         }
+    }
+    if !choices.encoding.is_utf8() {
+        data.insert("encoding".to_owned(), json!(choices.encoding));
     }
     if let Some(columns) = &choices.columns {
         data.insert("columns".to_owned(), json!(columns));

@@ -11,6 +11,7 @@ fn choices(units: u64) -> Choices {
         name: "notes".to_owned(),
         task: Task::LanguageModel,
         columns: None,
+        encoding: mechanisms::Encoding::Utf8,
         text_field: None,
         user_field: None,
         unit: PrivacyUnit::Record,

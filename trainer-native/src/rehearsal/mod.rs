@@ -251,6 +251,7 @@ fn on_public_text(certified: &CertifiedPlan, request: &RehearsalRequest) -> Resu
     let reading = Reading {
         paths: &request.public,
         columns: file.data.columns.as_deref(),
+        encoding: plan::Encoding::Utf8,
         text: Some(&file.data.text_field),
         text_is_json: file.training.objective == plan::Objective::Chat,
         text_is_list: file.training.objective == plan::Objective::TokenClassification,
@@ -263,6 +264,7 @@ fn on_public_text(certified: &CertifiedPlan, request: &RehearsalRequest) -> Resu
         Err(texts) => Source::Paths(texts),
     };
     file.data.format = plan::Format::Auto;
+    file.data.encoding = plan::Encoding::Utf8;
     file.data.made_from = None;
     file.data.units = counts.units(file.privacy.unit).max(1);
     file.name = format!("{}-rehearsal", file.name);

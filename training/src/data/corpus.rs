@@ -226,6 +226,7 @@ pub(crate) fn evaluation_source(plan: &plan::Plan, base: &Path) -> Option<Source
     let evaluation = plan.evaluation()?;
     let data = plan::Data {
         format: evaluation.format.unwrap_or(plan.data().format),
+        encoding: evaluation.encoding,
         text_field: evaluation.text_field.clone().unwrap_or_else(|| plan.data().text_field.clone()),
         user_field: None,
         owners_field: None,
@@ -325,6 +326,7 @@ fn source_of(objective: plan::Objective, source: &plan::Source, data: &plan::Dat
     let further = words.into_iter().collect();
     Source::Files(corpus::Files {
         format: data.format,
+        encoding: data.encoding,
         text_field: data.text_field.clone(),
         text_is_json: objective == plan::Objective::Chat,
         text_until: data.label_separator,

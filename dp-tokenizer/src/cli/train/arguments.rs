@@ -30,9 +30,9 @@ pub(in crate::cli) struct Train {
     /// Privacy unit, whose presence is hidden: record, user, or words:N.
     #[arg(long, help_heading = "Privacy", default_value = "record", value_name = "UNIT")]
     pub(super) unit: PrivacyUnit,
-    /// What is counted as a word.
-    #[arg(long, help_heading = "Vocabulary", value_enum, default_value = "by-class")]
-    pub(super) words: WordsName,
+    /// What is counted as a word [default: by-class; runs for unigram and bpe where --units times --epsilon is at least 40,000].
+    #[arg(long, help_heading = "Vocabulary", value_enum)]
+    pub(super) words: Option<WordsName>,
     /// Method that releases words, as `tokenizer.train.release` names it in a plan.
     #[arg(long, alias = "method", help_heading = "Privacy", value_enum, default_value = "pooled")]
     pub(super) release: MethodName,
@@ -72,6 +72,10 @@ pub(in crate::cli) struct Train {
         help_heading = "Vocabulary"
     )]
     pub(super) extend: Option<PathBuf>,
+    /// PUBLIC tokenizer, or counts of words (.tsv: a word, a tab and its count), whose words stand for those that were not released
+    /// (unigram). With fewer than some ten thousand units, this needs the fewest tokens.
+    #[arg(long, value_name = "PUBLIC", conflicts_with_all = ["extend", "public"], help_heading = "Vocabulary")]
+    pub(super) prior: Option<PathBuf>,
     /// Most tokens that --extend adds [default: 4000].
     #[arg(long, help_heading = "Vocabulary", value_name = "N", requires = "extend")]
     pub(super) added_tokens: Option<usize>,
@@ -106,6 +110,10 @@ pub(super) enum Text {
     Private,
 }
 
+/// Units times ε from which a vocabulary of runs needs fewer tokens than one of words by class. Measured on public text; README.md has the
+/// table.
+const SIZE_FOR_RUNS: f64 = 40_000.0;
+
 impl Train {
     pub(super) fn text(&self) -> Text {
         match (self.model, self.public) {
@@ -117,7 +125,32 @@ impl Train {
 
     /// Returns the kind of words that are counted.
     pub(super) fn words(&self) -> Words {
-        if self.options.split_by_whitespace { self.words.into() } else { Words::Runs }
+        match (self.words, self.size()) {
+            _ if !self.options.split_by_whitespace => Words::Runs,
+            (Some(name), _) => name.into(),
+            (None, Some(size)) if size >= SIZE_FOR_RUNS => Words::Runs,
+            (None, _) => Words::ByClass,
+        }
+    }
+
+    /// Returns the units times ε, both public, if the kind of words follows from them.
+    fn size(&self) -> Option<f64> {
+        let has_runs = matches!(self.model, ModelName::Unigram | ModelName::Bpe) && self.extend.is_none();
+        let is_open = self.words.is_none() && self.options.split_by_whitespace && self.prior.is_none();
+        let is_counted_here = self.text() == Text::Private && self.runs.is_empty();
+        if has_runs && is_open && is_counted_here { Some(self.units? as f64 * self.epsilon?) } else { None }
+    }
+
+    /// Says which kind of words was chosen, and why.
+    pub(super) fn reason_of_words(&self) -> Option<String> {
+        let size = self.size()?;
+        let (name, order, why) = match size >= SIZE_FOR_RUNS {
+            true => ("runs", "at least", "enough runs of words are released, and pieces reach across blanks"),
+            false => {
+                ("by-class", "below", "the fewer kinds of words there are, the more of them are released")
+            }
+        };
+        Some(format!("--words {name}, because units times ε is {size:.0}, {order} {SIZE_FOR_RUNS:.0}: {why}"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `--extend`: released words become tokens of a public tokenizer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dp_tokenizer::train::{Trained, extend, nothing_added};
 use serde_json::{Value, json};
@@ -27,30 +27,7 @@ impl Extension {
     /// before anything is spent.
     pub(super) fn of(arguments: &Train) -> anyhow::Result<Option<Self>> {
         let Some(path) = arguments.extend.clone() else { return Ok(None) };
-        if path.with_file_name("ledger.jsonl").exists() {
-            return Err(refuse(format!(
-                "{}: it is the tokenizer of a training run, which private text may have made; give a public tokenizer",
-                path.display()
-            )));
-        }
-        let statement = std::fs::read(path.with_file_name("privacy.json"));
-        if statement.is_ok_and(|bytes| !is_of_public_text(&parse(&bytes))) {
-            return Err(refuse(format!(
-                "{}: the privacy.json beside it does not say that it was made from public text, and the ε of private text would \
-                 add to that of this release; give a public tokenizer",
-                path.display()
-            )));
-        }
-        let public = TokenizerFile { path: path.clone(), cased: false, uncased: false }.load()?;
-        if public.mark().is_some() {
-            return Err(refuse(format!(
-                "{}: its mark says that a private stage made it, and the ε of private text would add to that of this release; give \
-                 a public tokenizer",
-                path.display()
-            )));
-        }
-        let bytes = std::fs::read(&path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
-        let digest = durable::sha256_hex(&bytes);
+        let (public, digest) = public_tokenizer(&path)?;
         let most = arguments.added_tokens.unwrap_or(ADDED_TOKENS);
         let extension = Self { path, digest, public, most };
         extension.train(&[("\u{2581}a".to_owned(), 1.0)])?;
@@ -76,4 +53,32 @@ impl Extension {
         let file = self.path.file_name().map(|name| name.to_string_lossy());
         json!({"file": file, "sha256": self.digest, "tokens": self.public.vocab_size()})
     }
+}
+
+/// Loads a tokenizer that nothing marks as private, and returns it with the digest of its file.
+pub(super) fn public_tokenizer(path: &Path) -> anyhow::Result<(Tokenizer, String)> {
+    if path.with_file_name("ledger.jsonl").exists() {
+        return Err(refuse(format!(
+            "{}: it is the tokenizer of a training run, which private text may have made; give a public tokenizer",
+            path.display()
+        )));
+    }
+    let statement = std::fs::read(path.with_file_name("privacy.json"));
+    if statement.is_ok_and(|bytes| !is_of_public_text(&parse(&bytes))) {
+        return Err(refuse(format!(
+            "{}: the privacy.json beside it does not say that it was made from public text, and the ε of private text would \
+             add to that of this release; give a public tokenizer",
+            path.display()
+        )));
+    }
+    let public = TokenizerFile { path: path.to_owned(), cased: false, uncased: false }.load()?;
+    if public.mark().is_some() {
+        return Err(refuse(format!(
+            "{}: its mark says that a private stage made it, and the ε of private text would add to that of this release; give \
+             a public tokenizer",
+            path.display()
+        )));
+    }
+    let bytes = std::fs::read(path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+    Ok((public, durable::sha256_hex(&bytes)))
 }

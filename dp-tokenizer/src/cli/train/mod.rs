@@ -4,6 +4,7 @@ mod arguments;
 mod counted;
 mod extension;
 mod options;
+mod prior;
 mod private;
 mod vocabulary_files;
 mod vocabulary_options;
@@ -32,6 +33,7 @@ use arguments::Text;
 pub(super) use arguments::Train;
 use counted::Counted;
 use extension::Extension;
+use prior::Prior;
 use vocabulary_files::VocabularyFiles;
 use vocabulary_options::ModelName;
 
@@ -48,14 +50,18 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     // Everything that can be refused is refused before hours of work, and before anything is spent.
     options::check(arguments, given)?;
     let extension = Extension::of(arguments)?;
+    let prior = Prior::of(arguments)?;
     let largest = extension.as_ref().map_or(arguments.vocab_size, Extension::largest);
     if extension.is_none() {
-        rehearse(arguments)?;
+        rehearse(arguments, prior.as_ref())?;
     }
     if let Some(warning) = options::warning_of_rules(&arguments.options) {
         note(&format!("warning: {warning}"));
     }
     let planned = (arguments.text() == Text::Private).then(|| private::plan(arguments)).transpose()?;
+    if let Some(reason) = arguments.reason_of_words() {
+        note(&reason);
+    }
     let files = VocabularyFiles::prepare(&arguments.out, &arguments.output, &inputs(arguments)?)?;
     // The folder exists by now, so that a path through it cannot be a second name of a file.
     let text = match arguments.text() {
@@ -87,7 +93,8 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     if let Some(warning) = privacy["warning"].as_str() {
         note(&format!("warning: {warning}"));
     }
-    let made = make(arguments, extension.as_ref(), files, words, privacy);
+    let public = Public { extension: extension.as_ref(), prior: prior.as_ref() };
+    let made = make(arguments, &public, files, words, privacy);
     if made.is_err() && arguments.text() == Text::Private {
         let out = arguments.out.display();
         note(&format!("{out}/privacy.json records what was spent, and trainer-native history counts it"));
@@ -95,26 +102,39 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     made
 }
 
+/// Public knowledge that a vocabulary is made with.
+struct Public<'a> {
+    extension: Option<&'a Extension>,
+    prior: Option<&'a Prior>,
+}
+
 /// Trains on the words and writes the vocabulary.
 fn make(
     arguments: &Train,
-    extension: Option<&Extension>,
+    Public { extension, prior }: &Public<'_>,
     files: VocabularyFiles,
     words: Vec<(String, f64)>,
     mut privacy: Value,
 ) -> anyhow::Result<Summary> {
     let words = frequent(arguments, words)?;
+    if let Some(prior) = prior {
+        privacy["prior"] = prior.statement();
+    }
     let trained = match extension {
         Some(extension) => {
             privacy["extends"] = extension.statement();
             extension.train(&words)?
         }
-        None => train_to_fit(arguments, &words)?,
+        None => train_to_fit(arguments, *prior, &words)?,
     };
-    if arguments.text() == Text::Private && extension.is_none() && words.len() < arguments.vocab_size {
+    if arguments.text() == Text::Private
+        && extension.is_none()
+        && prior.is_none()
+        && words.len() < arguments.vocab_size
+    {
         note(&format!(
-            "{} released words are fewer than the vocabulary's tokens; a public vocabulary to which they are added \
-             (--extend PUBLIC) often needs fewer tokens",
+            "{} released words are fewer than the vocabulary's tokens; public words beside them (--prior PUBLIC), or a public vocabulary \
+             to which they are added (--extend PUBLIC), need fewer tokens",
             words.len()
         ));
     }
@@ -136,8 +156,8 @@ fn make(
 
 /// Trains on one public word. This refuses what no words could mend: a vocabulary without room, a special token that is
 /// listed twice.
-fn rehearse(arguments: &Train) -> anyhow::Result<()> {
-    match train(arguments, &[("\u{2581}a".to_owned(), 1.0)])? {
+fn rehearse(arguments: &Train, prior: Option<&Prior>) -> anyhow::Result<()> {
+    match train(arguments, prior, &[("\u{2581}a".to_owned(), 1.0)])? {
         Ok(_) | Err(TrainError::NoWords) => Ok(()),
         Err(error) => Err(refuse(error)),
     }
@@ -161,10 +181,14 @@ fn frequent(arguments: &Train, words: Vec<(String, f64)>) -> anyhow::Result<Vec<
 }
 
 /// Trains on words that are paid for. Where their characters do not fit, words with the rarest ones are left out.
-fn train_to_fit(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Trained> {
+fn train_to_fit(
+    arguments: &Train,
+    prior: Option<&Prior>,
+    words: &[(String, f64)],
+) -> anyhow::Result<Trained> {
     let mut kept = words.to_vec();
     loop {
-        match train(arguments, &kept)? {
+        match train(arguments, prior, &kept)? {
             Err(TrainError::TooSmall { given, needed }) if arguments.text() == Text::Private => {
                 // A character takes up to two tokens: one at the beginning of a word, and one inside.
                 leave_out_rarest_characters(&mut kept, needed.saturating_sub(given).div_ceil(2));
@@ -202,9 +226,13 @@ fn leave_out_rarest_characters(words: &mut Vec<(String, f64)>, excess: usize) {
 }
 
 /// Trains the vocabulary. The outer error reports wrong options, the inner one words that give no vocabulary.
-fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Trained, TrainError>> {
+fn train(
+    arguments: &Train,
+    prior: Option<&Prior>,
+    words: &[(String, f64)],
+) -> anyhow::Result<Result<Trained, TrainError>> {
     let roles = arguments.options.roles(arguments.model);
-    Ok(train_model(arguments, words, &roles)?.map(|Trained { tokenizer, requested }| Trained {
+    Ok(train_model(arguments, prior, words, &roles)?.map(|Trained { tokenizer, requested }| Trained {
         tokenizer: tokenizer.with_roles(&roles),
         requested,
     }))
@@ -212,6 +240,7 @@ fn train(arguments: &Train, words: &[(String, f64)]) -> anyhow::Result<Result<Tr
 
 fn train_model(
     arguments: &Train,
+    prior: Option<&Prior>,
     words: &[(String, f64)],
     roles: &RoleTokens,
 ) -> anyhow::Result<Result<Trained, TrainError>> {
@@ -236,6 +265,7 @@ fn train_model(
                 max_piece_length: options.max_piece_length,
                 split_by_whitespace: arguments.words() != Words::Runs,
                 released: (!arguments.public).then(|| arguments.words()),
+                prior: prior.map(|prior| prior.words.clone()).unwrap_or_default(),
                 ..Default::default()
             },
         ),
@@ -297,8 +327,13 @@ fn count_public(arguments: &Train, text: Option<&Counted>) -> anyhow::Result<Vec
 fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
     let named = [&arguments.corpus.input, &arguments.counts, &arguments.runs].map(Vec::as_slice).concat();
     let options = &arguments.options;
-    let read =
-        options.normalizer_of.iter().chain(&options.normalization_rules).chain(&arguments.extend).cloned();
+    let read = options
+        .normalizer_of
+        .iter()
+        .chain(&options.normalization_rules)
+        .chain(&arguments.extend)
+        .chain(&arguments.prior)
+        .cloned();
     Ok(expand(&named).map_err(refuse)?.into_iter().chain(read).collect())
 }
 

@@ -14,7 +14,7 @@ use crate::cli::given::Given;
 const OF_RELEASE: [&str; 8] =
     ["epsilon", "delta", "unit", "units", "release", "as_published", "relation", "test_key"];
 /// Options that only records use.
-const OF_RECORDS: [&str; 4] = ["format", "text_field", "user_field", "invalid_utf8"];
+const OF_RECORDS: [&str; 5] = ["format", "encoding", "text_field", "user_field", "invalid_utf8"];
 const OF_COUNTING: [&str; 3] = ["threads", "memory", "spill_folder"];
 const OF_TEXT: [&str; 5] = ["input", "counts", "runs", "embedded", "public"];
 /// Options that only training uses.
@@ -61,7 +61,8 @@ pub(super) fn check(arguments: &Train, given: &Given) -> anyhow::Result<()> {
             )));
         }
     }
-    if given.has("words") && arguments.words != WordsName::Runs && !arguments.options.split_by_whitespace {
+    if arguments.words.is_some_and(|words| words != WordsName::Runs) && !arguments.options.split_by_whitespace
+    {
         return Err(refuse("--split-by-whitespace false is --words runs; leave out the other --words"));
     }
     if matches!(arguments.model, ModelName::Bpe | ModelName::Wordpiece | ModelName::Word) {
@@ -102,6 +103,7 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
             !matches!(model, ModelName::Wordpiece | ModelName::Word | ModelName::Char),
         ),
         (*sentinels > 0, "--sentinels", "unigram", is_unigram),
+        (arguments.prior.is_some(), "--prior", "unigram", is_unigram),
         (
             character_coverage.is_some(),
             "--character-coverage",

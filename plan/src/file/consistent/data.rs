@@ -80,6 +80,16 @@ fn check_tokens(file: &PlanFile) -> Result<(), PlanError> {
     {
         return refuse("evaluation.source", "a .tokens file", "text", "name the text it was made from");
     }
+    let is_text = |source: &Source| !matches!(source, Source::Embedded { .. });
+    let has_encoding = !file.data.encoding.is_utf8();
+    if has_encoding && (!is_text(&file.data.source) || file.data.token_file().is_some()) {
+        return refuse(
+            "data.encoding",
+            shown(&file.data.encoding.name().into()),
+            "nothing with this source, which has no encoding",
+            "remove it",
+        );
+    }
     match (file.data.token_file(), &file.tokenizer) {
         (None, _) if holds_one(&file.data.source, format) => refuse(
             "data.source",
