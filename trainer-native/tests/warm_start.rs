@@ -83,7 +83,8 @@ fn a_classifier_starts_from_words_counted_by_class() {
     let record = |at: usize| format!("{}\n", json!({ "label": at % 2, "text": labelled_text(at) }));
     // Texts of the evaluation are short, so that they share no long runs of words with those of training.
     let short = |at: usize| {
-        format!("{}\n", json!({ "label": at % 2, "text": ["so glad of it", "so mad at it"][at % 2] }))
+        let text = if at.is_multiple_of(2) { "so glad of it" } else { "so mad at it" };
+        format!("{}\n", json!({ "label": at % 2, "text": text }))
     };
     let bench = Bench::new(&plan);
     std::fs::write(bench.path("train.jsonl"), (0..4000).map(record).collect::<String>()).unwrap();
