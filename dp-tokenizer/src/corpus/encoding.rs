@@ -3,15 +3,8 @@
 //! Both are small enough to be read here: libraries for encodings bring the tables of some forty, also to the page.
 
 use std::io::{BufRead, Read, Result};
-use std::path::Path;
 
 use mechanisms::Encoding;
-
-use super::CorpusError;
-#[cfg(not(target_arch = "wasm32"))]
-use super::lines::{Line, MAX_LINE_BYTES, read_line};
-#[cfg(not(target_arch = "wasm32"))]
-use super::{files, folder};
 
 /// A byte that UTF-8 never has. It stands for what an encoding does not define, and is treated as invalid UTF-8 is.
 const INVALID: u8 = 0xFF;
@@ -31,61 +24,34 @@ pub(super) fn marked(first: &[u8]) -> Option<Encoding> {
     is_little_endian(first).map(|_| Encoding::Utf16)
 }
 
-/// What the bytes of a file tell of its encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LikelyEncoding {
-    /// It is this one: its marks tell, or all bytes are UTF-8. Text of which nothing tells has UTF-8, too.
-    Certain(Encoding),
-    /// The bytes are not UTF-8, but may be Windows-1252.
+/// The encoding that bytes are not in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotText {
+    /// They are neither UTF-8 nor Windows-1252.
+    #[error(
+        "not valid UTF-8; convert the file from its encoding, for example with iconv -f WINDOWS-1250 -t UTF-8"
+    )]
+    Utf8,
+    /// They are not UTF-8, but may be Windows-1252.
+    #[error(
+        "not valid UTF-8; if it is Windows-1252, as programs of Windows write it, name that (--encoding windows-1252; in a plan \
+         data.encoding), else convert the file from its encoding, for example with iconv -f WINDOWS-1250 -t UTF-8"
+    )]
     PerhapsWindows1252,
+    /// They are not in the encoding that was named.
+    #[error("not valid {}; name the encoding of the file (--encoding; in a plan data.encoding)", .0.name())]
+    Named(Encoding),
 }
 
-/// Reads a whole file, or all texts of a folder, and returns what its bytes tell of its encoding.
-///
-/// ```
-/// use dp_tokenizer::corpus::{LikelyEncoding, likely_encoding};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("notes.txt");
-/// std::fs::write(&path, b"caf\xE9\n").unwrap();
-/// assert_eq!(likely_encoding(&path).unwrap(), LikelyEncoding::PerhapsWindows1252);
-/// ```
-///
-/// # Errors
-/// [`CorpusError`] if a file cannot be read or its name does not tell the format.
-#[cfg(not(target_arch = "wasm32"))]
-pub fn likely_encoding(path: &Path) -> std::result::Result<LikelyEncoding, CorpusError> {
-    let unknown = LikelyEncoding::Certain(Encoding::Utf8);
-    let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
-    if path.is_dir() {
-        for text in folder::list(path).map_err(unreadable)? {
-            match likely_encoding(&text)? {
-                found if found == unknown => {}
-                found => return Ok(found),
-            }
+impl NotText {
+    pub(super) fn of(bytes: &[u8], encoding: Encoding) -> Self {
+        match encoding {
+            Encoding::Utf8 if may_be_windows_1252(bytes) => Self::PerhapsWindows1252,
+            Encoding::Utf8 => Self::Utf8,
+            named => Self::Named(named),
         }
-        return Ok(unknown);
     }
-    let Some(mut input) = files::plain_bytes(path)? else { return Ok(unknown) };
-    let failed = |error: std::io::Error| CorpusError::of_reading(path, 0, &error);
-    if let Some(marked) = marked(input.fill_buf().map_err(failed)?) {
-        return Ok(LikelyEncoding::Certain(marked));
-    }
-    let (mut line, mut is_utf8, mut may_be_other) = (Vec::new(), true, true);
-    while let Line::Read(_) = read_line(&mut input, &mut line, MAX_LINE_BYTES).map_err(failed)? {
-        is_utf8 &= std::str::from_utf8(&line).is_ok();
-        may_be_other &= may_be_windows_1252(&line);
-    }
-    Ok(if !is_utf8 && may_be_other { LikelyEncoding::PerhapsWindows1252 } else { unknown })
-}
-
-/// Returns the encoding that the first bytes of a text that is no file tell, and the text.
-pub(crate) fn marked_stream(
-    name: &Path,
-    text: impl Read + Send + 'static,
-) -> std::result::Result<(Encoding, impl Read + Send + 'static), CorpusError> {
-    let mut text = std::io::BufReader::new(text);
-    let first = text.fill_buf().map_err(|error| CorpusError::of_reading(name, 0, &error))?;
-    Ok((marked(first).unwrap_or_default(), text))
 }
 
 /// Whether bytes that are no UTF-8 may be Windows-1252, as those of other encodings may be, too.

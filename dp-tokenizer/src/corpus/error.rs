@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ReadProgress;
-use super::files::NotText;
+use super::encoding::NotText;
 use super::rows::RowFault;
 
 /// The formats that are read, for messages.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::encoding::{Decoded, may_be_windows_1252};
+use super::encoding::{Decoded, NotText};
 use super::folder::Texts;
 use super::iob::Sentences;
 use super::json_array::JsonArray;
@@ -182,36 +182,6 @@ impl FileRecords {
                 Ok(record)
             }
             Err(fault) => Err(fault.at(&file.path, file.format, file.line)),
-        }
-    }
-}
-
-/// The encoding that bytes are not in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotText {
-    /// They are neither UTF-8 nor Windows-1252.
-    #[error(
-        "not valid UTF-8; convert the file from its encoding, for example with iconv -f WINDOWS-1250 -t UTF-8"
-    )]
-    Utf8,
-    /// They are not UTF-8, but may be Windows-1252.
-    #[error(
-        "not valid UTF-8; if it is Windows-1252, as programs of Windows write it, name that (--encoding windows-1252; in a plan \
-         data.encoding), else convert the file from its encoding, for example with iconv -f WINDOWS-1250 -t UTF-8"
-    )]
-    PerhapsWindows1252,
-    /// They are not in the encoding that was named.
-    #[error("not valid {}; name the encoding of the file (--encoding; in a plan data.encoding)", .0.name())]
-    Named(Encoding),
-}
-
-impl NotText {
-    pub(super) fn of(bytes: &[u8], encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Utf8 if may_be_windows_1252(bytes) => Self::PerhapsWindows1252,
-            Encoding::Utf8 => Self::Utf8,
-            named => Self::Named(named),
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::io::{Read, Result};
 use std::path::{Path, PathBuf};
 
-use super::encoding::{self, Decoded};
-use super::files::NotText;
+use super::encoding::{self, Decoded, NotText};
 use super::lines::MAX_LINE_BYTES;
 use super::rows::{RowFault, Rows, push_json_string};
 use super::{BadUtf8, Files};

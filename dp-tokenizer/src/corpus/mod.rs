@@ -14,6 +14,7 @@ mod folder;
 mod iob;
 mod json_array;
 pub(crate) mod json_line;
+mod likely_encoding;
 pub(crate) mod lines;
 mod owners;
 #[cfg(feature = "parquet")]
@@ -32,15 +33,16 @@ use std::path::PathBuf;
 
 pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
-pub use encoding::LikelyEncoding;
-#[cfg(not(target_arch = "wasm32"))]
-pub use encoding::likely_encoding;
-pub(crate) use encoding::marked_stream;
+pub use encoding::NotText;
 pub use error::CorpusError;
 pub use expand::expand;
 pub(crate) use fields::stream_fields;
 pub use fields::{Field, FieldKind, field_names, fields, has_header_line, has_tags};
-pub use files::{NotText, Position};
+pub use files::Position;
+pub use likely_encoding::LikelyEncoding;
+#[cfg(not(target_arch = "wasm32"))]
+pub use likely_encoding::likely_encoding;
+pub(crate) use likely_encoding::marked_stream;
 pub(crate) use lines::MAX_LINE_BYTES;
 pub use mechanisms::{Encoding, Format};
 pub use owners::Owners;

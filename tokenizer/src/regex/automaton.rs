@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::class::{Set, decode};
-use super::parse::Place;
+use super::node::Place;
 use super::program::{Op, Run};
 
 /// The most states. An expression that needs more, or counts more repetitions, is left to the search.

@@ -4,7 +4,7 @@
 //! Unicode Standard Annex 29, tables 1b, 1c and 2, without rule GB9c, which Oniguruma does not have.
 
 use super::class::read;
-use super::parse::Node;
+use super::node::Node;
 
 const EXTEND: &str = "[\\p{Grapheme_Extend}\\p{Emoji_Modifier}]";
 /// Signs that go before a letter.

@@ -12,6 +12,7 @@ mod automaton;
 mod class;
 mod grapheme;
 mod memory;
+mod node;
 mod parse;
 mod program;
 mod search;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use regex_syntax::hir::ClassUnicode;
 
 use super::class::{Set, read};
-use super::parse::{Node, Place};
+use super::node::{Node, Place};
 
 /// One step of the matcher.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use super::automaton::Automaton;
 use super::class::{Set, decode};
 use super::memory::{Memory, Open, Purpose};
 use super::next_char;
-use super::parse::Place;
+use super::node::Place;
 use super::program::{Op, Program, Run};
 
 /// Ways that are still untried: to continue with `op` at `at`, or at any character boundary before it down to `low`.

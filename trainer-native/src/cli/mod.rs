@@ -8,6 +8,7 @@ mod init;
 mod memorization;
 mod output;
 mod quality;
+mod questions;
 mod ranks;
 mod rehearse;
 mod report;

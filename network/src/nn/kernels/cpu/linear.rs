@@ -3,7 +3,6 @@
 use std::panic::resume_unwind;
 
 use super::math::vectorized;
-use super::narrow;
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{DType, Flex, Tensor};
 
@@ -27,9 +26,6 @@ const LARGE: usize = 1 << 18;
 
 /// Computes the product of few rows and a large transposed weight W as (Wᵀ·inputᵀ)ᵀ, which copies the input in place of the weight.
 pub fn layer_product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
-    if narrow::is_narrow(&weight) {
-        return narrow::product(input, weight);
-    }
     let ([rows, d_in], d_out) = (input.dims(), weight.dims()[1]);
     let (input, weight) = (input.into_primitive().tensor(), weight.into_primitive().tensor());
     let is_transposed = weight.layout().strides() == [1, d_in as isize];

@@ -49,7 +49,10 @@ impl Kernels for Flex {
     }
 
     fn layer_product(input: Tensor<Self, 2>, weight: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        linear::layer_product(input, weight)
+        match narrow::is_narrow(&weight) {
+            true => narrow::product(input, weight),
+            false => linear::layer_product(input, weight),
+        }
     }
 
     fused_in_f32! {
