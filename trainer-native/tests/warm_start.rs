@@ -79,7 +79,8 @@ fn a_classifier_starts_from_words_counted_by_class() {
     plan["training"]["objective"] = json!("sequence_classification");
     plan["training"]["labels"] = json!(["1", "0"]);
     plan["training"]["warm_start"] = json!({ "steps": 100 });
-    plan["evaluation"] = json!({ "source": { "path": "test.jsonl" }, "accept_equal_phrases": true });
+    plan["evaluation"] =
+        json!({ "source": { "path": "test.jsonl" }, "every": 2, "accept_equal_phrases": true });
     let record = |at: usize| format!("{}\n", json!({ "label": at % 2, "text": labelled_text(at) }));
     // Texts of the evaluation are short, so that they share no long runs of words with those of training.
     let short = |at: usize| {

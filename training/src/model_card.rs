@@ -104,11 +104,9 @@ fn made_from(plan: &Plan) -> String {
     };
     let visibility = if plan.is_public() { "public" } else { "private" };
     format!(
-        "- model: {}, {} layers of width {}, texts of at most {} tokens; training began from {base}\n- vocabulary: {vocabulary}\n- data: \
+        "- model: {}, texts of at most {} tokens; training began from {base}\n- vocabulary: {vocabulary}\n- data: \
          {visibility} text of about {} units (unit: {}), as the plan declares\n",
-        model.family.name(),
-        model.layers,
-        model.d_model,
+        model.shape_in_words(),
         model.context,
         data.units,
         plan.privacy().unit

@@ -39,6 +39,10 @@ pub enum LikelyEncoding {
 pub fn likely_encoding(path: &Path) -> Result<LikelyEncoding, CorpusError> {
     let unknown = LikelyEncoding::Certain(Encoding::Utf8);
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
+    if !path.exists() {
+        // Whoever reads the file says what is wrong with its name.
+        return Ok(unknown);
+    }
     if path.is_dir() {
         for text in folder::list(path).map_err(unreadable)? {
             match likely_encoding(&text)? {

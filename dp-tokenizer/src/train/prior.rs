@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use tokenizer::{BLANK, Tokenizer};
+use tokenizer::{BLANK, Tokenizer, byte_token};
 
 /// The rank from which the weights of pieces without probabilities fall as one over it (Zipf).
 const FIRST_RANK: f64 = 10.0;
@@ -35,8 +35,9 @@ pub fn prior_words(public: &Tokenizer) -> Vec<(String, f64)> {
         Some(score) => libm::exp(score),
         None => 1.0 / (f64::from(id) + FIRST_RANK),
     };
+    let bytes: BTreeSet<String> = (0..=255).map(byte_token).collect();
     let spelled = |id: u32| {
-        let token = public.token(id)?;
+        let token = public.token(id).filter(|token| !bytes.contains(*token))?;
         let word = match kind {
             "WordPiece" => match token.strip_prefix("##") {
                 Some(inner) => inner.to_owned(),

@@ -130,7 +130,7 @@ fn who(out: &mut String, c: &Certificate, plan: &Plan, signed: &Signed) -> fmt::
     row(out, "Trained by", &line(&signed.author))?;
     let model = plan.model();
     let base = base_model(plan).map(|name| format!(", from the weights of {name}")).unwrap_or_default();
-    let text = format!("{}, {} layers of width {}{base}", model.family.name(), model.layers, model.d_model);
+    let text = format!("{}{base}", model.shape_in_words());
     row(out, "Model", &Text(&text).to_string())?;
     row(out, "Text of", &line(&signed.text))?;
     let text = format!("{}; the plan declares {} such units", c.unit_in_words(), plan.data().units);

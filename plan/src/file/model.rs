@@ -108,6 +108,13 @@ pub enum Initial {
 }
 
 impl Model {
+    /// Names the family, the number of layers and their width, for a sentence.
+    #[must_use]
+    pub fn shape_in_words(&self) -> String {
+        let layers = if self.layers == 1 { "layer" } else { "layers" };
+        format!("{}, {} {layers} of width {}", self.family.name(), self.layers, self.d_model)
+    }
+
     /// Returns what the initial weights were made from, in a valid plan. Random weights are made from nothing.
     #[must_use]
     pub fn made_from(&self) -> MadeFrom {

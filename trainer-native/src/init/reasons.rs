@@ -105,10 +105,8 @@ fn model(plan: &CertifiedPlan, parameters: u128, vocabulary: u32) -> String {
         rate => format!("; dropout {rate}, as its config.json has it"),
     };
     format!(
-        "{} with {} layers of width {}, {} parameters, {vocabulary} tokens; texts of at most {} tokens (--context); {trained}{dropout}",
-        model.family.name(),
-        model.layers,
-        model.d_model,
+        "{}, {} parameters, {vocabulary} tokens; texts of at most {} tokens (--context); {trained}{dropout}",
+        model.shape_in_words(),
         parameters,
         model.context
     )

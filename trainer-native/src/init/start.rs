@@ -45,7 +45,9 @@ impl Start {
             }
             (None, task) => {
                 let or_more = match task {
-                    Task::Classification => format!(", or {LEAST_UNITS_FOR_WORDS} units or more"),
+                    Task::Classification => format!(
+                        "; without one, {LEAST_UNITS_FOR_WORDS} units or more are needed, to start from words counted by label"
+                    ),
                     _ => String::new(),
                 };
                 Err(RunError::Refused(format!(

@@ -6,10 +6,11 @@ use super::math::vectorized;
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{DType, Flex, Tensor};
 
-pub fn affine(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>, bias: Tensor<Flex, 1>) -> Tensor<Flex, 2> {
-    let d_out = weight.dims()[1];
-    let (mut output, bias) = (open(layer_product(input, weight)), open(bias));
-    let (rows, bias) = (values_mut(&mut output).chunks_exact_mut(d_out), values(&bias));
+/// Adds a bias to each row.
+pub fn add_bias(rows: Tensor<Flex, 2>, bias: Tensor<Flex, 1>) -> Tensor<Flex, 2> {
+    let width = rows.dims()[1];
+    let (mut output, bias) = (open(rows), open(bias));
+    let (rows, bias) = (values_mut(&mut output).chunks_exact_mut(width), values(&bias));
     vectorized(|| {
         for row in rows {
             row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);

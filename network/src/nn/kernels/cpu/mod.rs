@@ -14,7 +14,7 @@ mod norm;
 mod tests;
 mod update;
 
-use super::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask, fused_in_f32};
+use super::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask, fused_in_f32, portable};
 use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
 
 impl Kernels for Flex {
@@ -42,22 +42,27 @@ impl Kernels for Flex {
     }
 
     fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        if narrow::is_narrow(&b) {
+        if narrow::is_narrow(&b) && a.dtype() == DType::F32 {
             return narrow::on_threads(Self::workers(), || narrow::product(a, b));
         }
         linear::wide_product(a, b, Self::workers())
     }
 
     fn layer_product(input: Tensor<Self, 2>, weight: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        match narrow::is_narrow(&weight) {
+        match narrow::is_narrow(&weight) && input.dtype() == DType::F32 {
             true => narrow::product(input, weight),
             false => linear::layer_product(input, weight),
         }
     }
 
+    fn affine(input: Tensor<Self, 2>, weight: Tensor<Self, 2>, bias: Tensor<Self, 1>) -> Tensor<Self, 2> {
+        match input.dtype() {
+            DType::F32 => linear::add_bias(Self::layer_product(input, weight), bias),
+            _ => portable::affine(input, weight, bias),
+        }
+    }
+
     fused_in_f32! {
-        fn affine(input: Tensor<Self, 2>, weight: Tensor<Self, 2>, bias: Tensor<Self, 1>) -> Tensor<Self, 2>
-            = linear::affine, if input;
         fn normalize(input: Tensor<Self, 3>, gain: Tensor<Self, 1>, bias: Tensor<Self, 1>, epsilon: f64) -> [Tensor<Self, 3>; 3]
             = norm::normalize, if input;
         fn normalize_backward(
