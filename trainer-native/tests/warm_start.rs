@@ -84,7 +84,7 @@ fn a_classifier_starts_from_words_counted_by_class() {
     let record = |at: usize| format!("{}\n", json!({ "label": at % 2, "text": labelled_text(at) }));
     // Texts of the evaluation are short, so that they share no long runs of words with those of training.
     let short = |at: usize| {
-        let text = if at.is_multiple_of(2) { "so glad of it" } else { "so mad at it" };
+        let text = if at.is_multiple_of(2) { "they are glad" } else { "they are mad" };
         format!("{}\n", json!({ "label": at % 2, "text": text }))
     };
     let bench = Bench::new(&plan);
