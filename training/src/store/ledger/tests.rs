@@ -161,6 +161,39 @@ fn a_shortened_or_exchanged_ledger_does_not_continue_the_checkpoints_position() 
     assert!(!state.continues(&LedgerPosition { lines: 6, sha256: "00".repeat(32) }));
 }
 
+/// A forger can compute the digests of any lines, so their order is checked as well.
+#[test]
+fn lines_with_right_digests_that_do_not_follow_one_another_are_refused() {
+    let written = |entries: &[Entry]| {
+        let (mut bytes, mut previous) = (Vec::new(), entry::NO_PREVIOUS.to_owned());
+        for (sequence, entry) in (0..).zip(entries) {
+            let (line, digest) = entry::encode(sequence, &previous, entry).unwrap();
+            bytes.extend_from_slice(format!("{line}\n").as_bytes());
+            previous = digest;
+        }
+        bytes
+    };
+    let read = |entries: &[Entry]| {
+        LedgerState::parse_tolerating_torn_end(&*written(entries), Path::new(files::LEDGER)).map(|_| ())
+    };
+    let head = || Entry::Header(header());
+    read(&[head(), tokenizer(), step(0, 1), step(1, 1)]).unwrap();
+    for wrong in [
+        vec![step(0, 1)],
+        vec![head(), head()],
+        vec![head(), step(1, 1)],
+        vec![head(), step(0, 2)],
+        vec![head(), step(0, 1), step(0, 1)],
+        vec![head(), step(0, 1), step(2, 1)],
+        vec![head(), tokenizer(), tokenizer()],
+        vec![head(), step(0, 1), Entry::Release { event: event() }],
+        vec![head(), Entry::Completed { steps_done: 1, files: vec![], rounded: vec![] }],
+    ] {
+        let message = read(&wrong).unwrap_err().to_string();
+        assert!(message.contains("was altered"), "{wrong:?}: {message}");
+    }
+}
+
 /// Steps are kept once, so all that a long ledger says of its lines follows from few of them.
 #[test]
 fn a_long_ledger_keeps_every_entry_and_every_position() {
