@@ -264,6 +264,17 @@ mod tests {
         assert!(kept.sqrt() * grid_step > 0.7, "{kept}");
     }
 
+    /// Adds an example whose factors suit a norm above 1. What is added has at most the norm 1, and is not left out.
+    fn assert_is_within_the_bound(mut example: ExactExample<Flex>, specs: &[ParamSpec], grid_step: f64) {
+        let bound = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap().largest_square;
+        example.largest_square = bound;
+        let sum = GridSum::zero(specs, 1.0, grid_step);
+        add_examples(vec![example], specs, &sum);
+        let integers = sum.finish().unwrap().parts.into_iter().flatten();
+        let square: u128 = integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
+        assert!(square <= bound && square > bound / 2, "{square} of {bound}");
+    }
+
     /// The room that one parameter leaves is that of the next one: parts that fit one by one do not all pass together.
     #[test]
     fn the_parameters_of_an_example_share_one_norm() {
@@ -274,16 +285,10 @@ mod tests {
             initial: Initializer::Constant(0.0),
         });
         let part = || from_host::<Flex, 1>(vec![1.0; 3000], [3000], FloatDType::F32, &FlexDevice);
-        let bound = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap().largest_square;
         // Factors for a larger norm, as if rounding had made them too large.
-        let mut example =
+        let example =
             ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_whole(vec![part(), part()], &specs);
-        example.largest_square = bound;
-        let sum = GridSum::zero(&specs, 1.0, grid_step);
-        add_examples(vec![example], &specs, &sum);
-        let integers = sum.finish().unwrap().parts.into_iter().flatten();
-        let square: u128 = integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
-        assert!(square <= bound && square > bound / 2, "{square} of {bound}");
+        assert_is_within_the_bound(example, &specs, grid_step);
     }
 
     /// Likewise the blocks of rows in which a matrix is added.
@@ -298,15 +303,8 @@ mod tests {
         let square = from_host(vec![4.0 * BLOCK as f32], [1], FloatDType::F32, &FlexDevice);
         let product = Some([ones([shape[0], 1]), ones([1, shape[1]])]);
         let matrix = Gradient::Factors(Factors { square, product, looked_up: None });
-        let bound = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap().largest_square;
         // Factors for a larger norm, with which each block fits by itself.
-        let mut example =
-            ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_parts(vec![matrix], &specs);
-        example.largest_square = bound;
-        let sum = GridSum::zero(&specs, 1.0, grid_step);
-        add_examples(vec![example], &specs, &sum);
-        let integers = sum.finish().unwrap().parts.into_iter().flatten();
-        let square: u128 = integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
-        assert!(square <= bound && square > bound / 2, "{square} of {bound}");
+        let example = ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_parts(vec![matrix], &specs);
+        assert_is_within_the_bound(example, &specs, grid_step);
     }
 }
