@@ -200,6 +200,29 @@ fn texts() -> Vec<Shape> {
     ]
 }
 
+/// Tables that pyarrow wrote, with `pq.write_table(table, file, store_schema=False)`.
+#[cfg(feature = "parquet")]
+fn parquets() -> Vec<Shape> {
+    macro_rules! written {
+        ($file:literal, $outcome:expr) => {
+            shape($file, include_bytes!(concat!("fixtures/", $file)), "--unit record", $outcome)
+        };
+    }
+    vec![
+        written!("mails.parquet", Right(BODY)),
+        written!("reviews.parquet", Asked(&["--task", "classification"])),
+        written!("instructions.parquet", Asked(&["--task", "text-to-text"])),
+        written!("messages.parquet", Asked(&["--checkpoint", "chat"])),
+        written!("tags.parquet", Asked(&["--labels"])),
+        written!("nested.parquet", Asked(&["note holds lists or groups", "JSON lines"])),
+    ]
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquets() -> Vec<Shape> {
+    vec![shape("records.parquet", include_bytes!("fixtures/mails.parquet"), "", Asked(&["parquet"]))]
+}
+
 /// Runs `init` on the shape without a terminal. A shape in a folder is given as the folder.
 fn check(shape: &Shape) {
     let Shape { file, contents, options, outcome } = shape;
@@ -243,7 +266,8 @@ fn check(shape: &Shape) {
 
 #[test]
 fn every_shape_of_a_file_gives_the_right_plan_or_a_question() {
-    let shapes: Vec<Shape> = [tables(), objects(), chats(), texts()].into_iter().flatten().collect();
+    let shapes: Vec<Shape> =
+        [tables(), objects(), chats(), texts(), parquets()].into_iter().flatten().collect();
     assert!(shapes.len() >= 40, "{}", shapes.len());
     shapes.iter().for_each(check);
 }

@@ -95,7 +95,7 @@ pub fn fields(path: &Path, encoding: Encoding) -> Result<Vec<Field>, CorpusError
             )
         }
         #[cfg(feature = "parquet")]
-        Format::Parquet => super::parquet::column_names(path).map(of_values).map_err(unreadable),
+        Format::Parquet => super::parquet::fields(path).map_err(unreadable),
         format @ (Format::Jsonl | Format::Json) => of_records(format, open_file(path, &files)?),
         Format::Text | Format::Iob => Ok(Vec::new()),
         _ if !path.exists() => Err(unreadable("there is no such file".to_owned())),

@@ -8,17 +8,17 @@ use std::sync::Arc;
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::atomic::Ordering;
 
-use parquet::basic::{Compression, Repetition};
+use parquet::basic::{Compression, ConvertedType, Repetition};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
-use parquet::record::{Field, Row};
+use parquet::record::{Field as Cell, Row};
 use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 
 use self::pages::{Checked, Pages};
 use super::lines::MAX_LINE_BYTES;
-use super::{BadUtf8, Files};
+use super::{BadUtf8, Field, FieldKind, Files};
 
 #[cfg(test)]
 #[path = "../../../tests/common/parquet.rs"]
@@ -119,9 +119,7 @@ impl Table {
         let wanted = |name: &str| files.field_names().any(|wanted| wanted == name);
         let columns = metadata.schema().get_fields().iter().filter(|column| wanted(column.name()));
         let columns: Vec<Arc<Type>> = columns.cloned().collect();
-        let is_nested = |column: &&Arc<Type>| {
-            !column.is_primitive() || column.get_basic_info().repetition() == Repetition::REPEATED
-        };
+        let is_nested = |column: &&Arc<Type>| !column.is_primitive() || is_repeated(column);
         if columns.is_empty() {
             let fields = metadata.schema().get_fields().iter();
             let nested: Vec<&str> = fields.filter(is_nested).map(|column| column.name()).collect();
@@ -169,15 +167,55 @@ fn schema_of(reader: &Checked, columns: Vec<Arc<Type>>) -> Result<Type, String> 
     schema.map_err(|error| error.to_string())
 }
 
-/// Returns the names of the columns that hold text or numbers.
-pub(super) fn column_names(path: &Path) -> Result<Vec<String>, String> {
+/// Returns the fields as JSON of the same records has them. Of these, only [`FieldKind::Value`] of a column can be read.
+pub(super) fn fields(path: &Path) -> Result<Vec<Field>, String> {
     let (file, _) = open(path)?;
-    let names = unharmed(|| {
+    let found = unharmed(|| {
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
-        let columns = reader.metadata().file_metadata().schema().get_fields().iter();
-        Ok(columns.filter(|column| column.is_primitive()).map(|column| column.name().to_owned()).collect())
+        let mut found = Vec::new();
+        for column in reader.metadata().file_metadata().schema().get_fields() {
+            collect(column, column.name().to_owned(), &mut found);
+        }
+        Ok(found)
     });
-    names.unwrap_or_else(|| Err(DAMAGED.to_owned()))
+    found.unwrap_or_else(|| Err(DAMAGED.to_owned()))
+}
+
+fn collect(column: &Type, name: String, found: &mut Vec<Field>) {
+    let kind = match items(column) {
+        Some(items) if items.is_primitive() => FieldKind::Values,
+        Some(items) => {
+            FieldKind::Objects(items.get_fields().iter().map(|field| field.name().to_owned()).collect())
+        }
+        None if column.is_primitive() => FieldKind::Value,
+        // In JSON, the keys of a map are names of fields, which only its records tell.
+        None if column.get_basic_info().converted_type() == ConvertedType::MAP => return,
+        None => {
+            let fields = column.get_fields().iter();
+            return fields.for_each(|field| collect(field, format!("{name}.{}", field.name()), found));
+        }
+    };
+    found.push(Field { name, kind });
+}
+
+/// Returns the type of a list's items
+/// (<https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#lists>); `None` for what is no list.
+fn items(column: &Type) -> Option<&Type> {
+    if is_repeated(column) {
+        return Some(column);
+    }
+    let is_list = column.get_basic_info().converted_type() == ConvertedType::LIST;
+    let [repeated] = column.is_group().then(|| column.get_fields())? else { return None };
+    // Older writers have no group around an item.
+    match repeated.is_group().then(|| repeated.get_fields()) {
+        Some([item]) if is_list => Some(item),
+        _ => is_list.then_some(repeated),
+    }
+}
+
+fn is_repeated(column: &Type) -> bool {
+    let info = column.get_basic_info();
+    info.has_repetition() && info.repetition() == Repetition::REPEATED
 }
 
 /// The most rows per byte of a file. Writers cut columns into pages, so even rows without text take more space. Reading
@@ -246,8 +284,8 @@ fn values(row: &Row, files: &Files) -> std::io::Result<Map<String, Value>> {
     let mut object = Map::new();
     for (name, field) in row.get_column_iter() {
         let length = match field {
-            Field::Str(text) => text.len(),
-            Field::Bytes(bytes) => bytes.data().len(),
+            Cell::Str(text) => text.len(),
+            Cell::Bytes(bytes) => bytes.data().len(),
             _ => 0,
         };
         // As JSON, the text may take six times its size.
@@ -256,23 +294,23 @@ fn values(row: &Row, files: &Files) -> std::io::Result<Map<String, Value>> {
             return Err(Error::other(reason));
         }
         let value = match field {
-            Field::Str(text) => Value::from(text.as_str()),
-            Field::Bytes(bytes) => match (std::str::from_utf8(bytes.data()), files.bad_utf8) {
+            Cell::Str(text) => Value::from(text.as_str()),
+            Cell::Bytes(bytes) => match (std::str::from_utf8(bytes.data()), files.bad_utf8) {
                 (Ok(text), _) => Value::from(text),
                 (Err(_), BadUtf8::Replace) => Value::from(String::from_utf8_lossy(bytes.data())),
                 (Err(_), BadUtf8::Refuse) => return Err(Error::other("not valid UTF-8")),
             },
-            Field::Byte(number) => Value::from(*number),
-            Field::Short(number) => Value::from(*number),
-            Field::Int(number) => Value::from(*number),
-            Field::Long(number) => Value::from(*number),
-            Field::UByte(number) => Value::from(*number),
-            Field::UShort(number) => Value::from(*number),
-            Field::UInt(number) => Value::from(*number),
-            Field::ULong(number) => Value::from(*number),
-            Field::Float(number) => Value::from(*number),
-            Field::Double(number) => Value::from(*number),
-            Field::Null => Value::Null,
+            Cell::Byte(number) => Value::from(*number),
+            Cell::Short(number) => Value::from(*number),
+            Cell::Int(number) => Value::from(*number),
+            Cell::Long(number) => Value::from(*number),
+            Cell::UByte(number) => Value::from(*number),
+            Cell::UShort(number) => Value::from(*number),
+            Cell::UInt(number) => Value::from(*number),
+            Cell::ULong(number) => Value::from(*number),
+            Cell::Float(number) => Value::from(*number),
+            Cell::Double(number) => Value::from(*number),
+            Cell::Null => Value::Null,
             // The code that reads the line says what the value should have been.
             _ => Value::Bool(true),
         };
@@ -431,6 +469,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn columns_are_named_as_fields_of_json() {
+        let schema = "message notes {
+            required binary text (UTF8);
+            required group note { optional binary text (UTF8); }
+            optional group tags (LIST) { repeated group list { optional binary element (UTF8); } }
+            optional group old (LIST) { repeated int32 element; }
+            repeated int64 bare;
+            optional group turns (LIST) { repeated group list { optional group element {
+                optional binary role (UTF8); optional binary content (UTF8);
+            } } }
+            optional group pairs (LIST) { repeated group array { required int32 a; required int32 b; } }
+            optional group names (MAP) { repeated group key_value { required binary key; required int32 value; } }
+        }";
+        let mut found = Vec::new();
+        for column in parse_message_type(schema).unwrap().get_fields() {
+            collect(column, column.name().to_owned(), &mut found);
+        }
+        let objects = |names: [&str; 2]| FieldKind::Objects(names.map(str::to_owned).into());
+        let want = [
+            ("text", FieldKind::Value),
+            ("note.text", FieldKind::Value),
+            ("tags", FieldKind::Values),
+            ("old", FieldKind::Values),
+            ("bare", FieldKind::Values),
+            ("turns", objects(["role", "content"])),
+            ("pairs", objects(["a", "b"])),
+        ];
+        assert_eq!(found, want.map(|(name, kind)| Field { name: name.to_owned(), kind }));
+    }
+
     /// Some of these files take more memory than there is, or more stack, or hours.
     #[test]
     fn hostile_files_are_refused_by_what_they_state() {
@@ -445,7 +514,7 @@ mod tests {
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains(said), "{name}: {refused}");
             assert!(
-                column_names(&path).is_ok_and(|names| names == ["text"])
+                fields(&path).is_ok_and(|fields| fields.iter().map(|field| &field.name).eq(["text"]))
                     || refused.contains(DAMAGED)
                     || said == "metadata of"
             );
