@@ -115,15 +115,12 @@ fn displaced_by_two(sigma: f64, q: f64, direction: Direction) -> MixturePair {
 const TAIL: f64 = 1e-24;
 
 /// The law of the module's proof, and the P-mass that is left out.
-fn worst_law(
-    sigma: f64,
-    q: f64,
-    direction: Direction,
-    relation: NeighboringRelation,
-) -> (DiscretePair, f64) {
+fn worst_law(sigma: f64, q: f64, direction: Direction, relation: NeighboringRelation) -> (DiscretePair, f64) {
     let removed = |displacement| PositiveLosses::new(sigma, q, displacement, 0.0);
     let (above, below) = match (relation, direction) {
-        (NeighboringRelation::ZeroOut, Direction::Add) => (removed(1.0), PositiveLosses::new(sigma, q, 2.0, 1.0)),
+        (NeighboringRelation::ZeroOut, Direction::Add) => {
+            (removed(1.0), PositiveLosses::new(sigma, q, 2.0, 1.0))
+        }
         (NeighboringRelation::ZeroOut, _) => (PositiveLosses::new(sigma, q, 2.0, 1.0), removed(1.0)),
         _ => {
             let both = removed(2.0);
@@ -158,8 +155,10 @@ struct PositiveLosses {
 impl PositiveLosses {
     /// 0 ≤ `moved_q` < `moved`.
     fn new(sigma: f64, q: f64, moved: f64, moved_q: f64) -> Self {
-        let to_the_right = |shift: f64| if shift > 0.0 { vec![Component { weight: q, shift: -shift }] } else { Vec::new() };
-        let pair = MixturePair::new(sigma, vec![Component { weight: q, shift: moved }], to_the_right(moved_q));
+        let to_the_right =
+            |shift: f64| if shift > 0.0 { vec![Component { weight: q, shift: -shift }] } else { Vec::new() };
+        let pair =
+            MixturePair::new(sigma, vec![Component { weight: q, shift: moved }], to_the_right(moved_q));
         let quadrature = Quadrature::new(&pair);
         // The loss is 0 in the middle between the displacements, and grows from there.
         let (first, last) = (0.5 * (moved + moved_q), moved + sigma * normal::isf(TAIL));

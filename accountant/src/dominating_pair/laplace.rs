@@ -54,7 +54,11 @@ impl Mechanism for SampledLaplace {
             return Err(AccountantError::Unsupported { event: SAMPLED, question: "replace_one" });
         }
         if !(0.0..=1.0).contains(&q) {
-            return Err(AccountantError::out_of_range("sampling_probability", q, "0 <= sampling_probability <= 1"));
+            return Err(AccountantError::out_of_range(
+                "sampling_probability",
+                q,
+                "0 <= sampling_probability <= 1",
+            ));
         }
         if q == 1.0 {
             return Laplace { noise_multiplier }.add_to(builder, count);
@@ -76,7 +80,8 @@ fn sampled(whole: &DiscretePair, q: f64, direction: Direction, from_below: bool)
     let outcome = |&Outcome { loss, mass }: &Outcome| {
         let grown = q * libm::expm1(loss);
         // Where little is left of 1, the sum of positive terms keeps its digits.
-        let sampled = if grown < -0.5 { libm::log((1.0 - q) + q * libm::exp(loss)) } else { libm::log1p(grown) };
+        let sampled =
+            if grown < -0.5 { libm::log((1.0 - q) + q * libm::exp(loss)) } else { libm::log1p(grown) };
         let without = mass * libm::exp(-loss);
         let (loss, mass) = if direction == Direction::Add {
             (-sampled, without)

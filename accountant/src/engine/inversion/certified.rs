@@ -302,8 +302,9 @@ impl LinePlacement {
                 best = Some(Self { abscissa: *abscissa, cumulant: *at_abscissa, period, alias_order });
             }
         }
-        let mut best =
-            best.filter(|placement| placement.period > 0.0 && placement.period.is_finite()).ok_or(DECLINED)?;
+        let mut best = best
+            .filter(|placement| placement.period > 0.0 && placement.period.is_finite())
+            .ok_or(DECLINED)?;
         if sketch.is_some() {
             best.cumulant = cumulant(pair, best.abscissa);
         }

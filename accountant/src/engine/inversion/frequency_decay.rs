@@ -134,8 +134,7 @@ impl FrequencyDecay {
     /// A bound on log |φ(ω)|^uses for all ω in [from, to]; `to` may be infinite.
     pub(super) fn log_bound(&self, from: f64, to: f64) -> f64 {
         let reach = PI / to;
-        let moment =
-            if self.spread <= reach { self.whole_moment } else { moment_within(&self.cells, reach) };
+        let moment = if self.spread <= reach { self.whole_moment } else { moment_within(&self.cells, reach) };
         let by_variance =
             0.5 * libm::log1p(-(2.0 * from * from / (PI * PI) * moment).clamp(0.0, 1.0 - 1e-15));
         let by_parts = self.splits.iter().map(|(mass, rough)| mass + rough / from).fold(1.0, f64::min);
