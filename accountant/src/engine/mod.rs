@@ -200,6 +200,12 @@ pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Resul
         if index > 0
             && let (Some(above), Some(below)) = (pair.simplified(true), pair.simplified(false))
         {
+            for stage in stages::PHASES.iter().filter(|stage| (stage.when)(&problem)) {
+                best.run(stage, &problem)?;
+                if best.is_done() {
+                    return best.known.ok_or(NO_ENGINE);
+                }
+            }
             let upper = bounds(&above, target, floor)?.upper;
             let lower = bounds(&below, target, floor)?.lower.min(upper);
             let simple = Bounds::new(lower, upper)?;
