@@ -22,6 +22,9 @@ export type DpEvent =
   | { type: "balls_in_bins_gaussian"; noise_multiplier: number; batches: number | bigint; epochs: number | bigint }
   | { type: "thresholded_histogram"; noise_multiplier: number; threshold_delta: number }
   | { type: "laplace"; noise_multiplier: number }
+  | { type: "poisson_sampled_laplace"; sampling_probability: number; noise_multiplier: number }
+  | { type: "randomized_response"; noise_parameter: number; buckets: number }
+  | { type: "epsilon_delta"; epsilon: number; delta: number }
   | { type: "discrete_gaussian"; standard_deviation: number; sensitivity: number | bigint }
   | { type: "zero_concentrated"; rho: number }
   | { type: "private_selection"; event: DpEvent; trials: Trials }

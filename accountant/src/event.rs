@@ -124,6 +124,35 @@ pub enum DpEvent {
         /// Scale of the noise over L1 sensitivity.
         noise_multiplier: f64,
     },
+    /// Laplace noise on a query over a Poisson sample of the data set.
+    ///
+    /// Groups and `replace_one` are refused.
+    /// Reference: Zhu, Dong & Wang 2022, Theorem 11, <https://arxiv.org/abs/2106.08567>.
+    PoissonSampledLaplace {
+        /// Probability with which each unit takes part, independently.
+        sampling_probability: f64,
+        /// Scale of the noise over L1 sensitivity.
+        noise_multiplier: f64,
+    },
+    /// Every unit reports one of `buckets` values: its own, or with probability `noise_parameter` one that is drawn uniformly from all.
+    ///
+    /// Whether a unit reports is public, so that `add_or_remove_one` is refused; a unit that is zeroed out reports a fixed value.
+    /// Reference: Warner 1965; Kairouz, Bonawitz & Ramage 2016, <https://arxiv.org/abs/1602.07387>.
+    RandomizedResponse {
+        /// Probability of a report that is drawn uniformly.
+        noise_parameter: f64,
+        /// Number of values, at least 2.
+        buckets: u64,
+    },
+    /// A mechanism of which (ε, δ) alone are known, pure differential privacy at δ = 0. Its ε has no lower bound.
+    ///
+    /// Reference: Kairouz, Oh & Viswanath 2015, "The composition theorem for differential privacy", <https://arxiv.org/abs/1311.0776>.
+    EpsilonDelta {
+        /// ε if one unit is added or removed.
+        epsilon: f64,
+        /// δ if one unit is added or removed.
+        delta: f64,
+    },
     /// The discrete Gaussian on one whole-numbered query over the whole data set.
     ///
     /// Reference: Canonne, Kamath & Steinke 2020, <https://arxiv.org/abs/2004.00010>.

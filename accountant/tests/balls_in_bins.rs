@@ -96,6 +96,31 @@ fn an_exchanged_unit_costs_at_least_its_removal_and_at_most_full_participation()
 }
 
 #[test]
+fn an_exchanged_unit_lies_between_orthogonal_and_doubled_noise_around_its_exact_pair() {
+    // Oracle: P = ½ΣN(eᵢ), Q = ½ΣN(−eᵢ) over two bins, and the pair of an orthogonal replacement over four coordinates seen as
+    // two independent ratios, by the midpoint rule.
+    let sigma = 1.5_f64;
+    let (width, reach) = (0.05, 9.0);
+    let line: Vec<f64> =
+        (0..(2.0 * reach / width) as i32).map(|at| (f64::from(at) + 0.5) * width - reach).collect();
+    let weight = |z: f64| (-0.5 * z * z).exp() * width / (2.0 * std::f64::consts::PI).sqrt();
+    let factor = |z: f64| (z / sigma - 0.5 / (sigma * sigma)).exp();
+    for epsilon in [0.3_f64, 1.0, 2.0] {
+        let mut exact = 0.0;
+        for one in &line {
+            for two in &line {
+                let (p, other) = (0.5 * (factor(*one) + factor(*two)), 0.5 * (factor(-one) + factor(-two)));
+                exact += weight(*one) * weight(*two) * (p - epsilon.exp() * other).max(0.0);
+            }
+        }
+        let bounds = delta(&bins(sigma, 2, 1), epsilon, ReplaceOne).unwrap();
+        assert!(bounds.lower <= exact && exact <= bounds.upper, "{bounds:?} {exact}");
+        let removed = delta(&bins(sigma, 2, 1), epsilon, AddOrRemoveOne).unwrap();
+        assert!(bounds.lower > 1.1 * removed.upper, "{bounds:?} {removed:?}");
+    }
+}
+
+#[test]
 fn what_has_no_proof_or_no_meaning_is_refused_by_name() {
     let group = group_epsilon(&bins(1.0, 10, 1), 2, at(1e-5), AddOrRemoveOne).unwrap_err().to_string();
     assert!(group.contains("balls_in_bins_gaussian") && group.contains("groups"), "{group}");

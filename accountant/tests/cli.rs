@@ -465,3 +465,73 @@ fn files_without_a_run_are_refused_with_what_is_allowed() {
     let said = String::from_utf8(run(&["compare", "-"], "[[1, 0.1, 5]]").stderr).unwrap();
     assert!(said.contains("give --delta"), "{said}");
 }
+
+#[test]
+fn a_table_has_the_figures_of_its_settings_and_epochs_are_steps() {
+    let ask = |arguments: &[&str]| -> serde_json::Value {
+        let output = run(&[arguments, &["--json"]].concat(), "");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    let poisson = ["epsilon", "--sampling-probability", "0.01"];
+    let table =
+        ask(&[&poisson[..], &["--noise-multiplier", "1,2", "--epochs", "10,0.995", "--delta", "1e-5,1e-6"]]
+            .concat());
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        let [noise, steps, delta] =
+            [&row["noise_multiplier"], &row["steps"], &row["delta"]].map(ToString::to_string);
+        assert!(steps == "1000" || steps == "100", "{row}");
+        let alone =
+            ask(&[&poisson[..], &["--noise-multiplier", &noise, "--steps", &steps, "--delta", &delta]]
+                .concat());
+        assert_eq!(alone["epsilon"], row["epsilon"]);
+    }
+    let several = run(
+        &[
+            "statement",
+            "--sampling-probability",
+            "0.1",
+            "--noise-multiplier",
+            "1,2",
+            "--steps",
+            "5",
+            "--delta",
+            "1e-5",
+        ],
+        "",
+    );
+    assert!(
+        !several.status.success()
+            && String::from_utf8(several.stderr).unwrap().contains("accountant epsilon")
+    );
+    let noise = |length: [&str; 2]| {
+        ask(&[&["noise", "--sampling-probability", "0.01", "--epsilon", "3", "--delta", "1e-5"][..], &length]
+            .concat())
+    };
+    assert_eq!(noise(["--steps", "1000"]), noise(["--epochs", "10"]));
+}
+
+#[test]
+fn prv_and_histories_are_understood() {
+    let pld = run(&[&A[..], &["--accountant", "pld"]].concat(), "");
+    assert_eq!(run(&[&A[..], &["--accountant", "prv"]].concat(), "").stdout, pld.stdout);
+    let ask = |input: &str| {
+        let output = run(&["events", "-", "--delta", "1e-5"], input);
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let event = |sigma: f64, q: f64, steps: u64| {
+        format!(
+            "{{\"type\":\"self_composed\",\"count\":{steps},\"event\":{{\"type\":\"poisson_sampled_gaussian\",\"sampling_probability\":{q},\"noise_multiplier\":{sigma}}}}}"
+        )
+    };
+    let events = ask(&format!("[{},{}]", event(1.1, 0.01, 500), event(0.9, 0.02, 300)));
+    let history = "[[1.1, 0.01, 500], [0.9, 0.02, 300]]";
+    assert_eq!(ask(history), events);
+    assert_eq!(ask(&format!("{{\"history\": {history}, \"mechanism\": \"prv\"}}")), events);
+    let sampled = "[\"m\", \"PoissonSampledDpEvent\", 0.1, [\"m\", \"LaplaceDpEvent\", 2.0]]";
+    let output = run(&["compare", "-", "--delta", "1e-5", "--json"], sampled);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["event"]["type"], "poisson_sampled_laplace", "{output:?}");
+}

@@ -18,6 +18,25 @@ type EventOf = fn(f64) -> DpEvent;
 
 /// Returns one event of every kind.
 fn events() -> Vec<(&'static str, EventOf)> {
+    [training_events(), other_events()].concat()
+}
+
+fn other_events() -> Vec<(&'static str, EventOf)> {
+    vec![
+        ("sampled laplace", |noise_multiplier| {
+            steps(DpEvent::PoissonSampledLaplace { sampling_probability: 0.1, noise_multiplier }, few(3))
+        }),
+        ("randomized response", |noise_parameter| {
+            let noise_parameter = (0.1 * noise_parameter).min(1.0);
+            steps(DpEvent::RandomizedResponse { noise_parameter, buckets: 4 }, few(3))
+        }),
+        ("epsilon and delta", |epsilon| {
+            steps(DpEvent::EpsilonDelta { epsilon: 1.0 / epsilon, delta: 1e-9 }, few(3))
+        }),
+    ]
+}
+
+fn training_events() -> Vec<(&'static str, EventOf)> {
     vec![
         ("gaussian", |noise_multiplier| DpEvent::Gaussian { noise_multiplier }),
         ("poisson", |noise_multiplier| steps(poisson(noise_multiplier), 200)),
@@ -169,12 +188,16 @@ fn concentrated(noise_multiplier: f64) -> DpEvent {
 
 /// Whether a question has no answer.
 fn has_no_answer(question: &str, event: &str, relation: NeighboringRelation) -> bool {
-    let truncated = event == "truncated" && relation == AddOrRemoveOne;
+    let refused = matches!(event, "truncated" | "randomized response") && relation == AddOrRemoveOne
+        || event == "sampled laplace" && relation == ReplaceOne;
     let plain = matches!(event, "gaussian" | "shuffled" | "fixed trials" | "nothing");
-    let fails = matches!(event, "histogram" | "pipeline" | "balls in bins" | "discrete gaussian")
-        || event == "fixed size" && relation != AddOrRemoveOne;
-    let alone = matches!(event, "truncated" | "cyclic Poisson" | "fixed size" | "balls in bins");
-    truncated
+    let fails = matches!(
+        event,
+        "histogram" | "pipeline" | "balls in bins" | "discrete gaussian" | "epsilon and delta"
+    ) || event == "fixed size" && relation != AddOrRemoveOne;
+    let alone =
+        matches!(event, "truncated" | "cyclic Poisson" | "fixed size" | "balls in bins" | "sampled laplace");
+    refused
         || match question {
             "zCDP" => !plain && event != "zero-concentrated",
             "divergence" => fails,

@@ -72,6 +72,113 @@ fn the_discrete_gaussian_is_the_reference_pld_and_near_the_continuous_one() {
     assert_eq!(at(&whole, 1e-6, ReplaceOne), at(&doubled, 1e-6, AddOrRemoveOne));
 }
 
+/// δ at `epsilon` of a composition whose single use has these (P, Q) outcomes, by enumeration.
+fn enumerated(outcomes: &[(f64, f64)], uses: u32, epsilon: f64) -> f64 {
+    let mut joint = vec![(1.0, 1.0)];
+    for _ in 0..uses {
+        joint = joint
+            .iter()
+            .flat_map(|(p, q)| outcomes.iter().map(move |(one, other)| (p * one, q * other)))
+            .collect();
+    }
+    joint.iter().map(|(p, q)| (p - epsilon.exp() * q).max(0.0)).sum()
+}
+
+#[test]
+fn pure_and_approximate_events_cost_their_optimal_composition() {
+    // Oracle: Kairouz, Oh & Viswanath 2015, Theorem 3.3, here by enumeration of the outcomes of randomized response.
+    for (own, failed, uses) in [(0.5_f64, 0.0, 1), (0.3, 0.0, 6), (0.2, 1e-3, 5), (1.0, 1e-6, 4)] {
+        let event = repeated(DpEvent::EpsilonDelta { epsilon: own, delta: failed }, u64::from(uses));
+        let (more, less) = (1.0 / (1.0 + (-own).exp()), 1.0 / (1.0 + own.exp()));
+        for at in [0.0, 0.25 * own, own] {
+            let whole = enumerated(&[(more, less), (less, more)], uses, at);
+            let kept = (1.0 - failed).powi(uses as i32);
+            let exact = 1.0 - kept + kept * whole;
+            let found = delta(&event, at, AddOrRemoveOne).unwrap();
+            // Failures are added up, which is off by the square of their sum.
+            let slack = (f64::from(uses) * failed).powi(2) + 1e-12;
+            assert!(found.lower == 0.0 && found.upper >= exact - 1e-9 * exact - 1e-15, "{found:?} {exact}");
+            assert!(found.upper <= exact * (1.0 + 5e-3) + slack, "{found:?} {exact}");
+        }
+    }
+    // Two units, or an exchange: 2ε and δ·(1 + e^ε).
+    let event = DpEvent::EpsilonDelta { epsilon: 0.4, delta: 1e-3 };
+    let doubled = DpEvent::EpsilonDelta { epsilon: 0.8, delta: 1e-3 * (1.0 + 0.4_f64.exp()) };
+    let expected = delta(&doubled, 0.3, AddOrRemoveOne).unwrap().upper;
+    for found in [
+        delta(&event, 0.3, ReplaceOne).unwrap(),
+        accountant::group_delta(&event, 2, 0.3, AddOrRemoveOne).unwrap(),
+    ] {
+        assert!((found.upper / expected - 1.0).abs() < 1e-9, "{found:?} {expected}");
+    }
+    let pure = DpEvent::EpsilonDelta { epsilon: 2.0, delta: 0.0 };
+    assert!(at(&pure, 1e-9, AddOrRemoveOne).upper <= 2.0);
+}
+
+#[test]
+fn randomized_response_costs_what_its_outcomes_do() {
+    for (noise_parameter, buckets, uses) in [(0.5, 2, 1), (0.3, 4, 5), (0.9, 7, 4)] {
+        let step = DpEvent::RandomizedResponse { noise_parameter, buckets };
+        let uniform = noise_parameter / buckets as f64;
+        let own = 1.0 - noise_parameter + uniform;
+        let mut outcomes = vec![(uniform, uniform); buckets as usize];
+        (outcomes[0], outcomes[1]) = ((own, uniform), (uniform, own));
+        for at in [0.1, 1.0] {
+            let exact = enumerated(&outcomes, uses, at);
+            for relation in [ReplaceOne, ZeroOut] {
+                let found = delta(&repeated(step.clone(), u64::from(uses)), at, relation).unwrap();
+                assert!(
+                    found.lower <= exact * (1.0 + 1e-9) && found.upper >= exact * (1.0 - 1e-9),
+                    "{found:?}"
+                );
+                assert!(found.upper - found.lower <= 1e-2 * exact, "{found:?} {exact}");
+            }
+        }
+        // Each unit of a group answers for itself.
+        let two = accountant::group_delta(&step, 2, 0.5, ReplaceOne).unwrap();
+        assert_eq!(two, delta(&repeated(step.clone(), 2), 0.5, ReplaceOne).unwrap());
+        let refused = delta(&step, 0.5, AddOrRemoveOne).unwrap_err().to_string();
+        assert!(refused.contains("randomized_response") && refused.contains("not public"), "{refused}");
+    }
+}
+
+/// δ of one or two uses of Laplace noise on a Poisson sample, the worse direction, by the midpoint rule over the line.
+fn sampled_laplace(q: f64, scale: f64, uses: u32, epsilon: f64) -> f64 {
+    let (width, reach) = if uses == 1 { (1e-4 * scale, 25.0 * scale) } else { (0.02 * scale, 14.0 * scale) };
+    let line = (0..(2.0 * reach / width) as i32).map(|at| (f64::from(at) + 0.5) * width - reach + 0.5);
+    let density = |x: f64| (-x.abs() / scale).exp() * width / (2.0 * scale);
+    let outcomes: Vec<(f64, f64)> =
+        line.map(|x| ((1.0 - q) * density(x) + q * density(x - 1.0), density(x))).collect();
+    let turned: Vec<(f64, f64)> = outcomes.iter().map(|(p, q)| (*q, *p)).collect();
+    enumerated(&outcomes, uses, epsilon).max(enumerated(&turned, uses, epsilon))
+}
+
+#[test]
+fn laplace_noise_on_a_sample_costs_what_its_densities_do() {
+    for (q, scale, uses, epsilon, tolerance) in [
+        (0.1, 1.0, 1, 0.05, 1e-5),
+        (0.01, 0.5, 1, 0.02, 1e-5),
+        (0.7, 2.0, 1, 0.1, 1e-5),
+        (0.2, 0.7, 2, 0.3, 2e-3),
+    ] {
+        let step = DpEvent::PoissonSampledLaplace { sampling_probability: q, noise_multiplier: scale };
+        let exact = sampled_laplace(q, scale, uses, epsilon);
+        for relation in [AddOrRemoveOne, ZeroOut] {
+            let found = delta(&repeated(step.clone(), u64::from(uses)), epsilon, relation).unwrap();
+            assert!(found.lower <= exact * (1.0 + tolerance), "{found:?} {exact}");
+            assert!(found.upper >= exact * (1.0 - tolerance), "{found:?} {exact}");
+            assert!(found.upper - found.lower <= 1e-2 * exact, "{found:?} {exact}");
+        }
+    }
+    let all = DpEvent::PoissonSampledLaplace { sampling_probability: 1.0, noise_multiplier: 2.0 };
+    let whole = DpEvent::Laplace { noise_multiplier: 2.0 };
+    assert_eq!(at(&all, 1e-3, AddOrRemoveOne), at(&whole, 1e-3, AddOrRemoveOne));
+    assert!(
+        delta(&all, 0.1, ReplaceOne).is_err()
+            && group_epsilon(&all, 2, Delta::new(0.1).unwrap(), ZeroOut).is_err()
+    );
+}
+
 /// Oracle: Canonne, Kamath & Steinke 2020, Proposition 12, by a search over orders in Python: for ρ = 1.2, and for ρ = 0.03 + 1/(2·20²) with
 /// a Gaussian. A Gaussian of the same ρ costs less, because more of it is known.
 #[test]

@@ -196,3 +196,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_batch_that_grows_in_two_hundred_phases_lies_between_the_bounds_of_runs_of_them() {
+    // Oracle: twenty phases of ten times the steps at the smallest and at the largest batch of ten, which are few enough to be composed
+    // exactly. The inversion declines these settings, whose jumps are rare.
+    let run = |phases: &[(f64, u64)]| DpEvent::Composed {
+        events: phases.iter().map(|(batch, steps)| sampled(batch / 1e5, 1.0, *steps)).collect(),
+    };
+    let all: Vec<(f64, u64)> = (0..200).map(|index| (100.0 + f64::from(index), 2)).collect();
+    let of_tens = |first: f64| -> Vec<(f64, u64)> {
+        (0..20).map(|index| (first + 10.0 * f64::from(index), 20)).collect()
+    };
+    let ask =
+        |phases: &[(f64, u64)]| epsilon(&run(phases), Delta::new(1e-6).unwrap(), AddOrRemoveOne).unwrap();
+    let (bounds, most, least) = (ask(&all), ask(&of_tens(109.0)), ask(&of_tens(100.0)));
+    assert!(bounds.lower >= least.lower && bounds.upper <= most.upper, "{bounds:?} {least:?} {most:?}");
+    assert!(bounds.lower <= most.upper && bounds.upper >= least.lower, "{bounds:?} {least:?} {most:?}");
+    let middle = ask(&of_tens(104.5));
+    assert!(bounds.lower < middle.lower && bounds.upper > middle.upper, "{bounds:?} {middle:?}");
+}

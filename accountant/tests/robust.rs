@@ -38,6 +38,9 @@ fn leaf() -> impl Strategy<Value = Value> {
         ("balls_in_bins_gaussian", vec!["noise_multiplier", "batches", "epochs"]),
         ("thresholded_histogram", vec!["noise_multiplier", "threshold_delta"]),
         ("laplace", vec!["noise_multiplier"]),
+        ("poisson_sampled_laplace", vec!["sampling_probability", "noise_multiplier"]),
+        ("randomized_response", vec!["noise_parameter", "buckets"]),
+        ("epsilon_delta", vec!["epsilon", "delta"]),
         ("discrete_gaussian", vec!["standard_deviation", "sensitivity"]),
         ("unknown", vec!["noise_multiplier"]),
     ]);

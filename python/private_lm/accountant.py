@@ -94,7 +94,7 @@ def _poisson_step(sampling_probability: float, noise_multiplier: float) -> dict[
 def from_dp_accounting(event: Any) -> dict[str, object]:
     """The event of a `DpEvent` of dp_accounting, for the relation "add_or_remove_one".
 
-    Takes Gaussian and Laplace events, Poisson-sampled Gaussian events, and compositions of these. Their noise multipliers have
+    Takes Gaussian and Laplace events, Poisson-sampled ones of these, and compositions. Their noise multipliers have
     the same meaning under that relation alone.
 
     Raises ValueError for an event of another kind.
@@ -108,12 +108,18 @@ def from_dp_accounting(event: Any) -> dict[str, object]:
         return {"type": "laplace", "noise_multiplier": event.noise_multiplier}
     if kind == "PoissonSampledDpEvent" and type(event.event).__name__ == "GaussianDpEvent":
         return _poisson_step(event.sampling_probability, event.event.noise_multiplier)
+    if kind == "PoissonSampledDpEvent" and type(event.event).__name__ == "LaplaceDpEvent":
+        return {
+            "type": "poisson_sampled_laplace",
+            "sampling_probability": event.sampling_probability,
+            "noise_multiplier": event.event.noise_multiplier,
+        }
     if kind == "SelfComposedDpEvent":
         return {"type": "self_composed", "event": from_dp_accounting(event.event), "count": event.count}
     if kind == "ComposedDpEvent":
         return {"type": "composed", "events": [from_dp_accounting(inner) for inner in event.events]}
     raise ValueError(
-        f"{kind} is not taken; allowed: GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent of a GaussianDpEvent, "
+        f"{kind} is not taken; allowed: GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent of either, "
         "SelfComposedDpEvent, ComposedDpEvent and NoOpDpEvent; write another event as a dict"
     )
 

@@ -131,8 +131,13 @@ def test_events_of_dp_accounting_keep_their_kind_and_parameters():
             {"type": "composed", "events": []},
         ],
     }
+    assert accountant.from_dp_accounting(event("PoissonSampledDpEvent", sampling_probability=0.01, event=laplace)) == {
+        "type": "poisson_sampled_laplace",
+        "sampling_probability": 0.01,
+        "noise_multiplier": 3.0,
+    }
     with pytest.raises(ValueError, match="PoissonSampledDpEvent is not taken"):
-        accountant.from_dp_accounting(event("PoissonSampledDpEvent", sampling_probability=0.01, event=laplace))
+        accountant.from_dp_accounting(event("PoissonSampledDpEvent", sampling_probability=0.01, event=steps))
 
 
 def test_the_accountant_object_counts_as_opacus_and_dp_accounting_do():

@@ -49,10 +49,21 @@ pub(crate) fn log_hockey_stick(t: f64) -> f64 {
 /// Relative rounding of K and the logarithms, counted on the safe side.
 const ROUNDING: f64 = 1e-12;
 
-/// The least value over t > 0, given K(t) and t, and where it is taken: among cheap orders, or all if those fail.
+/// The least value over t > 0, given K(t) and t, and where it is taken: among cheap orders, or all if those fail. Of many phases, a sketch
+/// gives the order.
 fn best_order(pair: &DominatingPair, value: impl Fn(f64, f64) -> f64) -> (f64, f64) {
-    let found = minimize(|t| value(cheap_cumulant(pair, t), t));
-    if found.0.is_finite() { found } else { minimize(|t| value(cumulant(pair, t), t)) }
+    let search = |pair: &DominatingPair| {
+        let found = minimize(|t| value(cheap_cumulant(pair, t), t));
+        if found.0.is_finite() { found } else { minimize(|t| value(cumulant(pair, t), t)) }
+    };
+    if let Some(sketch) = pair.sketch() {
+        let (_, order) = search(&sketch);
+        let least = value(cumulant(pair, order), order);
+        if least.is_finite() {
+            return (least, order);
+        }
+    }
+    search(pair)
 }
 
 /// The least value over t > 0 of a function that falls and then rises, and where it is taken.

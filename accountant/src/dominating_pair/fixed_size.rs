@@ -7,18 +7,26 @@
 //! * Add or remove: without x the batch is S. Since ‖x − y‖ ≤ 2, the pair is that of Poisson sampling at q with displacement
 //!   2. It is attained when all other units contribute −e and x contributes e, so both bounds are exact. A data set of more
 //!   than N units has a smaller q, at which the pair costs less.
-//! * Replace-one and zero-out: the displacements are u = x − y and u′ = x′ − y (x′ = 0 under zero-out), with the same
+//! * Replace-one: the displacements are u = x − y and u′ = x′ − y, with the same
 //!   probability, and ‖u‖, ‖u′‖ and ‖u − u′‖ are at most 2. Write H_a for the hockey-stick divergence at e^ε = a. For a = 1 + q(b − 1)
 //!   ≥ 1 and β = a/b, advanced joint convexity (Balle, Barthe & Gaboardi 2018, Theorem 2, <https://arxiv.org/abs/1807.01647>) gives
 //!   H_a((1−q)N(0)+qN(u) ‖ (1−q)N(0)+qN(u′)) ≤ q·((1−β)·H_b(N(u) ‖ N(0)) + β·H_b(N(u) ‖ N(u′))) ≤ q·H_b(N(2) ‖ N(0)),
 //!   which is what the add-or-remove pair has at a. The same holds with P and Q exchanged. Take the positive losses of that
 //!   pair, their mirror image as negative losses, and the remaining mass at 0: this law dominates at every ε (after Zhu, Dong
 //!   & Wang 2022, <https://arxiv.org/abs/2106.08567>).
+//! * Zero-out: P = (1−q)N(y) + qN(x) and Q = (1−q)N(y) + qN(0), x the unit's contribution. Over the density of N(0), N(x) and N(y) are
+//!   X and Y, log-normal of mean 1, whose logarithms have the covariance of x and y over σ². A divergence E[F], F = (Q/N)·f(P/Q) with f
+//!   convex, moves with the covariances G by ½ Σ E[pᵢpⱼFᵢⱼ] dGᵢⱼ (Price's theorem), where F is convex in (X, Y) and F_XY is a positive
+//!   multiple of f″·(1 − P/Q). For the hockey stick at a ≥ 1 only P/Q = a counts, so that F_XY ≤ 0, and E[F] grows as x·y falls and, along
+//!   x = re, y = −se, with r and with s: no (x, y) costs more than (e, −e), displacements 2 and 1. With P and Q exchanged F_XY is a positive
+//!   multiple of f″·(Q/P − 1)·Q/P ≥ 0, and the worst is x = y = e: removal at displacement 1. The law takes its positive losses from
+//!   the first of these pairs, its negative ones from the mirror image of the second, and has the remaining mass at 0. The same equation
+//!   shows that no data sets cost more than these at any single ε.
 //! * From below: let all other units contribute −e and x contribute e. Replace-one with x′ = −e has the add-or-remove pair.
 //!   Zero-out has displacements 2 and 1 with probability q (`zeroed_out`). No single data set attains the upper law (Lebeda et
-//!   al. 2024, <https://arxiv.org/abs/2405.20769>), so the two bounds do not quite meet.
+//!   al. 2024, <https://arxiv.org/abs/2405.20769>), and no dominating pair is below it, so the two bounds do not quite meet.
 //!
-//! By joint convexity the worst S and y bound all others. The mirrored law is cut into cells of x; each cell is split onto its
+//! By joint convexity the worst S and y bound all others. The law is cut into cells of x; each cell is split onto its
 //! two ends with its P-mass and Q-mass preserved, which only helps the attacker.
 
 use crate::numeric::normal;
@@ -65,7 +73,7 @@ impl Mechanism for FixedSize {
                 pair.push(Law::Discrete(zeroed_out(sigma, q, view.direction)), count);
             }
             (NeighboringRelation::ZeroOut | NeighboringRelation::ReplaceOne, false) => {
-                let (law, lost) = mirrored(sigma, q);
+                let (law, lost) = worst_law(sigma, q, view.direction, relation);
                 pair.push(Law::Discrete(law), count);
                 pair.push_failure(lost, count);
             }
@@ -106,40 +114,91 @@ fn displaced_by_two(sigma: f64, q: f64, direction: Direction) -> MixturePair {
 /// P-mass beyond the last cell, which counts as failure.
 const TAIL: f64 = 1e-24;
 
-/// The positive losses of the pair of displacement 2 and their mirror image, and the P-mass that is left out.
-fn mirrored(sigma: f64, q: f64) -> (DiscretePair, f64) {
-    let pair = MixturePair::new(sigma, vec![Component { weight: q, shift: 2.0 }], Vec::new());
-    let quadrature = Quadrature::new(&pair);
-    // The loss is 0 in the middle between 0 and the displacement.
-    let (first, last) = (1.0, 2.0 + sigma * normal::isf(TAIL));
-    let cells = libm::ceil((last - first) / (0.01 * sigma.min(sigma * sigma))).clamp(200.0, 6000.0);
-    let edge = |index: f64| if index < cells { first + (last - first) * index / cells } else { last };
-    let mut points = vec![(0.0, 0.0)];
-    let mut index = 0.0;
-    while index < cells {
-        let (from, to) = (edge(index), edge(index + 1.0));
-        let (low, high) = (points[points.len() - 1].0, pair.loss(to));
-        index += 1.0;
-        let width = high - low;
-        let cell = quadrature.cell(from, to, low, width);
-        let before = points.len() - 1;
-        if width > 0.0 {
-            points[before].1 += (cell.deficit + cell.slack) / libm::expm1(width);
-            points.push((high, (cell.excess + cell.slack) / -libm::expm1(-width)));
-        } else {
-            points[before].1 += cell.mass + cell.slack;
+/// The law of the module's proof, and the P-mass that is left out.
+fn worst_law(sigma: f64, q: f64, direction: Direction, relation: NeighboringRelation) -> (DiscretePair, f64) {
+    let removed = |displacement| PositiveLosses::new(sigma, q, displacement, 0.0);
+    let (above, below) = match (relation, direction) {
+        (NeighboringRelation::ZeroOut, Direction::Add) => {
+            (removed(1.0), PositiveLosses::new(sigma, q, 2.0, 1.0))
+        }
+        (NeighboringRelation::ZeroOut, _) => (PositiveLosses::new(sigma, q, 2.0, 1.0), removed(1.0)),
+        _ => {
+            let both = removed(2.0);
+            (both.clone(), both)
+        }
+    };
+    let more = 1.0 + RELATIVE;
+    let rest = 1.0 - above.p_mass - below.q_mass;
+    let mut outcomes = vec![Outcome { loss: 0.0, mass: rest.max(0.0) + 4.0 * f64::EPSILON }];
+    outcomes.extend(above.points.iter().map(|(loss, mass)| Outcome { loss: *loss, mass: mass * more }));
+    outcomes.extend(
+        below.points.iter().map(|(loss, mass)| Outcome { loss: -loss, mass: mass * libm::exp(-loss) * more }),
+    );
+    let top = below.points[below.points.len() - 1].0;
+    outcomes.push(Outcome { loss: -top, mass: below.q_beyond * more });
+    (DiscretePair::new(outcomes), above.p_beyond * more)
+}
+
+/// The positive losses of P = (1−q)N(0) + qN(moved) against Q = (1−q)N(0) + qN(moved_q).
+#[derive(Clone)]
+struct PositiveLosses {
+    /// Losses and their P-masses.
+    points: Vec<(f64, f64)>,
+    /// Probabilities of all positive losses.
+    p_mass: f64,
+    q_mass: f64,
+    /// Probabilities beyond the last point.
+    p_beyond: f64,
+    q_beyond: f64,
+}
+
+impl PositiveLosses {
+    /// 0 ≤ `moved_q` < `moved`.
+    fn new(sigma: f64, q: f64, moved: f64, moved_q: f64) -> Self {
+        let to_the_right =
+            |shift: f64| if shift > 0.0 { vec![Component { weight: q, shift: -shift }] } else { Vec::new() };
+        let pair =
+            MixturePair::new(sigma, vec![Component { weight: q, shift: moved }], to_the_right(moved_q));
+        let quadrature = Quadrature::new(&pair);
+        // The loss is 0 in the middle between the displacements, and grows from there.
+        let (first, last) = (0.5 * (moved + moved_q), moved + sigma * normal::isf(TAIL));
+        let cells = libm::ceil((last - first) / (0.01 * sigma.min(sigma * sigma))).clamp(200.0, 6000.0);
+        let edge = |index: f64| if index < cells { first + (last - first) * index / cells } else { last };
+        let mut points = vec![(0.0, 0.0)];
+        let mut index = 0.0;
+        while index < cells {
+            let (from, to) = (edge(index), edge(index + 1.0));
+            let (low, high) = (points[points.len() - 1].0, pair.loss(to));
+            index += 1.0;
+            let width = high - low;
+            let mut cell = quadrature.cell(from, to, low, width);
+            if !pair.q_is_plain() {
+                // The loss is a difference of two logarithms.
+                cell.slack += 16.0 * f64::EPSILON * cell.mass * (pair.log_p(to) + pair.log_q(to));
+            }
+            let before = points.len() - 1;
+            if width > 0.0 {
+                points[before].1 += (cell.deficit + cell.slack) / libm::expm1(width);
+                points.push((high, (cell.excess + cell.slack) / -libm::expm1(-width)));
+            } else {
+                points[before].1 += cell.mass + cell.slack;
+            }
+        }
+        let q_above = |x: f64| {
+            if moved_q > 0.0 {
+                (1.0 - q) * normal::sf(x / sigma) + q * normal::sf((x - moved_q) / sigma)
+            } else {
+                normal::sf(x / sigma)
+            }
+        };
+        Self {
+            points,
+            p_mass: pair.p_above(first),
+            q_mass: q_above(first),
+            p_beyond: pair.p_above(last),
+            q_beyond: q_above(last),
         }
     }
-    let more = 1.0 + RELATIVE;
-    let rest = 1.0 - pair.p_above(first) - normal::sf(first / sigma);
-    let mut outcomes = vec![Outcome { loss: 0.0, mass: rest.max(0.0) + 4.0 * f64::EPSILON }];
-    outcomes.extend(points.iter().map(|(loss, mass)| Outcome { loss: *loss, mass: mass * more }));
-    outcomes.extend(
-        points.iter().map(|(loss, mass)| Outcome { loss: -loss, mass: mass * libm::exp(-loss) * more }),
-    );
-    let top = points[points.len() - 1].0;
-    outcomes.push(Outcome { loss: -top, mass: normal::sf(last / sigma) * more });
-    (DiscretePair::new(outcomes), pair.p_above(last) * more)
 }
 
 /// A mass and how far rounding may have moved it.

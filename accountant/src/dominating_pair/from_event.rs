@@ -4,10 +4,12 @@ use super::allocation::{BallsInBins, EpochCache};
 use super::concentrated::Concentrated;
 use super::cyclic_poisson::CyclicPoisson;
 use super::discrete_gaussian::DiscreteGaussian;
+use super::epsilon_delta::EpsilonDelta;
 use super::fixed_size::FixedSize;
 use super::gaussian::Gaussian;
-use super::laplace::Laplace;
+use super::laplace::{Laplace, SampledLaplace};
 use super::poisson::Poisson;
+use super::randomized_response::RandomizedResponse;
 use super::shuffled::Shuffled;
 use super::thresholds::Thresholds;
 use super::truncated::TruncatedPoisson;
@@ -56,6 +58,9 @@ pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
         | DpEvent::FixedSizeSampledGaussian { .. }
         | DpEvent::BallsInBinsGaussian { .. }
         | DpEvent::Laplace { .. }
+        | DpEvent::PoissonSampledLaplace { .. }
+        | DpEvent::RandomizedResponse { .. }
+        | DpEvent::EpsilonDelta { .. }
         | DpEvent::DiscreteGaussian { .. }
         | DpEvent::ZeroConcentrated { .. }
         | DpEvent::PrivateSelection { .. } => true,
@@ -107,6 +112,13 @@ impl Builder<'_> {
                 Shuffled { noise_multiplier, batches }.add_to(self, times(count, epochs)?)
             }
             DpEvent::Laplace { noise_multiplier } => Laplace { noise_multiplier }.add_to(self, count),
+            DpEvent::PoissonSampledLaplace { sampling_probability, noise_multiplier } => {
+                SampledLaplace { sampling_probability, noise_multiplier }.add_to(self, count)
+            }
+            DpEvent::RandomizedResponse { noise_parameter, buckets } => {
+                RandomizedResponse { noise_parameter, buckets }.add_to(self, count)
+            }
+            DpEvent::EpsilonDelta { epsilon, delta } => EpsilonDelta { epsilon, delta }.add_to(self, count),
             DpEvent::DiscreteGaussian { standard_deviation, sensitivity } => {
                 DiscreteGaussian { standard_deviation, sensitivity }.add_to(self, count)
             }
@@ -212,6 +224,9 @@ mod tests {
             laplace.clone(),
             DpEvent::DiscreteGaussian { standard_deviation: 2.0, sensitivity: 1 },
             DpEvent::ZeroConcentrated { rho: 0.1 },
+            DpEvent::PoissonSampledLaplace { sampling_probability: 0.1, noise_multiplier },
+            DpEvent::RandomizedResponse { noise_parameter: 0.3, buckets: 4 },
+            DpEvent::EpsilonDelta { epsilon: 0.2, delta: 1e-9 },
             DpEvent::PrivateSelection { event: boxed(&gaussian), trials: Trials::Poisson { mean: 3.0 } },
             DpEvent::SelfComposed { event: boxed(&laplace), count: 3 },
             DpEvent::Composed { events: vec![gaussian, laplace] },

@@ -5,9 +5,13 @@
 //! e^{(ℓ−m)/2}/4 (Dwork & Roth 2014, section 3.3, gives the mechanism). A cell [a, a + w] has P-mass c·(e^{w/2} − 1) with c = e^{(a−m)/2}/2. *Upper*: split onto
 //! its ends with P-mass and Q-mass preserved, it is c·tanh(w/4) at a and c·e^{w/2}·tanh(w/4) at a + w. *Lower*: merged into
 //! one outcome, its loss is a + w/2.
+//!
+//! Poisson sampling at q turns an outcome of loss ℓ into one of loss log(1 − q + q·e^ℓ) under removal, where P is the sampled law, and of
+//! the opposite loss under addition. What dominates without sampling dominates with it (Zhu, Dong & Wang 2022, Theorem 11,
+//! <https://arxiv.org/abs/2106.08567>), and merged outcomes stay merged.
 
-use super::{Builder, DiscretePair, Law, Mechanism, Outcome, positive};
-use crate::{AccountantError, Result};
+use super::{Builder, Direction, DiscretePair, Law, Mechanism, Outcome, positive};
+use crate::{AccountantError, NeighboringRelation, Result};
 
 /// Cells between the two ends.
 const CELLS: f64 = 2048.0;
@@ -31,6 +35,62 @@ impl Mechanism for Laplace {
         builder.pair.push(Law::Discrete(law), count);
         Ok(())
     }
+}
+
+const SAMPLED: &str = "poisson_sampled_laplace";
+
+/// The Laplace mechanism on a Poisson sample, used once.
+pub(super) struct SampledLaplace {
+    pub(super) sampling_probability: f64,
+    pub(super) noise_multiplier: f64,
+}
+
+impl Mechanism for SampledLaplace {
+    fn add_to(self, builder: &mut Builder<'_>, count: u64) -> Result<()> {
+        let Self { sampling_probability: q, noise_multiplier } = self;
+        let view = builder.view;
+        view.single_unit(SAMPLED)?;
+        if view.request.relation == NeighboringRelation::ReplaceOne {
+            return Err(AccountantError::Unsupported { event: SAMPLED, question: "replace_one" });
+        }
+        if !(0.0..=1.0).contains(&q) {
+            return Err(AccountantError::out_of_range(
+                "sampling_probability",
+                q,
+                "0 <= sampling_probability <= 1",
+            ));
+        }
+        if q == 1.0 {
+            return Laplace { noise_multiplier }.add_to(builder, count);
+        }
+        let scale = positive("noise_multiplier", noise_multiplier)?;
+        let from_below = view.request.is_lower();
+        let whole = discretized(view.displacement() / scale, from_below)?;
+        if q > 0.0 {
+            let law = sampled(&whole, q, view.direction, from_below);
+            builder.pair.push(Law::Discrete(law), count);
+        }
+        Ok(())
+    }
+}
+
+/// The pair of `whole` under Poisson sampling at `q`, 0 < q < 1.
+fn sampled(whole: &DiscretePair, q: f64, direction: Direction, from_below: bool) -> DiscretePair {
+    let sign = if from_below { -1.0 } else { 1.0 };
+    let outcome = |&Outcome { loss, mass }: &Outcome| {
+        let grown = q * libm::expm1(loss);
+        // Where little is left of 1, the sum of positive terms keeps its digits.
+        let sampled =
+            if grown < -0.5 { libm::log((1.0 - q) + q * libm::exp(loss)) } else { libm::log1p(grown) };
+        let without = mass * libm::exp(-loss);
+        let (loss, mass) = if direction == Direction::Add {
+            (-sampled, without)
+        } else {
+            (sampled, q * mass + (1.0 - q) * without)
+        };
+        Outcome { loss: loss + sign * 1e-14 * libm::fabs(loss), mass: mass * (1.0 + sign * 1e-13) }
+    };
+    DiscretePair::new(whole.outcomes().iter().map(outcome).collect())
 }
 
 /// The pair of displacement over scale `displacement`, from below or from above.

@@ -25,6 +25,32 @@ impl MixturePair {
         Self { sigma, p, q, cut: f64::INFINITY }
     }
 
+    /// The pair of the most noise and the rarest sampling among `pairs`, which costs no more than any of them, or of the least noise and the
+    /// most frequent sampling, which costs no less; none where displacements or the number of components differ.
+    ///
+    /// Noise that is added is post-processing, and where q ≤ q′ both laws at q are mixtures of N(0) with those at q′ in the same
+    /// proportion, so that joint convexity applies.
+    pub(crate) fn extreme(pairs: &[&Self], costliest: bool) -> Option<Self> {
+        let pick = if costliest { f64::max } else { f64::min };
+        let mut found: Self = (*pairs.first()?).clone();
+        for pair in pairs {
+            found.sigma = if costliest { found.sigma.min(pair.sigma) } else { found.sigma.max(pair.sigma) };
+            for (own, other) in [(&mut found.p, &pair.p), (&mut found.q, &pair.q)] {
+                match (own.as_mut_slice(), other.as_slice()) {
+                    ([], []) => {}
+                    ([own], [other]) if own.shift == other.shift => {
+                        own.weight = pick(own.weight, other.weight)
+                    }
+                    _ => return None,
+                }
+            }
+            if pair.cut != f64::INFINITY {
+                return None;
+            }
+        }
+        Some(found)
+    }
+
     pub(crate) fn sigma(&self) -> f64 {
         self.sigma
     }

@@ -11,6 +11,7 @@ mod concentrated;
 mod cyclic_poisson;
 mod discrete;
 mod discrete_gaussian;
+mod epsilon_delta;
 mod fixed_size;
 mod from_event;
 mod gaussian;
@@ -19,6 +20,7 @@ mod mixture;
 pub(crate) mod moment;
 mod poisson;
 pub(crate) mod quadrature;
+mod randomized_response;
 mod selection;
 mod shuffled;
 mod thresholds;
@@ -183,6 +185,39 @@ impl DominatingPair {
         Self { factors: self.factors.iter().map(cut).collect(), ..*self }
     }
 
+    /// Returns a pair of few mixtures that costs about as much, or `None` if it has few already: runs of neighbouring phases, each as its
+    /// middle one. It serves to choose where the whole pair is evaluated, and bounds nothing.
+    pub(crate) fn sketch(&self) -> Option<Self> {
+        let all_mixtures = self.factors.iter().all(|factor| matches!(factor.law, Law::Mixture(_)));
+        if self.factors.len() <= MANY_PHASES || !all_mixtures {
+            return None;
+        }
+        let middle = |run: &[Factor]| Factor {
+            law: run[run.len() / 2].law.clone(),
+            count: run.iter().fold(0, |sum, factor| sum.saturating_add(factor.count)),
+        };
+        let runs = self.factors.chunks(self.factors.len().div_ceil(MANY_PHASES / 2));
+        Some(Self { factors: runs.map(middle).collect(), ..*self })
+    }
+
+    /// Returns a pair of few mixtures that costs no less, or with `costliest` unset no more: each of a run of neighbouring phases becomes
+    /// the run's extreme. None if the pair has few phases, or others than of equal displacements.
+    pub(crate) fn simplified(&self, costliest: bool) -> Option<Self> {
+        if self.factors.len() <= FAR_TOO_MANY_PHASES || self.sketch().is_none() {
+            return None;
+        }
+        let mut simple = Self { factors: Vec::new(), ..*self };
+        for run in self.factors.chunks(self.factors.len().div_ceil(RUNS)) {
+            let pairs: Vec<&MixturePair> = run
+                .iter()
+                .filter_map(|factor| if let Law::Mixture(pair) = &factor.law { Some(pair) } else { None })
+                .collect();
+            let count = run.iter().try_fold(0_u64, |sum, factor| sum.checked_add(factor.count))?;
+            simple.push(Law::Mixture(MixturePair::extreme(&pairs, costliest)?), count);
+        }
+        Some(simple)
+    }
+
     /// Returns the pair without its truncated steps, and these steps.
     pub(crate) fn split_truncated(&self) -> (Self, Vec<(&TruncationMixture, u64)>) {
         let mut truncated = Vec::new();
@@ -221,6 +256,14 @@ impl DominatingPair {
         self.failure += probability * count as f64;
     }
 }
+
+/// Number of different mixtures from which a search is made on a sketch of them.
+pub(crate) const MANY_PHASES: usize = 40;
+
+/// Number of different mixtures from which an engine that composes them one by one takes minutes, and the number of runs of them that it
+/// sees instead.
+const FAR_TOO_MANY_PHASES: usize = 100;
+const RUNS: usize = 20;
 
 /// The largest number of units of a group, or of examples of them.
 const LARGEST_GROUP: u32 = 256;

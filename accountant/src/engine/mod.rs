@@ -193,9 +193,23 @@ pub(crate) fn bounds(pair: &DominatingPair, target: Target, floor: f64) -> Resul
     let narrow = stages::narrow(&composition, target);
     let problem = Problem::new(pair, target, floor);
     let mut best = BestBounds { narrow, floor, known: None, declined: None };
-    for stage in stages::of(&composition, target) {
+    for (index, stage) in stages::of(&composition, target).iter().enumerate() {
         if !(stage.when)(&problem) {
             continue;
+        }
+        if index > 0
+            && let (Some(above), Some(below)) = (pair.simplified(true), pair.simplified(false))
+        {
+            for stage in stages::PHASES.iter().filter(|stage| (stage.when)(&problem)) {
+                best.run(stage, &problem)?;
+                if best.is_done() {
+                    return best.known.ok_or(NO_ENGINE);
+                }
+            }
+            let upper = bounds(&above, target, floor)?.upper;
+            let lower = bounds(&below, target, floor)?.lower.min(upper);
+            let simple = Bounds::new(lower, upper)?;
+            return best.known.map_or(Ok(simple), |known| known.intersect(simple));
         }
         best.run(stage, &problem)?;
         if best.is_done() {

@@ -124,6 +124,12 @@ static MIXTURES_EPSILON: [Stage; 7] = [
     stage(&[&INVERSION, &PLD_FFT], Support::WithoutRarest { part: SMALL_PART }, loss_is_unbounded),
 ];
 
+/// Stages of far too many phases for the PLD engines, before they are simplified.
+pub(crate) static PHASES: [Stage; 2] = [
+    stage(&[&INVERSION], Support::WithoutRarest { part: LARGE_PART }, loss_is_unbounded),
+    stage(&[&INVERSION], Support::WithoutRarest { part: SMALL_PART }, loss_is_unbounded),
+];
+
 static MIXTURES_DELTA: [Stage; 2] = [
     stage(&[&CHERNOFF, &INVERSION], Support::Whole, always),
     // `PLD_ADAPTIVE` sees all outcomes, near the order that suits the rest.

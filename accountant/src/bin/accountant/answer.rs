@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use cli::Documentation;
 use serde_json::{Value, json};
 
-use crate::cli::{Accountant, Cli, Command, Run};
+use crate::cli::{Accountant, Cli, Command, Run, Setting};
 use crate::input::json_text;
 use crate::rounding::{rounded_down, rounded_up};
 use crate::{compare, correlated, search};
@@ -16,11 +16,9 @@ use crate::{compare, correlated, search};
 /// Returns a line of text, or a JSON object with `--json`.
 pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
     let (text, json) = match &cli.command {
-        Command::Epsilon { run, delta, accountant, group } => {
-            epsilon(run, run.sampling.delta(*delta)?, *accountant, *group)?
-        }
+        Command::Epsilon { run, delta, accountant, group } => table(run, delta, *accountant, *group)?,
         Command::Delta { run, epsilon, group } => {
-            let (event, relation) = (event(run)?, run.sampling.relation.into());
+            let (event, relation) = (run.event()?, run.sampling.relation.into());
             let bounds =
                 accountant::group_delta(&event, *group, *epsilon, relation).map_err(|e| e.to_string())?;
             let text = format!("δ between {:e} and {:e} at ε = {epsilon}", bounds.lower, bounds.upper);
@@ -34,7 +32,7 @@ pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
         Command::Tradeoff { run, group } => rates(run, *group)?,
         Command::Statement { run, delta, unit } => {
             let delta = run.sampling.delta(*delta)?;
-            let text = accountant::statement(&event(run)?, delta, run.sampling.relation.into(), unit)
+            let text = accountant::statement(&run.event()?, delta, run.sampling.relation.into(), unit)
                 .map_err(|e| e.to_string())?;
             (text.clone(), json!({ "statement": text, "version": VERSION }))
         }
@@ -59,12 +57,36 @@ fn manual(folder: &Path) -> Result<(String, Value), String> {
     Ok((text.clone(), json!({ "folder": text, "version": VERSION })))
 }
 
-fn event(run: &Run) -> Result<DpEvent, String> {
-    Ok(run.sampling.scheme()?.event(run.noise_multiplier, run.steps))
+/// Returns the ε of every setting at every δ: one line, or a table.
+fn table(run: &Run, deltas: &[f64], accountant: Accountant, group: u32) -> Result<(String, Value), String> {
+    let relation = run.sampling.relation.into();
+    let mut rows = Vec::new();
+    for Setting { noise_multiplier, steps, event } in run.settings()? {
+        for delta in deltas {
+            let (text, json) = epsilon(&event, run.sampling.delta(*delta)?, relation, accountant, group)?;
+            rows.push((noise_multiplier, steps, text, json));
+        }
+    }
+    if let [(_, _, text, json)] = rows.as_slice() {
+        return Ok((text.clone(), json.clone()));
+    }
+    let (mut lines, mut table) = (Vec::new(), Vec::new());
+    for (noise_multiplier, steps, text, mut json) in rows {
+        lines.push(format!("noise multiplier {noise_multiplier}, {steps} steps: {text}"));
+        json["noise_multiplier"] = json!(noise_multiplier);
+        json["steps"] = json!(steps);
+        table.push(json);
+    }
+    Ok((lines.join("\n"), json!({ "rows": table, "version": VERSION })))
 }
 
-fn epsilon(run: &Run, delta: Delta, accountant: Accountant, group: u32) -> Result<(String, Value), String> {
-    let (event, relation) = (event(run)?, run.sampling.relation.into());
+fn epsilon(
+    event: &DpEvent,
+    delta: Delta,
+    relation: NeighboringRelation,
+    accountant: Accountant,
+    group: u32,
+) -> Result<(String, Value), String> {
     if accountant != Accountant::Exact && group != 1 {
         return Err(format!(
             "--group {group} needs --accountant exact; the other methods support single units only"
@@ -73,12 +95,12 @@ fn epsilon(run: &Run, delta: Delta, accountant: Accountant, group: u32) -> Resul
     match accountant {
         Accountant::Exact => {}
         Accountant::Pld => {
-            let bounds = pld::epsilon(&event, delta, relation).map_err(|e| e.to_string())?;
+            let bounds = pld::epsilon(event, delta, relation).map_err(|e| e.to_string())?;
             return Ok(certified(bounds, delta, pld::METHOD));
         }
         Accountant::Rdp => {
             let upper =
-                rdp::epsilon(&event, delta, relation, Conversion::Improved).map_err(|e| e.to_string())?;
+                rdp::epsilon(event, delta, relation, Conversion::Improved).map_err(|e| e.to_string())?;
             let text = format!("ε ≤ {} at δ = {:e} (Rényi orders)", rounded_up(upper, 6), delta.get());
             // This cost is known from above only.
             let (_, json) = certified(Bounds { lower: 0.0, upper }, delta, "rdp");
@@ -86,10 +108,10 @@ fn epsilon(run: &Run, delta: Delta, accountant: Accountant, group: u32) -> Resul
         }
     }
     if group != 1 {
-        let bounds = accountant::group_epsilon(&event, group, delta, relation).map_err(|e| e.to_string())?;
+        let bounds = accountant::group_epsilon(event, group, delta, relation).map_err(|e| e.to_string())?;
         return Ok(certified(bounds, delta, METHOD));
     }
-    inverted(&event, delta, relation)
+    inverted(event, delta, relation)
 }
 
 /// Returns the ε of one unit in all currencies, with the figure to nine digits where inversion gives one.
@@ -125,7 +147,7 @@ fn certified(bounds: Bounds, delta: Delta, method: &str) -> (String, Value) {
 }
 
 fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {
-    let (event, relation) = (event(run)?, run.sampling.relation.into());
+    let (event, relation) = (run.event()?, run.sampling.relation.into());
     let odds = tradeoff::group_odds(&event, group, relation).map_err(|e| e.to_string())?;
     let mut lines = vec![format!(
         "an attacker who starts from even odds is right at most {} times out of 100",
@@ -147,12 +169,18 @@ fn rates(run: &Run, group: u32) -> Result<(String, Value), String> {
 fn events(file: &Path, delta: f64, relation: NeighboringRelation) -> Result<(String, Value), String> {
     let text = json_text(file)?;
     let known = "one event such as {\"type\": \"gaussian\", \"noise_multiplier\": 1.0}, or a list of events";
-    let event = if text.trim_start().starts_with('[') {
-        serde_json::from_str(&text).map(|events| DpEvent::Composed { events })
-    } else {
-        serde_json::from_str(&text)
-    }
-    .map_err(|error| format!("{}: {error}; allowed: {known}", file.display()))?;
+    let refused = |error: &dyn core::fmt::Display| format!("{}: {error}; allowed: {known}", file.display());
+    let read: Value = serde_json::from_str(&text).map_err(|error| refused(&error))?;
+    let event = match &read {
+        // A history of Opacus, alone or in its state.
+        Value::Array(parts) if parts.first().is_some_and(Value::is_array) => compare::event(&read)?,
+        Value::Object(fields) if fields.contains_key("history") => compare::event(&read)?,
+        Value::Array(_) => serde_json::from_value(read)
+            .map(|events| DpEvent::Composed { events })
+            .map_err(|error| refused(&error))?,
+        // From the text, for the place of an error in it.
+        _ => serde_json::from_str(&text).map_err(|error| refused(&error))?,
+    };
     let delta = Delta::new(delta).map_err(|error| error.to_string())?;
     let bounds = accountant::epsilon(&event, delta, relation).map_err(|error| error.to_string())?;
     Ok(certified(bounds, delta, METHOD))

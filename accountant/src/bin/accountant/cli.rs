@@ -3,6 +3,7 @@
 use core::fmt;
 use std::path::PathBuf;
 
+use accountant::DpEvent;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cli::Documentation;
 
@@ -17,7 +18,7 @@ pub(crate) struct Cli {
     /// Print JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Longest time for an answer, in seconds.
+    /// Longest time for an answer, in seconds of CPU time.
     #[arg(long, global = true, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) timeout: u64,
 }
@@ -35,6 +36,7 @@ Examples:
   accountant epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1.1 --steps 14062 --delta 1e-5
   accountant noise --batch-size 256 --dataset-size 60000 --epsilon 3 --steps 14062 --delta 1e-5
   accountant epsilon --sampling-probability 0.01 --sampling shuffle --noise-multiplier 2 --steps 500 --delta 1e-6 --json
+  accountant epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 0.8,1,1.2 --epochs 10,60 --delta 1e-5
   echo '{\"type\": \"gaussian\", \"noise_multiplier\": 2.0}' | accountant events - --delta 1e-6";
 
 #[derive(Debug, Subcommand)]
@@ -43,9 +45,9 @@ pub(crate) enum Command {
     Epsilon {
         #[command(flatten)]
         run: Run,
-        /// Failure probability δ; it should be below 1 / dataset size.
-        #[arg(long)]
-        delta: f64,
+        /// Failure probability δ, or several: 1e-5,1e-6; it should be below 1 / dataset size.
+        #[arg(long, value_delimiter = ',', required = true)]
+        delta: Vec<f64>,
         /// Accounting method.
         #[arg(long, value_enum, default_value_t = Accountant::Exact)]
         accountant: Accountant,
@@ -69,8 +71,11 @@ pub(crate) enum Command {
         #[command(flatten)]
         sampling: SamplingArgs,
         /// Number of steps.
-        #[arg(long, value_parser = whole_number)]
-        steps: u64,
+        #[arg(long, required_unless_present = "epochs", conflicts_with = "epochs", value_parser = whole_number)]
+        steps: Option<u64>,
+        /// Number of passes over the data in place of --steps: E passes in batches of B of N units are E·N/B steps, rounded up.
+        #[arg(long)]
+        epochs: Option<f64>,
         #[command(flatten)]
         goal: Goal,
     },
@@ -180,9 +185,9 @@ pub(crate) enum Command {
         #[arg(long, value_enum, default_value_t = Relation::AddOrRemoveOne)]
         relation: Relation,
     },
-    /// Compute ε for a JSON file of events.
+    /// Compute ε for a JSON file of events, or of Opacus's history.
     Events {
-        /// A file with one event or a list of events; "-" reads standard input.
+        /// A file with one event, a list of events, or a history [[noise_multiplier, sample_rate, steps], …]; "-" reads standard input.
         file: PathBuf,
         /// Failure probability δ.
         #[arg(long)]
@@ -200,12 +205,49 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
-    /// Noise standard deviation divided by the clip norm.
-    #[arg(long)]
+    /// Noise standard deviation divided by the clip norm; `epsilon` takes several: 0.8,1,1.2.
+    #[arg(long, value_delimiter = ',', required = true)]
+    noise_multiplier: Vec<f64>,
+    /// Number of steps; `epsilon` takes several.
+    #[arg(long, value_delimiter = ',', required_unless_present = "epochs", conflicts_with = "epochs", value_parser = whole_number)]
+    steps: Vec<u64>,
+    /// Number of passes over the data in place of --steps: E passes in batches of B of N units are E·N/B steps, rounded up.
+    #[arg(long, value_delimiter = ',')]
+    epochs: Vec<f64>,
+}
+
+impl Run {
+    /// Returns all runs: every noise multiplier with every number of steps.
+    pub(crate) fn settings(&self) -> Result<Vec<Setting>, String> {
+        let scheme = self.sampling.scheme()?;
+        let of_epochs = self.epochs.iter().map(|epochs| scheme.steps_of(*epochs));
+        let steps = self.steps.iter().copied().map(Ok).chain(of_epochs).collect::<Result<Vec<u64>, _>>()?;
+        let settings = self.noise_multiplier.iter().flat_map(|&noise_multiplier| {
+            let event = move |&steps: &u64| Setting {
+                noise_multiplier,
+                steps,
+                event: scheme.event(noise_multiplier, steps),
+            };
+            steps.iter().map(event).collect::<Vec<_>>()
+        });
+        Ok(settings.collect())
+    }
+
+    /// Returns the event of a single run.
+    pub(crate) fn event(&self) -> Result<DpEvent, String> {
+        let mut settings = self.settings()?;
+        match settings.pop() {
+            Some(setting) if settings.is_empty() => Ok(setting.event),
+            _ => Err("several noise multipliers or numbers of steps; allowed: one of each here, and lists in `accountant epsilon`".to_owned()),
+        }
+    }
+}
+
+/// One run of a table.
+pub(crate) struct Setting {
     pub(crate) noise_multiplier: f64,
-    /// Number of steps.
-    #[arg(long, value_parser = whole_number)]
     pub(crate) steps: u64,
+    pub(crate) event: DpEvent,
 }
 
 /// The ε to meet.
@@ -229,7 +271,8 @@ impl fmt::Display for Goal {
 pub(crate) enum Accountant {
     /// Certified bounds from the tightest engine, and ε to nine digits by inversion where two contours agree on it.
     Exact,
-    /// Certified bounds from privacy loss distributions composed by FFT.
+    /// Certified bounds from privacy loss distributions composed by FFT, the method of privacy random variables (prv).
+    #[value(alias = "prv")]
     Pld,
     /// The looser upper bound of most papers: Rényi orders and the improved conversion.
     Rdp,

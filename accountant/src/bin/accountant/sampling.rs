@@ -146,6 +146,16 @@ impl Scheme {
         Self { probability: batch as f64 / units as f64, units: Some(units), ..self }
     }
 
+    /// Returns the number of steps of so many passes over the data, rounded up.
+    pub(crate) fn steps_of(self, epochs: f64) -> Result<u64, String> {
+        let steps = (epochs / self.probability * (1.0 - 1e-12)).ceil();
+        if (1.0..9e15).contains(&steps) {
+            Ok(steps as u64)
+        } else {
+            Err(format!("--epochs is {epochs}; allowed: above 0, and fewer than 9e15 steps"))
+        }
+    }
+
     /// Returns the event of `steps` steps.
     pub(crate) fn event(self, noise_multiplier: f64, steps: u64) -> DpEvent {
         let sampling_probability = self.probability;

@@ -17,7 +17,7 @@ type Answer = Result<(String, Value), String>;
 /// Answers the commands that search for one parameter.
 pub(crate) fn answer(command: &Command) -> Answer {
     match command {
-        Command::Noise { sampling, steps, goal } => noise(sampling, *steps, goal),
+        Command::Noise { sampling, steps, epochs, goal } => noise(sampling, *steps, *epochs, goal),
         Command::Steps { sampling, noise_multiplier, goal } => {
             largest_steps(sampling, *noise_multiplier, goal)
         }
@@ -44,8 +44,12 @@ fn target(sampling: &SamplingArgs, goal: &Goal) -> Result<EpsilonTarget, String>
     Ok(EpsilonTarget { epsilon: goal.epsilon, delta, relation: sampling.relation.into() })
 }
 
-fn noise(sampling: &SamplingArgs, steps: u64, goal: &Goal) -> Answer {
+fn noise(sampling: &SamplingArgs, steps: Option<u64>, epochs: Option<f64>, goal: &Goal) -> Answer {
     let scheme = sampling.scheme()?;
+    let steps = match (steps, epochs) {
+        (None, Some(epochs)) => scheme.steps_of(epochs)?,
+        (steps, _) => steps.unwrap_or(0),
+    };
     let event = |noise| scheme.event(noise, steps);
     let noise = target(sampling, goal)?.noise_multiplier(event).map_err(text_of)?;
     let text = format!("noise multiplier {} meets {goal}", rounded_up(noise, 6));

@@ -16,7 +16,14 @@
 //!
 //! Replace-one: release the sum with the unit alone and the sum with its replacement alone, each with independent noise of
 //! σ/√2; anybody can add the two. So the pair of σ/√2, once in each direction, bounds from above. (Two Gaussians of
-//! displacement 1 and noise σ/√2 are one of displacement 2 and noise σ.) Removal alone bounds from below.
+//! displacement 1 and noise σ/√2 are one of displacement 2 and noise σ.) From below: let the unit and its replacement be orthogonal and
+//! all others contribute nothing. Along the one the outputs are those of removal, along the other those of addition, independently:
+//! the pair of σ, once in each direction.
+//!
+//! The exact pair under replace-one is P = (1/b)Σᵢ N(eᵢ, σ²I), Q = (1/b)Σᵢ N(−eᵢ, σ²I). Over the density of N(0, σ²I), the step of bin i has
+//! the log-normal factors p and p′ of unit and replacement. A divergence is E[F], with F convex and homogeneous in (Σp, Σp′) and of
+//! negative mixed derivative; so it is after each step, given the outputs so far. By Price's theorem E[F] grows with ‖x‖ and ‖x′‖ and as x·x′
+//! falls. Its two sums depend on each other, so that a law of one mean does not give it, and the bounds above do not meet.
 
 mod lower;
 mod strided_sums;
@@ -106,8 +113,8 @@ impl Mechanism for BallsInBins {
             return Ok(());
         }
         let from_below = view.request.is_lower();
-        let both_ways = view.direction == Direction::Replace && !from_below;
-        let used = if both_ways {
+        let both_ways = view.direction == Direction::Replace;
+        let used = if both_ways && !from_below {
             // A smaller σ costs more.
             sigma * core::f64::consts::FRAC_1_SQRT_2 * (1.0 - 4.0 * f64::EPSILON)
         } else {

@@ -13,7 +13,7 @@ use core::f64::consts::PI;
 
 use crate::dominating_pair::chernoff::{ChernoffBound, log_hockey_stick};
 use crate::dominating_pair::moment::cumulant;
-use crate::dominating_pair::{DominatingPair, MixturePair};
+use crate::dominating_pair::{DominatingPair, MANY_PHASES, MixturePair};
 use crate::engine::{Engine, Problem, Target};
 use crate::numeric::fft::Complex;
 use crate::{AccountantError, Bounds, Result};
@@ -27,6 +27,8 @@ const LOG_ALIAS: f64 = -21.0;
 const LOG_BEYOND: f64 = -12.0;
 /// Largest number of node evaluations. More would take longer than the PLD engines.
 const BUDGET: f64 = 4e6;
+/// Node evaluations that each of many phases may take, for which the PLD engines take far longer.
+const PHASE_BUDGET: f64 = BUDGET / MANY_PHASES as f64;
 
 const DECLINED: AccountantError =
     AccountantError::NotConverged { what: "the transform does not fall fast enough along a straight line" };
@@ -64,7 +66,7 @@ impl TrapezoidSum {
         let (count, log_beyond) = tail.truncation(allowed).ok_or(DECLINED)?;
         let mut terms: Vec<Complex> = vec![Complex::default(); count];
         let mut errors = vec![0.0; count];
-        let budget = BUDGET / decays.len().max(1) as f64;
+        let budget = (BUDGET / decays.len().max(1) as f64).max(PHASE_BUDGET);
         for (mixture, uses) in pair.mixtures() {
             let line = VerticalLine::new(mixture, 1.0 + abscissa, spacing, count, budget).ok_or(DECLINED)?;
             for j in 0..count {
@@ -272,9 +274,11 @@ impl LinePlacement {
     /// cancellation.
     fn new(pair: &DominatingPair, near: ChernoffBound) -> Result<Self> {
         let ChernoffBound { epsilon, log_delta, order } = near;
+        let sketch = pair.sketch();
+        let searched = sketch.as_ref().unwrap_or(pair);
         let orders: Vec<(f64, f64)> = [0.7, 0.85, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]
             .iter()
-            .map(|factor| (factor * order, cumulant(pair, factor * order)))
+            .map(|factor| (factor * order, cumulant(searched, factor * order)))
             .filter(|(_, cumulant)| cumulant.is_finite())
             .collect();
         let mut best: Option<Self> = None;
@@ -298,7 +302,13 @@ impl LinePlacement {
                 best = Some(Self { abscissa: *abscissa, cumulant: *at_abscissa, period, alias_order });
             }
         }
-        best.filter(|placement| placement.period > 0.0 && placement.period.is_finite()).ok_or(DECLINED)
+        let mut best = best
+            .filter(|placement| placement.period > 0.0 && placement.period.is_finite())
+            .ok_or(DECLINED)?;
+        if sketch.is_some() {
+            best.cumulant = cumulant(pair, best.abscissa);
+        }
+        Ok(best)
     }
 }
 

@@ -34,6 +34,10 @@ const ROUNDING: f64 = 1e-9;
 pub(super) struct FrequencyDecay {
     /// The cells that matter.
     cells: Vec<LossCell>,
+    /// From the lowest loss of the cells to the highest.
+    spread: f64,
+    /// E[D²] of all cells from below.
+    whole_moment: f64,
     /// (P(x < x*), f(x*) + V) for candidates x*.
     splits: Vec<(f64, f64)>,
     uses: f64,
@@ -112,7 +116,7 @@ impl FrequencyDecay {
         let falling = onward < 0.0 || right == pair.cut();
         let splits = if falling { splits(&cells, &edges, variance) } else { Vec::new() };
         let loss = |at: &Point| at.log_p - at.log_q;
-        let cells = cells
+        let cells: Vec<LossCell> = cells
             .iter()
             .zip(edges.windows(2))
             .filter(|(cell, _)| cell.least > 1e-4)
@@ -122,27 +126,35 @@ impl FrequencyDecay {
                 highest: loss(&ends[1]),
             })
             .collect();
-        Self { cells, splits, uses }
+        let spread = cells.last().map_or(0.0, |last| last.highest - cells[0].lowest);
+        let whole_moment = moment_within(&cells, f64::INFINITY);
+        Self { cells, spread, whole_moment, splits, uses }
     }
 
     /// A bound on log |φ(ω)|^uses for all ω in [from, to]; `to` may be infinite.
     pub(super) fn log_bound(&self, from: f64, to: f64) -> f64 {
         let reach = PI / to;
-        let mut moment = 0.0;
-        for (index, upper) in self.cells.iter().enumerate() {
-            for lower in self.cells[..index].iter().rev() {
-                if upper.highest - lower.lowest > reach {
-                    break;
-                }
-                let apart = upper.lowest - lower.highest;
-                moment += 2.0 * upper.mass * lower.mass * apart * apart;
-            }
-        }
+        let moment = if self.spread <= reach { self.whole_moment } else { moment_within(&self.cells, reach) };
         let by_variance =
             0.5 * libm::log1p(-(2.0 * from * from / (PI * PI) * moment).clamp(0.0, 1.0 - 1e-15));
         let by_parts = self.splits.iter().map(|(mass, rough)| mass + rough / from).fold(1.0, f64::min);
         self.uses * by_variance.min(libm::log(by_parts))
     }
+}
+
+/// E[D²; |D| ≤ `reach`] from below.
+fn moment_within(cells: &[LossCell], reach: f64) -> f64 {
+    let mut moment = 0.0;
+    for (index, upper) in cells.iter().enumerate() {
+        for lower in cells[..index].iter().rev() {
+            if upper.highest - lower.lowest > reach {
+                break;
+            }
+            let apart = upper.lowest - lower.highest;
+            moment += 2.0 * upper.mass * lower.mass * apart * apart;
+        }
+    }
+    moment
 }
 
 /// Returns, for every fourth cell, the mass left of it, and f + V from its left end on.

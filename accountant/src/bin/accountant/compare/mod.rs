@@ -65,6 +65,11 @@ pub(crate) fn answer(
     Ok((lines.join("\n"), answer))
 }
 
+/// Returns the event of another library's run.
+pub(crate) fn event(read: &Value) -> Result<accountant::DpEvent, String> {
+    Settings::of(read).map(|settings| settings.event())
+}
+
 /// Says in a sentence which figure is a bound.
 fn verdict(settings: &Settings, theirs: Option<&Figure>, ours: Bounds) -> String {
     let tool = settings.tool;

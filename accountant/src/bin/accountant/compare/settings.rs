@@ -260,8 +260,18 @@ fn event_of(read: &Value) -> Result<DpEvent, String> {
                 sampling_probability: number(probability)?,
                 noise_multiplier,
             }),
-            _ => Err(format!("{name} is not taken of this event; allowed: of a GaussianDpEvent")),
+            DpEvent::Laplace { noise_multiplier } => Ok(DpEvent::PoissonSampledLaplace {
+                sampling_probability: number(probability)?,
+                noise_multiplier,
+            }),
+            _ => Err(format!(
+                "{name} is not taken of this event; allowed: of a GaussianDpEvent or a LaplaceDpEvent"
+            )),
         },
+        ("RandomizedResponseDpEvent", [noise, buckets]) => Ok(DpEvent::RandomizedResponse {
+            noise_parameter: number(noise)?,
+            buckets: whole("num_buckets", number(buckets)?)?,
+        }),
         ("SelfComposedDpEvent", [event, count]) => Ok(DpEvent::SelfComposed {
             event: Box::new(event_of(event)?),
             count: whole("count", number(count)?)?,
@@ -270,8 +280,8 @@ fn event_of(read: &Value) -> Result<DpEvent, String> {
             Ok(DpEvent::Composed { events: events.iter().map(event_of).collect::<Result<_, _>>()? })
         }
         (other, _) => Err(format!(
-            "class {other:?} is not taken; allowed: GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent of a GaussianDpEvent, \
-             SelfComposedDpEvent, ComposedDpEvent and NoOpDpEvent"
+            "class {other:?} is not taken; allowed: GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent of either, \
+             RandomizedResponseDpEvent, SelfComposedDpEvent, ComposedDpEvent and NoOpDpEvent"
         )),
     }
 }
