@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::files::{OpenFile, named_format, open_file, open_input};
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::separated::{Separated, Separator};
-use super::{CorpusError, Encoding, Files, Format};
+use super::{CorpusError, Encoding, Field, FieldKind, Files, Format};
 
 /// The number of JSON records that are looked at. Later ones may have further fields.
 const RECORDS: usize = 100;
@@ -28,27 +28,6 @@ pub fn has_header_line(path: &Path) -> Result<bool, CorpusError> {
 /// As [`has_header_line`].
 pub fn has_tags(path: &Path) -> Result<bool, CorpusError> {
     Ok(named_format(path, Format::Auto)?.0 == Format::Iob)
-}
-
-/// What a field of a file's first records holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FieldKind {
-    /// A text or a number.
-    Value,
-    /// A list of texts or numbers.
-    Values,
-    /// A list of objects, with the names of the first one's fields.
-    Objects(Vec<String>),
-}
-
-/// A field of a file's first records.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Its name; `a.b` is the field `b` of the object `a`.
-    pub name: String,
-    /// What it holds.
-    pub kind: FieldKind,
 }
 
 /// Returns the names of the fields with text or numbers in the first records of a file: those of a table in their

@@ -8,6 +8,7 @@ mod counts;
 mod encoding;
 mod error;
 mod expand;
+mod field;
 mod fields;
 mod files;
 mod folder;
@@ -36,8 +37,9 @@ pub use counts::read_counts;
 pub use encoding::NotText;
 pub use error::CorpusError;
 pub use expand::expand;
+pub use field::{Field, FieldKind};
 pub(crate) use fields::stream_fields;
-pub use fields::{Field, FieldKind, field_names, fields, has_header_line, has_tags};
+pub use fields::{field_names, fields, has_header_line, has_tags};
 pub use files::Position;
 pub use likely_encoding::LikelyEncoding;
 #[cfg(not(target_arch = "wasm32"))]
