@@ -9,7 +9,7 @@ use super::decoder::config::{
     ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, any_slides, layer_types, logit_cap,
     rms_norm_eps, sliding_window,
 };
-use super::decoder::{Decoder, Style};
+use super::decoder::{Decoder, Norms, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
 use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma2};
 
@@ -51,7 +51,7 @@ const STYLE: Style = Style {
         // Without the field, `transformers` would assume a window.
         false => json!({ "hidden_activation": "gelu_pytorch_tanh", "sliding_window": null }),
     },
-    norms_after: false,
+    norms: Norms::Before,
     slides: |_| false,
     ..gemma2::STYLE
 };

@@ -228,7 +228,11 @@ fn is_gated(family: Family) -> bool {
             | Family::Mistral
             | Family::Qwen2
             | Family::Qwen3
+            | Family::Olmo2
+            | Family::Granite
+            | Family::SmolLm3
             | Family::Phi3
+            | Family::StableLm
             | Family::T5V1_1
             | Family::ModernBert
     )
@@ -330,6 +334,47 @@ mod tests {
                 50_368,
                 149_655_232,
             ),
+            (
+                "stablelm-2-1_6b",
+                with(
+                    json!({ "d_model": 2_048, "layers": 24, "heads": 32, "d_ff": 5_632, "context": 4_096 }),
+                    "stablelm",
+                    json!({ "untied": true, "config": { "use_qkv_bias": true } }),
+                ),
+                100_352,
+                1_644_515_328,
+            ),
+            (
+                "StableLM with parallel parts",
+                with(
+                    json!({ "d_model": 2_048, "layers": 24, "heads": 32, "d_ff": 5_632, "context": 4_096 }),
+                    "stablelm",
+                    json!({ "untied": true, "kv_heads": 8, "config": { "use_parallel_residual": true } }),
+                ),
+                100_352,
+                1_493_274_624,
+            ),
+            (
+                "gpt-j-6b",
+                with(
+                    json!({ "d_model": 4_096, "layers": 28, "heads": 16, "d_ff": 16_384, "context": 2_048 }),
+                    "gptj",
+                    json!({ "untied": true }),
+                ),
+                50_400,
+                6_050_882_784,
+            ),
+            (
+                "electra-small",
+                with(
+                    json!({ "d_model": 256, "layers": 12, "heads": 4, "d_ff": 1_024, "context": 512 }),
+                    "electra",
+                    json!({ "config": { "embedding_size": 128 } }),
+                ),
+                30_522,
+                13_546_682,
+            ),
+            ("electra-base", with(base(512), "electra", Value::Null), 30_522, 109_514_298),
             ("opt-125m", with(base(2_048), "opt", Value::Null), 50_272, 125_239_296),
             ("gpt-neo-125M", with(base(2_048), "gpt_neo", Value::Null), 50_257, 125_198_592),
         ];
@@ -411,6 +456,9 @@ mod tests {
             ("VaultGemma 1B", sizes("vaultgemma", [1152, 26, 4, 4, 256, 6912]), 256_000, 1_038_741_120),
             ("Phi-3 mini", untied(sizes("phi3", [3072, 32, 32, 32, 96, 8192])), 32_064, 3_821_079_552),
             ("Mistral 7B", untied(sizes("mistral", [4096, 32, 32, 8, 128, 14336])), 32_000, 7_241_732_096),
+            ("OLMo 2 1B", untied(sizes("olmo2", [2048, 16, 16, 16, 128, 8192])), 100_352, 1_484_916_736),
+            ("Granite 3.3 2B", sizes("granite", [2048, 40, 32, 8, 64, 8192]), 49_159, 2_533_539_840),
+            ("SmolLM3 3B", sizes("smollm3", [2048, 36, 16, 4, 128, 11008]), 128_256, 3_075_098_624),
             ("llama_biased", of(biased), 29, 2_408),
         ];
         for (name, model, vocabulary, want) in published {

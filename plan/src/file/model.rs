@@ -34,7 +34,7 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 131_072))]
     pub decoder_context: Option<u32>,
-    /// Key and value heads, each shared by a group of query heads (decoders with RMS norms only: llama, gemma3 and others). Defaults to `heads`.
+    /// Key and value heads, each shared by a group of query heads (stablelm and decoders with RMS norms only: llama, gemma3 and others). Defaults to `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub kv_heads: Option<u32>,
