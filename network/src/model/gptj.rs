@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{
-    ConfigField, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes, gpt2,
+    ConfigField, Description, FieldType, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes, gpt2, rope,
 };
 use crate::head::LmHead;
 use crate::nn::{
     Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MaybeGated, MultiHeadAttention,
-    ParamList, Part, Rotary, RotaryPairs, RotaryScaling, SelfAttention, TableLogits, TokenEmbedding,
+    ParamList, Part, Rotary, RotaryPairs, SelfAttention, TableLogits, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -71,18 +71,9 @@ fn hugging_face(sizes: Sizes, tied: bool) -> Value {
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
     let (width, rotated) = (sizes.d_model / sizes.heads, plan.config.count(&ROTATED).unwrap_or(0));
-    if rotated == 0 || rotated > width || !rotated.is_multiple_of(2) {
-        let given = format!("rotary_dim = {rotated} of the {width} coordinates of a head");
-        return Err(ModelError::Config(format!(
-            "{given}; allowed: an even number from 2 to the width of a head"
-        )));
-    }
-    let rotary = Rotary {
-        base: 10_000.0,
-        d_head: rotated,
-        scaling: RotaryScaling::None,
-        pairs: RotaryPairs::Neighbors,
-    };
+    let given = format!("rotary_dim = {rotated} of the {width} coordinates of a head");
+    let rotary =
+        Rotary { pairs: RotaryPairs::Neighbors, ..rope::of_width(10_000.0, rotated, width, &given)? };
     let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
     let epsilon = plan.config.positive(&NORM_EPSILON);
     let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });

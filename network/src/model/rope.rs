@@ -81,7 +81,7 @@ pub(super) fn scaling_of_share(config: &Value) -> Value {
     scaling_among(config, &parameters)
 }
 
-/// Creates positions that rotate a share, which a field gives, of a head of the given width.
+/// Creates positions that rotate the share of a head of the given width that a field gives.
 ///
 /// # Errors
 /// [`ModelError`] if the share is not an even number of coordinates.
@@ -92,11 +92,23 @@ pub(super) fn partial(
     width: usize,
 ) -> Result<Rotary, ModelError> {
     let (name, share) = (share.name, config.positive(share));
-    let d_head = (width as f64 * share) as usize;
+    let rotated = (width as f64 * share) as usize;
+    of_width(
+        base,
+        rotated,
+        width,
+        &format!("{name} = {share} of the {width} coordinates of a head is {rotated}"),
+    )
+}
+
+/// Creates positions that rotate so many coordinates of a head of the given width. The refusal begins with `given`.
+///
+/// # Errors
+/// [`ModelError`] if their number is not even.
+pub(super) fn of_width(base: f64, d_head: usize, width: usize, given: &str) -> Result<Rotary, ModelError> {
     if d_head > 0 && d_head <= width && d_head.is_multiple_of(2) {
         return Ok(Rotary { base, d_head, scaling: RotaryScaling::None, pairs: RotaryPairs::Halves });
     }
-    let given = format!("{name} = {share} of the {width} coordinates of a head is {d_head}");
     Err(ModelError::Config(format!("{given}; allowed: an even number from 2 to the width of a head")))
 }
 

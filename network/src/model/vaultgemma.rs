@@ -48,8 +48,8 @@ const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |slides| match slides.contains(&true) {
         true => json!({ "hidden_activation": "gelu_pytorch_tanh" }),
-        // Without the field, `transformers` would assume a window.
-        false => json!({ "hidden_activation": "gelu_pytorch_tanh", "sliding_window": null }),
+        // `transformers` needs a window even if no layer has it. This one is that of the published file.
+        false => json!({ "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 512 }),
     },
     norms: Norms::Before,
     slides: |_| false,

@@ -214,7 +214,8 @@ impl Family {
     }
 
     /// Returns whether the family reads `d_head`.
-    pub(crate) fn has_head_width(self) -> bool {
+    #[must_use]
+    pub fn has_head_width(self) -> bool {
         self.has_grouped_heads() && self != Self::StableLm || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
