@@ -16,8 +16,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
     let Predicts { objective, labels } = predicts;
     // A head for labels takes the place of the one for tokens.
     let classifies = labels > 0.0;
-    let [d, layers, heads, d_ff, context] =
-        [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(f64::from);
+    let [d, layers, d_ff, context] = [model.d_model, model.layers, model.d_ff, model.context].map(f64::from);
     // Attention and feed-forward with biases, and two layer norms.
     let block = (4.0 * d * d + 4.0 * d) + (2.0 * d * d_ff + d_ff + d) + 4.0 * d;
     let tables = if model.untied && !classifies { 2.0 } else { 1.0 };
@@ -25,17 +24,7 @@ pub(crate) fn parameters(model: &Model, predicts: Predicts, vocabulary: f64) -> 
         Family::Gpt2 | Family::Opt | Family::GptNeo | Family::GptNeoX | Family::Phi | Family::GptJ => {
             layer_norm_decoder(model, predicts, vocabulary, block)
         }
-        Family::T5 | Family::T5V1_1 => {
-            let (is_tied, matrices) = if model.family == Family::T5 { (true, 2.0) } else { (false, 3.0) };
-            let own_table = if model.flag("tie_word_embeddings").unwrap_or(is_tied) { 0.0 } else { 1.0 };
-            // A classifier has a hidden layer and the labels' layer instead of a table of its own.
-            let head = if classifies { d * d + d + labels * d + labels } else { own_table * vocabulary * d };
-            // Two attentions and three norms in a decoder's block, one and two in an encoder's.
-            let attention = 4.0 * d * heads * model.d_head.map_or((d / heads).floor(), f64::from);
-            let blocks = layers * (3.0 * attention + 2.0 * matrices * d * d_ff + 5.0 * d);
-            let (buckets, last_norms) = (2.0 * 32.0 * heads, 2.0 * d);
-            vocabulary * d + head + blocks + buckets + last_norms
-        }
+        Family::T5 | Family::T5V1_1 => t5(model, predicts, vocabulary),
         Family::Bert | Family::Roberta | Family::DistilBert | Family::Electra => {
             bert(model, predicts, vocabulary, block)
         }
@@ -99,6 +88,21 @@ fn layer_norm_decoder(model: &Model, predicts: Predicts, vocabulary: f64, block:
     let tables = if model.untied && labels == 0.0 { 2.0 } else { 1.0 };
     let head = if labels > 0.0 { classifier(objective, labels, d) } else { biases };
     (tables * vocabulary + positions) * d + layers * (block - lacking) + 2.0 * d + head
+}
+
+/// Returns the number of parameters of a T5.
+fn t5(model: &Model, predicts: Predicts, vocabulary: f64) -> f64 {
+    let Predicts { labels, .. } = predicts;
+    let [d, layers, heads, d_ff] = [model.d_model, model.layers, model.heads, model.d_ff].map(f64::from);
+    let (is_tied, matrices) = if model.family == Family::T5 { (true, 2.0) } else { (false, 3.0) };
+    let own_table = if model.flag("tie_word_embeddings").unwrap_or(is_tied) { 0.0 } else { 1.0 };
+    // A classifier has a hidden layer and the labels' layer instead of a table of its own.
+    let head = if labels > 0.0 { d * d + d + labels * d + labels } else { own_table * vocabulary * d };
+    // Two attentions and three norms in a decoder's block, one and two in an encoder's.
+    let attention = 4.0 * d * heads * model.d_head.map_or((d / heads).floor(), f64::from);
+    let blocks = layers * (3.0 * attention + 2.0 * matrices * d * d_ff + 5.0 * d);
+    let (buckets, last_norms) = (2.0 * 32.0 * heads, 2.0 * d);
+    vocabulary * d + head + blocks + buckets + last_norms
 }
 
 /// Returns the number of parameters of an encoder like BERT, whose block has `block`.
