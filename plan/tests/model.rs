@@ -52,6 +52,8 @@ fn every_family_is_accepted() {
             json!({ "rope_theta": 1e6, "layer_types": ["full_attention"] }),
         ),
         feed_forward(),
+        // The width of a head, which follows here, may be odd.
+        set(set(gpt2(), "family", json!("stablelm")), "kv_heads", json!(2)),
         set(tuned.clone(), "trainable", lora),
         set(tuned, "trainable", json!({ "last_layers": 2 })),
     ] {

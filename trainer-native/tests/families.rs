@@ -18,17 +18,23 @@ use network::tensor_file::NamedTensor;
 use serde_json::{Value, json};
 use training::verify::verify_run;
 
-const MODELS: [&str; 18] = [
+const MODELS: [&str; 24] = [
     "roberta_tiny",
     "roberta_classifier_tiny",
     "roberta_tagger_tiny",
     "distilbert_tiny",
     "distilbert_classifier_tiny",
     "distilbert_tagger_tiny",
+    "electra_tiny",
+    "electra_classifier_tiny",
+    "electra_tagger_tiny",
     "mt5_tiny",
     "gpt_neox_tiny",
     "gpt_neox_tied_tiny",
     "phi_tiny",
+    "stablelm_tiny",
+    "stablelm_parallel_tiny",
+    "gptj_tiny",
     "opt_tiny",
     "gpt_neo_tiny",
     "bart_tiny",
@@ -163,6 +169,10 @@ fn refusals() -> Vec<(&'static str, Value, &'static str)> {
         ("phi_tiny", json!({ "qk_layernorm": true }), "qk_layernorm = true"),
         ("phi_tiny", json!({ "num_key_value_heads": 1 }), "num_key_value_heads = 1"),
         ("phi_tiny", json!({ "rope_parameters": null }), "partial_rotary_factor = 0.5"),
+        ("stablelm_tiny", json!({ "qk_layernorm": true }), "qk_layernorm = true"),
+        ("stablelm_tiny", json!({ "use_parallel_residual": true }), "use_parallel_residual = true"),
+        ("gptj_tiny", json!({ "rotary_dim": 4 }), "rotary_dim = 4"),
+        ("electra_tiny", json!({ "embedding_size": 8 }), "embedding_size = 8"),
         ("opt_tiny", json!({ "word_embed_proj_dim": 4 }), "word_embed_proj_dim = 4"),
         ("opt_tiny", json!({ "do_layer_norm_before": false }), "do_layer_norm_before = false"),
         ("opt_tiny", json!({ "enable_bias": false }), "enable_bias = false"),

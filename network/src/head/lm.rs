@@ -33,7 +33,7 @@ pub struct LmHead {
 /// The transformation of BERT: a linear layer, GELU and a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct Transform {
-    /// Linear layer, `[d, d]`.
+    /// Linear layer from d to the width of the table.
     pub dense: Linear,
     /// Norm after the GELU.
     pub norm: LayerNorm,

@@ -16,6 +16,7 @@ const STYLE: Style = Style {
     parts: Parts::BERT,
     // The first and the second sentence.
     segments: 2,
+    embedding_width: None,
     first_position: 0,
     norm_epsilon: 1e-12,
 };

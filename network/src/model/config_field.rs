@@ -34,6 +34,8 @@ pub enum FieldType {
     /// The layers that see all tokens before a token, and those that see only the last ones; `null`
     /// for the family's usual order.
     LayerTypes,
+    /// For each layer, 1 if it has rotary positions and 0 if not; `null` for the family's usual choice.
+    RotatingLayers,
     /// The scaling of the frequencies of rotary positions; `null` for none.
     RopeScaling,
 }
@@ -72,6 +74,10 @@ impl FieldType {
                 let is_type = |value: &Value| value == "full_attention" || value == "sliding_attention";
                 value.is_null() || value.as_array().is_some_and(|types| types.iter().all(is_type))
             }
+            Self::RotatingLayers => {
+                value.is_null()
+                    || value.as_array().is_some_and(|flags| flags.iter().all(|flag| flag == 0 || flag == 1))
+            }
             Self::RopeScaling => value.is_null() || is_rope_scaling(value),
         }
     }
@@ -86,6 +92,7 @@ impl FieldType {
             Self::Count => "a whole number ≥ 1",
             Self::CountOrNull => "a whole number ≥ 1, or null",
             Self::LayerTypes => "a list with \"full_attention\" or \"sliding_attention\" for each layer",
+            Self::RotatingLayers => "a list with 1 (rotary positions) or 0 (none) for each layer",
             Self::RopeScaling => {
                 "null; {\"rope_type\": \"linear\", \"factor\": …}; {\"rope_type\": \"llama3\", \"factor\": …, \
                  \"low_freq_factor\": …, \"high_freq_factor\": …, \"original_max_position_embeddings\": …}, the high factor above \
@@ -160,6 +167,11 @@ impl ConfigValues {
     /// Returns the value of a field, or `null` if the family does not have it.
     pub fn value(&self, field: &ConfigField) -> &Value {
         self.0.get(field.name).unwrap_or(&Value::Null)
+    }
+
+    /// Returns whether the family has the field.
+    pub fn has(&self, field: &ConfigField) -> bool {
+        self.0.contains_key(field.name)
     }
 
     /// Returns the number of a field, or `None` for `null` and if the family does not have it.

@@ -24,6 +24,7 @@ const STYLE: Style = Style {
         norm: "output_layer_norm",
     },
     segments: 0,
+    embedding_width: None,
     first_position: 0,
     norm_epsilon: 1e-12,
 };

@@ -24,6 +24,8 @@ pub(super) struct Style {
     pub parts: Parts,
     /// Number of classes of tokens, such as the first and the second sentence; 0 for none.
     pub segments: usize,
+    /// Width of the embeddings. If it is not that of the blocks, a linear layer follows them.
+    pub embedding_width: Option<usize>,
     /// Row of the first position in its table.
     pub first_position: usize,
     /// A small number that is added to the variance in norms.
@@ -67,7 +69,7 @@ pub(super) struct Heads {
     pub classifier: FirstPosition,
 }
 
-/// An encoder of BERT's kind: BERT, RoBERTa or DistilBERT.
+/// An encoder of BERT's kind: BERT, RoBERTa, DistilBERT or ELECTRA.
 #[derive(Clone, Debug)]
 pub struct EncoderModel {
     description: Description,
@@ -80,12 +82,14 @@ impl EncoderModel {
         let mut list = ParamList::default();
         let encoder = Encoder::new(sizes, style, &mut list);
         list.enter(Part::Head);
-        let head = masked_head(&mut list, &heads.masked, encoder.tokens.table, sizes, style.norm_epsilon);
+        let head = masked_head(&mut list, &heads.masked, encoder.tokens.table, sizes, style);
         let sentence = heads
             .sentence
             .map(|names| SequenceHead { drops_pooled: false, ..names.head(&mut list, sizes.d_model, 2) });
         let description = Description::new(list, head, Shape::masked(sizes.context), hf_config);
-        Self { description: Description { sentence, ..description }, encoder, classifier: heads.classifier }
+        // The head's table may be narrower than the hidden states.
+        let description = Description { sentence, width: sizes.d_model, ..description };
+        Self { description, encoder, classifier: heads.classifier }
     }
 }
 
@@ -110,6 +114,8 @@ struct Encoder {
     positions: PositionEmbedding,
     segments: Option<SegmentEmbedding>,
     norm: LayerNorm,
+    /// From the width of the embeddings to that of the blocks, if they differ.
+    projection: Option<Linear>,
     blocks: Vec<Block>,
 }
 
@@ -124,7 +130,7 @@ struct Block {
 impl Encoder {
     /// Adds the parameters to `list`.
     fn new(sizes: Sizes, style: Style, list: &mut ParamList) -> Self {
-        let d = sizes.d_model;
+        let d = style.embedding_width.unwrap_or(sizes.d_model);
         let mut table = |part: &str, rows: usize| {
             let name = format!("{}.{part}_embeddings.weight", style.embeddings);
             list.add(name, &[rows, d], Initializer::Normal { std: INITIAL_STD })
@@ -135,8 +141,10 @@ impl Encoder {
         let segments =
             (style.segments > 0).then(|| SegmentEmbedding { table: table("token_type", style.segments) });
         let norm = list.layer_norm(&format!("{}.LayerNorm", style.embeddings), d, style.norm_epsilon);
+        let projection = (d != sizes.d_model)
+            .then(|| linear(list, &format!("{}_project", style.embeddings), d, sizes.d_model));
         let blocks = (0..sizes.layers).map(|at| Block::new(sizes, style, at, list)).collect();
-        Self { tokens, positions, segments, norm, blocks }
+        Self { tokens, positions, segments, norm, projection, blocks }
     }
 
     /// Runs the embeddings and all blocks.
@@ -151,7 +159,10 @@ impl Encoder {
         }
         let sum = self.positions.forward(pass, sum);
         let stream = self.norm.forward(pass, sum);
-        let stream = dropout(pass, stream);
+        let mut stream = dropout(pass, stream);
+        if let Some(projection) = self.projection {
+            stream = projection.forward(pass, stream);
+        }
         let mask = AttentionMask::padding(batch.lengths.clone());
         pass.blocks(stream, &self.blocks, move |block, pass, input| block.forward(pass, input, &mask))
     }
@@ -211,12 +222,12 @@ fn masked_head(
     names: &MaskedNames,
     table: ParamId,
     sizes: Sizes,
-    norm_epsilon: f64,
+    style: Style,
 ) -> LmHead {
-    let d = sizes.d_model;
+    let width = style.embedding_width.unwrap_or(sizes.d_model);
     let bias = Some(list.add(names.bias, &[sizes.vocab_size], Initializer::Constant(0.0)));
-    let dense = linear(list, names.dense, d, d);
-    let norm = list.layer_norm(names.norm, d, norm_epsilon);
+    let dense = linear(list, names.dense, sizes.d_model, width);
+    let norm = list.layer_norm(names.norm, width, style.norm_epsilon);
     LmHead {
         transform: Some(Transform { dense, norm }),
         logits: TableLogits { table, bias },

@@ -9,7 +9,7 @@ use super::decoder::config::{
     ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
     sliding_window,
 };
-use super::decoder::{Decoder, Style};
+use super::decoder::{Decoder, Norms, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
 use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma};
 
@@ -52,7 +52,7 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 pub(super) const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |_| json!({ "hidden_activation": "gelu_pytorch_tanh" }),
-    norms_after: true,
+    norms: Norms::Both,
     feed_forward_norm: "pre_feedforward_layernorm",
     slides: |at| at.is_multiple_of(2),
     ..gemma::STYLE

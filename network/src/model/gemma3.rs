@@ -11,7 +11,7 @@ use super::decoder::config::{
     ATTENTION_BIAS, LAYER_TYPES, LOCAL_BASE, QUERY_SCALAR, layer_types, logit_cap, read, rms_norm_eps,
     sliding_window,
 };
-use super::decoder::{Decoder, Style};
+use super::decoder::{Decoder, HeadNorms, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
 use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma2, rope};
 
@@ -96,7 +96,7 @@ pub(super) const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     // The names of this model's other classes begin with `Gemma3Text`.
     fields: |_| json!({ "architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh" }),
-    head_norms: true,
+    head_norms: Some(HeadNorms::Each),
     slides: |at| !(at + 1).is_multiple_of(FULL_EVERY),
     ..gemma2::STYLE
 };

@@ -11,7 +11,7 @@ use super::{Description, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
     Activation, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initializer, LinearSpec,
-    ParamList, Part, PositionEmbedding, SelfAttention, TokenEmbedding,
+    MaybeGated, ParamList, Part, PositionEmbedding, SelfAttention, TokenEmbedding,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -112,11 +112,11 @@ fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
             order: FusedOrder::ByPart,
         }),
         inner_input: InnerInput::Sequential(list.layer_norm(&name("ln_2"), d, NORM_EPSILON)),
-        inner: FeedForward {
+        inner: MaybeGated::Plain(FeedForward {
             widen: list.linear(&name("mlp.c_fc"), conv1d(d, d_ff, INITIAL_STD)),
             narrow: list.linear(&name("mlp.c_proj"), conv1d(d_ff, d, residual)),
             activation: Activation::GeluTanh,
             drops_activations: false,
-        },
+        }),
     }
 }

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
-    Part, PositionEmbedding, SelfAttention, TokenEmbedding,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MaybeGated, MultiHeadAttention,
+    ParamList, Part, PositionEmbedding, SelfAttention, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -158,11 +158,11 @@ fn block(sizes: Sizes, config: &ConfigValues, at: usize, list: &mut ParamList) -
         attention_norm,
         attention: SelfAttention::Separate(attention),
         inner_input: InnerInput::Sequential(list.layer_norm(&name("ln_2"), d, epsilon(config))),
-        inner: FeedForward {
+        inner: MaybeGated::Plain(FeedForward {
             widen: list.linear(&name("mlp.c_fc"), plain(d, d_ff).biased()),
             narrow: list.linear(&name("mlp.c_proj"), plain(d_ff, d).biased()),
             activation: Activation::GeluTanh,
             drops_activations: false,
-        },
+        }),
     }
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::head::LmHead;
 use crate::nn::{
     Activation, DotProductAttention, FeedForward, FusedAttention, FusedOrder, Initializer, LinearSpec,
-    ParamList, Part, SelfAttention, TokenEmbedding,
+    MaybeGated, ParamList, Part, SelfAttention, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -80,8 +80,7 @@ fn hugging_face(sizes: Sizes, tied: bool) -> Value {
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, ModelError> {
     let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
     let (config, width) = (plan.config, sizes.d_model / sizes.heads);
-    let (base, share) = (config.positive(&ROTARY_BASE), config.positive(&ROTARY_SHARE));
-    let rotary = rope::partial(base, share, width)?;
+    let rotary = rope::partial(config.positive(&ROTARY_BASE), &ROTARY_SHARE, config, width)?;
     let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
     let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });
     let tokens = TokenEmbedding { table: list.add("gpt_neox.embed_in.weight", &table, matrix) };
@@ -126,11 +125,11 @@ fn block(
         } else {
             InnerInput::Sequential(inner_norm)
         },
-        inner: FeedForward {
+        inner: MaybeGated::Plain(FeedForward {
             widen: list.linear(&name("mlp.dense_h_to_4h"), map(d, d_ff)),
             narrow: list.linear(&name("mlp.dense_4h_to_h"), map(d_ff, d)),
             activation: Activation::Gelu,
             drops_activations: false,
-        },
+        }),
     }
 }

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::decoder::config::{ATTENTION_BIAS, MLP_BIAS, read, rms_norm_eps, usual_head_width};
-use super::decoder::{Decoder, Projections, Style};
+use super::decoder::{Decoder, Norms, Projections, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
 use super::{HuggingFace, ModelError, PlannedNetwork};
 use crate::nn::Gate;
@@ -39,9 +39,9 @@ pub(super) const STYLE: Style = Style {
     scaled_embedding: false,
     unit_offset: false,
     gate: Gate::Silu,
-    norms_after: false,
+    norms: Norms::Before,
     feed_forward_norm: "post_attention_layernorm",
-    head_norms: false,
+    head_norms: None,
     projections: Projections::Apart,
     slides: |_| false,
 };

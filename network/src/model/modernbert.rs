@@ -227,6 +227,8 @@ impl Block {
         let name = |part: &str| format!("model.layers.{at}.{part}");
         let is_global = at.is_multiple_of(config.count(&GLOBAL_EVERY).unwrap_or(1).max(1));
         let base = config.positive(if is_global { &GLOBAL_BASE } else { &LOCAL_BASE });
+        let width = d / heads;
+        let rotary = rope::of_width(base, width, width, &format!("the width of a head is {width}"))?;
         let half = config.count(&WINDOW).map(|window| window / 2 + 1);
         let epsilon = epsilon(config);
         let norm = |list: &mut ParamList, part: &str| list.layer_norm_without_bias(&name(part), d, epsilon);
@@ -236,9 +238,9 @@ impl Block {
                 projection: list.linear(&name("attn.Wqkv"), LinearSpec::normal(d, 3 * d, INITIAL_STD)),
                 output: list.linear(&name("attn.Wo"), LinearSpec::normal(d, d, residual_std(sizes))),
                 heads: DotProductAttention {
-                    rotary: Some(rope::partial(base, 1.0, d / heads)?),
+                    rotary: Some(rotary),
                     window: half.filter(|_| !is_global),
-                    ..DotProductAttention::new(heads, d / heads)
+                    ..DotProductAttention::new(heads, width)
                 },
                 order: FusedOrder::ByPart,
             },

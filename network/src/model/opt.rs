@@ -9,8 +9,8 @@ use super::pre_norm::{InnerInput, PreNormBlock, PreNormDecoder};
 use super::{Description, HuggingFace, ModelError, PlannedNetwork, Shape, Sizes};
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
-    Part, PositionEmbedding, SelfAttention, TokenEmbedding,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MaybeGated, MultiHeadAttention,
+    ParamList, Part, PositionEmbedding, SelfAttention, TokenEmbedding,
 };
 
 const NORM_EPSILON: f64 = 1e-5;
@@ -106,11 +106,11 @@ fn block(sizes: Sizes, at: usize, list: &mut ParamList) -> PreNormBlock {
             DotProductAttention::new(heads, d / heads),
         )),
         inner_input: InnerInput::Sequential(list.layer_norm(&name("final_layer_norm"), d, NORM_EPSILON)),
-        inner: FeedForward {
+        inner: MaybeGated::Plain(FeedForward {
             widen: list.linear(&name("fc1"), map(d, d_ff)),
             narrow: list.linear(&name("fc2"), map(d_ff, d)),
             activation: Activation::Relu,
             drops_activations: false,
-        },
+        }),
     }
 }

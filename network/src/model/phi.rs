@@ -13,8 +13,8 @@ use super::{
 };
 use crate::head::LmHead;
 use crate::nn::{
-    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MultiHeadAttention, ParamList,
-    Part, SelfAttention, TableLogits, TokenEmbedding,
+    Activation, DotProductAttention, FeedForward, Initializer, LinearSpec, MaybeGated, MultiHeadAttention,
+    ParamList, Part, SelfAttention, TableLogits, TokenEmbedding,
 };
 
 const INITIAL_STD: f64 = 0.02;
@@ -79,7 +79,7 @@ pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<PreNormDecoder, Mode
     let (sizes, tied, mut list) = (Sizes::of(plan), !plan.model.untied, ParamList::default());
     let width = sizes.d_model / sizes.heads;
     let number = |field: &ConfigField| plan.config.positive(field);
-    let rotary = rope::partial(number(&ROTARY_BASE), number(&ROTARY_SHARE), width)?;
+    let rotary = rope::partial(number(&ROTARY_BASE), &ROTARY_SHARE, plan.config, width)?;
     let heads = DotProductAttention { rotary: Some(rotary), ..DotProductAttention::new(sizes.heads, width) };
     let epsilon = number(&NORM_EPSILON);
     let (table, matrix) = ([sizes.vocab_size, sizes.d_model], Initializer::Normal { std: INITIAL_STD });
@@ -120,11 +120,11 @@ fn block(
             heads,
         )),
         inner_input: InnerInput::Shared,
-        inner: FeedForward {
+        inner: MaybeGated::Plain(FeedForward {
             widen: list.linear(&name("mlp.fc1"), map(d, d_ff)),
             narrow: list.linear(&name("mlp.fc2"), map(d_ff, d)),
             activation: Activation::GeluTanh,
             drops_activations: false,
-        },
+        }),
     }
 }

@@ -3,11 +3,11 @@
 
 use super::{Batch, Description, Model};
 use crate::nn::{
-    AttentionMask, FeedForward, ForwardPass, Kernels, LayerNorm, PositionEmbedding, SelfAttention,
+    AttentionMask, ForwardPass, Kernels, LayerNorm, MaybeGated, PositionEmbedding, SelfAttention,
     TokenEmbedding, Var, dropout, residual,
 };
 
-/// A decoder of GPT-2's kind: GPT-2, GPT-Neo, GPT-NeoX, OPT or Phi.
+/// A decoder of GPT-2's kind: GPT-2, GPT-J, GPT-Neo, GPT-NeoX, OPT, Phi or StableLM.
 #[derive(Clone, Debug)]
 pub struct PreNormDecoder {
     pub(super) description: Description,
@@ -44,7 +44,7 @@ pub(super) struct PreNormBlock {
     pub attention_norm: LayerNorm,
     pub attention: SelfAttention,
     pub inner_input: InnerInput,
-    pub inner: FeedForward,
+    pub inner: MaybeGated,
 }
 
 /// The input of the feed-forward part of a block.

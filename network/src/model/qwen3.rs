@@ -4,7 +4,7 @@
 //! Qwen Team 2025, <https://arxiv.org/abs/2505.09388>; names and initial values as Hugging Face's `Qwen3ForCausalLM`.
 
 use super::decoder::config::{ATTENTION_BIAS, LAYER_TYPES, rms_norm_eps, sliding_window};
-use super::decoder::{Decoder, Style};
+use super::decoder::{Decoder, HeadNorms, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
 use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, llama, qwen2};
 
@@ -33,8 +33,12 @@ pub(super) static HUGGING_FACE: HuggingFace = HuggingFace {
 };
 
 /// Qwen 3's variant of the decoder.
-pub(super) const STYLE: Style =
-    Style { hugging_face: &HUGGING_FACE, fields: qwen2::fields, head_norms: true, ..llama::STYLE };
+pub(super) const STYLE: Style = Style {
+    hugging_face: &HUGGING_FACE,
+    fields: qwen2::fields,
+    head_norms: Some(HeadNorms::Each),
+    ..llama::STYLE
+};
 
 pub(super) fn from_plan(plan: PlannedNetwork<'_>) -> Result<Decoder, ModelError> {
     Decoder::new(plan, &STYLE)

@@ -17,6 +17,7 @@ const STYLE: Style = Style {
     blocks: "roberta.encoder.layer",
     parts: Parts::BERT,
     segments: 1,
+    embedding_width: None,
     first_position: ROBERTA_PADDING as usize + 1,
     norm_epsilon: 1e-5,
 };

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{ConfigField, ConfigValues, FieldType, ModelError};
-use crate::nn::{Rotary, RotaryScaling};
+use crate::nn::{Rotary, RotaryPairs, RotaryScaling};
 
 /// The field of a scaling, in a plan and in files of `transformers` 4.
 pub(super) const SCALING: &str = "rope_scaling";
@@ -81,16 +81,34 @@ pub(super) fn scaling_of_share(config: &Value) -> Value {
     scaling_among(config, &parameters)
 }
 
-/// Creates positions that rotate this share of a head of the given width.
+/// Creates positions that rotate the share of a head of the given width that a field gives.
 ///
 /// # Errors
 /// [`ModelError`] if the share is not an even number of coordinates.
-pub(super) fn partial(base: f64, share: f64, width: usize) -> Result<Rotary, ModelError> {
-    let d_head = (width as f64 * share) as usize;
+pub(super) fn partial(
+    base: f64,
+    share: &ConfigField,
+    config: &ConfigValues,
+    width: usize,
+) -> Result<Rotary, ModelError> {
+    let (name, share) = (share.name, config.positive(share));
+    let rotated = (width as f64 * share) as usize;
+    of_width(
+        base,
+        rotated,
+        width,
+        &format!("{name} = {share} of the {width} coordinates of a head is {rotated}"),
+    )
+}
+
+/// Creates positions that rotate so many coordinates of a head of the given width. The refusal begins with `given`.
+///
+/// # Errors
+/// [`ModelError`] if their number is not even.
+pub(super) fn of_width(base: f64, d_head: usize, width: usize, given: &str) -> Result<Rotary, ModelError> {
     if d_head > 0 && d_head <= width && d_head.is_multiple_of(2) {
-        return Ok(Rotary { base, d_head, scaling: RotaryScaling::None });
+        return Ok(Rotary { base, d_head, scaling: RotaryScaling::None, pairs: RotaryPairs::Halves });
     }
-    let given = format!("positions turn {share} of the {width} coordinates of a head, which is {d_head}");
     Err(ModelError::Config(format!("{given}; allowed: an even number from 2 to the width of a head")))
 }
 
@@ -132,7 +150,7 @@ pub(super) fn of_config(config: &ConfigValues) -> RotaryScaling {
 /// Returns the growth of the angle of each pair of a head from one position to the next, in radians.
 pub fn frequencies(config: &Value, d_head: usize) -> Vec<f64> {
     let base = base(config).and_then(|base| base.as_f64()).unwrap_or(10_000.0);
-    let rotary = Rotary { base, d_head, scaling: read(&scaling(config)) };
+    let rotary = Rotary { base, d_head, scaling: read(&scaling(config)), pairs: RotaryPairs::Halves };
     (0..d_head / 2).map(|pair| rotary.frequency(pair)).collect()
 }
 

@@ -9,7 +9,7 @@ use super::decoder::config::{
     ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, QUERY_SCALAR, any_slides, layer_types, logit_cap,
     rms_norm_eps, sliding_window,
 };
-use super::decoder::{Decoder, Style};
+use super::decoder::{Decoder, Norms, Style};
 use super::rope::{ROPE_SCALING, rope_theta};
 use super::{FieldType, HuggingFace, ModelError, PlannedNetwork, gemma2};
 
@@ -48,10 +48,10 @@ const STYLE: Style = Style {
     hugging_face: &HUGGING_FACE,
     fields: |slides| match slides.contains(&true) {
         true => json!({ "hidden_activation": "gelu_pytorch_tanh" }),
-        // Without the field, `transformers` would assume a window.
-        false => json!({ "hidden_activation": "gelu_pytorch_tanh", "sliding_window": null }),
+        // `transformers` needs a window even if no layer has it. This one is that of the published file.
+        false => json!({ "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 512 }),
     },
-    norms_after: false,
+    norms: Norms::Before,
     slides: |_| false,
     ..gemma2::STYLE
 };

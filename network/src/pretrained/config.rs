@@ -101,6 +101,8 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
     }
     let relevant = |name: &str| !IRRELEVANT.contains(&name) && !family.irrelevant.contains(&name);
     for (name, our) in fields.iter().filter(|(name, _)| relevant(name)) {
+        // What our file says that a model does not use is not read either.
+        let our = (family.read)(ours, name).unwrap_or_else(|| our.clone());
         let their = field(family, theirs, name);
         let own = family.config_fields.iter().find(|field| field.name == name);
         if let Some(own) = own.filter(|own| !own.field_type.accepts(&their)) {
@@ -109,10 +111,10 @@ pub(super) fn check(family: &HuggingFace, ours: &Value, theirs: &Value) -> Resul
         let fits = match Some(name.as_str()) == family.positions {
             // Positions beyond the plan's context are not used.
             true => their.as_u64() >= our.as_u64(),
-            false => same(our, &their),
+            false => same(&our, &their),
         };
         if !fits {
-            return Err(differs(family, name, our, &their, theirs));
+            return Err(differs(family, name, &our, &their, theirs));
         }
     }
     for own in family.config_fields.iter().filter(|own| !fields.contains_key(own.name)) {

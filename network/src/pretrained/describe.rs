@@ -88,7 +88,10 @@ fn fitted(family: Family, config: &Value, states_all: bool) -> Result<plan::Mode
         if !own.field_type.accepts(&value) {
             return Err(not_taken(own, &value, config));
         }
-        let may_be_usual = matches!(own.field_type, FieldType::LayerTypes | FieldType::FlagOrNull);
+        let may_be_usual = matches!(
+            own.field_type,
+            FieldType::LayerTypes | FieldType::RotatingLayers | FieldType::FlagOrNull
+        );
         let is_left_out = may_be_usual && !states_all;
         if !is_left_out && !same(&own.usual(), &value) {
             given.insert(own.name.to_owned(), value);
@@ -172,6 +175,10 @@ mod tests {
             "gpt_neox_tiny",
             "gpt_neox_tied_tiny",
             "phi_tiny",
+            "stablelm_tiny",
+            "stablelm_parallel_tiny",
+            "gptj_tiny",
+            "electra_tiny",
             "opt_tiny",
             "gpt_neo_tiny",
             "bart_tiny",

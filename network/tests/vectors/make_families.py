@@ -175,6 +175,17 @@ def distilbert(**fields):
                   attention_dropout=0.0, seq_classif_dropout=0.0, pad_token_id=None, **fields)
 
 
+def electra(**fields):
+    return config("ElectraConfig", max_position_embeddings=12, embedding_size=6, hidden_size=8, num_hidden_layers=2,
+                  num_attention_heads=2, intermediate_size=12, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+                  pad_token_id=None, **fields)
+
+
+def stablelm(**fields):
+    return config("StableLmConfig", max_position_embeddings=12, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                  intermediate_size=12, **fields)
+
+
 def mt5(**fields):
     return config("MT5Config", d_model=8, d_kv=6, d_ff=12, num_layers=2, num_decoder_layers=2, num_heads=3, dropout_rate=0.0,
                   decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, feed_forward_proj="gated-gelu", **fields)
@@ -194,6 +205,7 @@ def gpt_neox(hidden_size, layers, **fields):
 SEQUENTIAL = dict(use_parallel_residual=False, rotary_pct=0.5, rotary_emb_base=500.0, layer_norm_eps=1e-3)
 PHI = dict(max_position_embeddings=12, hidden_size=20, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
            bos_token_id=0, eos_token_id=0, partial_rotary_factor=0.4)
+GPTJ = dict(n_positions=12, n_embd=16, n_layer=2, n_head=2, n_inner=12, rotary_dim=6, bos_token_id=0, eos_token_id=0)
 OPT = dict(max_position_embeddings=12, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, ffn_dim=12, dropout=0.0,
            word_embed_proj_dim=8, bos_token_id=0, eos_token_id=0, pad_token_id=None)
 GPT_NEO = dict(max_position_embeddings=264, hidden_size=8, num_layers=2, num_heads=2, intermediate_size=12,
@@ -228,12 +240,21 @@ MODELS = {
     "distilbert_classifier_tiny":
         lambda n: write(n, "DistilBertForSequenceClassification", distilbert(num_labels=3), CLASSIFIED),
     "distilbert_tagger_tiny": lambda n: write(n, "DistilBertForTokenClassification", distilbert(num_labels=3), TAGGED),
+    "electra_tiny": lambda n: write(n, "ElectraForMaskedLM", electra(), MASKED, lora=["query", "embeddings_project"]),
+    "electra_classifier_tiny": lambda n: write(n, "ElectraForSequenceClassification", electra(num_labels=3), CLASSIFIED),
+    "electra_tagger_tiny": lambda n: write(n, "ElectraForTokenClassification", electra(num_labels=3), TAGGED),
     "mt5_tiny": lambda n: write(n, "MT5ForConditionalGeneration", mt5(), WRITTEN, lora=["q", "wi_0"], generates=True,
                                 before=untied_head),
     "gpt_neox_tiny": lambda n: write(n, "GPTNeoXForCausalLM", gpt_neox(32, 1), CAUSAL, lora=["query_key_value"], generates=True),
     "gpt_neox_tied_tiny":
         lambda n: write(n, "GPTNeoXForCausalLM", gpt_neox(16, 2, tie_word_embeddings=True, **SEQUENTIAL), CAUSAL, generates=True),
     "phi_tiny": lambda n: write(n, "PhiForCausalLM", config("PhiConfig", **PHI), CAUSAL, lora=["q_proj", "fc1"], generates=True),
+    "stablelm_tiny": lambda n: write(n, "StableLmForCausalLM", stablelm(num_key_value_heads=2, use_qkv_bias=True), CAUSAL,
+                                     lora=["k_proj", "gate_proj"], generates=True),
+    "stablelm_parallel_tiny":
+        lambda n: write(n, "StableLmForCausalLM", stablelm(num_key_value_heads=4, use_parallel_residual=True, layer_norm_eps=1e-3,
+                                                           partial_rotary_factor=0.5, tie_word_embeddings=True), CAUSAL),
+    "gptj_tiny": lambda n: write(n, "GPTJForCausalLM", config("GPTJConfig", **GPTJ), CAUSAL, lora=["q_proj", "fc_in"], generates=True),
     "opt_tiny": lambda n: write(n, "OPTForCausalLM", config("OPTConfig", **OPT), CAUSAL, lora=["v_proj", "fc2"], generates=True),
     "gpt_neo_tiny": lambda n: write(n, "GPTNeoForCausalLM", config("GPTNeoConfig", **GPT_NEO), beyond(262),
                                     lora=["q_proj", "c_fc"], generates=True, kept=[0, 100, 255, 256, 257, 261]),

@@ -11,6 +11,7 @@ Run as `python make_keys.py [FILE]` in this folder. Takes about 15 minutes on on
 import json
 import os
 import platform
+import resource
 import shutil
 import sys
 import tempfile
@@ -42,9 +43,14 @@ MODELS = {
     "bert_classifier_tiny": {"input": TEXT},
     "roberta_tiny": {"input": TEXT, "positions": MASKED},
     "distilbert_tiny": {"input": TEXT, "positions": MASKED},
+    "electra_tiny": {"input": TEXT, "positions": MASKED},
+    "electra_classifier_tiny": {"input": TEXT},
     "gpt_neox_tiny": {"input": TEXT},
     "gpt_neox_tied_tiny": {"input": TEXT},
     "phi_tiny": {"input": TEXT},
+    "stablelm_tiny": {"input": TEXT},
+    "stablelm_parallel_tiny": {"input": TEXT},
+    "gptj_tiny": {"input": TEXT},
     "opt_tiny": {"input": TEXT},
     "gpt_neo_tiny": {"input": far(262)},
     "bart_tiny": WRITTEN,
@@ -55,7 +61,8 @@ MODELS = {
     "gemma_tiny": {"input": TEXT},
     "llama_tiny": {"input": TEXT},
     **{f"rms_decoders/{name}": {"input": TEXT} for name in
-       ["gemma2", "gemma3", "gemma_linear", "llama3", "llama_biased", "mistral", "phi3", "qwen2", "qwen2_window", "qwen3", "vaultgemma"]},
+       ["gemma2", "gemma3", "gemma_linear", "granite", "llama3", "llama_biased", "mistral", "olmo2", "phi3", "qwen2", "qwen2_window",
+        "qwen3", "smollm3", "vaultgemma"]},
 }
 
 ACTIVATIONS = ["gelu", "relu", "silu", "swish", "tanh", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "quick_gelu"]
@@ -92,6 +99,10 @@ SPECIAL = {
     "pad_token_id": [0, 1, 2, 22, -1],
     "dtype": ["float16", "bfloat16", "float64"],
     "torch_dtype": ["float16", "bfloat16", "float64"],
+    "no_rope_layers": [[1, 1, 1], [0, 0, 0], [0, 1, 1], [1, 0], [1, 0, 1, 0], [1, 2, 0]],
+    "no_rope_layer_interval": [1, 2, 3],
+    "embedding_size": [8, 6],
+    "rotary_dim": [2, 4, 8, 16],
     "rope_theta": [20.0, 1e6, "10000"],
     "rotary_pct": [0.5, 1.0],
     "partial_rotary_factor": [0.25, 0.5, 1.0],
@@ -230,6 +241,8 @@ def record(name, example, others):
 
 
 def main():
+    # A size that is left out gets its usual value, with which some models are larger than this machine. They count as refused.
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
     transformers.logging.disable_progress_bar()
     warnings.simplefilter("ignore")

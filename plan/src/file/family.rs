@@ -42,12 +42,22 @@ families! {
     Qwen2 "qwen2" "Qwen 2 (decoder)";
     /// Qwen 3: `llama` with norms on each head of queries and keys.
     Qwen3 "qwen3" "Qwen 3 (decoder)";
+    /// OLMo 2: `llama` with norms after each part instead of before, and norms of all queries and all keys.
+    Olmo2 "olmo2" "OLMo 2 (decoder)";
+    /// Granite 3: `llama` with a factor each of the embeddings, the scores, the parts of a block and the logits.
+    Granite "granite" "Granite (decoder)";
+    /// SmolLM3: `llama` without positions in every fourth block.
+    SmolLm3 "smollm3" "SmolLM3 (decoder)";
     /// Phi-3: `llama` with fused projections.
     Phi3 "phi3" "Phi-3 (decoder)";
     /// GPT-NeoX, also Pythia: decoder only, attention and feed-forward side by side, rotary positions in 1/4 of each head.
     GptNeoX "gpt_neox" "GPT-NeoX, Pythia (decoder)";
     /// Phi-2: decoder only, attention and feed-forward side by side, rotary positions in 2/5 of each head.
     Phi "phi" "Phi-2 (decoder)";
+    /// StableLM: `llama` with layer norms, and rotary positions in 1/4 of each head.
+    StableLm "stablelm" "StableLM (decoder)";
+    /// GPT-J: decoder only, attention and feed-forward side by side, rotary positions of neighboring coordinates.
+    GptJ "gptj" "GPT-J (decoder)";
     /// OPT: decoder only, learned positions, pre-layer norm, ReLU, tied embedding and head.
     Opt "opt" "OPT (decoder)";
     /// GPT-Neo: like GPT-2, with a window of 256 tokens in every second block.
@@ -64,6 +74,8 @@ families! {
     Roberta "roberta" "RoBERTa (encoder)";
     /// DistilBERT: like BERT, without classes of tokens.
     DistilBert "distilbert" "DistilBERT (encoder)";
+    /// ELECTRA: like BERT, with embeddings that may be narrower than the blocks, and heads of its own.
+    Electra "electra" "ELECTRA (encoder)";
     /// ModernBERT: encoder only, rotary positions, a window of 128 tokens in two of three blocks, pre-layer norm, gated GELU.
     ModernBert "modernbert" "ModernBERT (encoder)";
     /// BART: encoder and decoder of `layers` blocks each, learned positions, post-layer norm, exact GELU, tied embedding and
@@ -118,9 +130,11 @@ impl Family {
             | Self::Mistral
             | Self::Qwen2
             | Self::Qwen3
+            | Self::SmolLm3
             | Self::Phi3
             | Self::GptNeoX
             | Self::Phi
+            | Self::StableLm
             | Self::Opt
             | Self::GptNeo => &[
                 Objective::CausalLm,
@@ -130,16 +144,18 @@ impl Family {
                 Objective::TextToText,
                 Objective::Chat,
             ],
-            // `transformers` has no class of it for tags of words.
-            Self::Gemma3 => &[
+            // `transformers` has no class of these for tags of words.
+            Self::Gemma3 | Self::Olmo2 | Self::GptJ => &[
                 Objective::CausalLm,
                 Objective::SequenceClassification,
                 Objective::MultiLabelClassification,
                 Objective::TextToText,
                 Objective::Chat,
             ],
-            // `transformers` has only the class of its language model.
-            Self::VaultGemma => &[Objective::CausalLm, Objective::TextToText, Objective::Chat],
+            // `transformers` has only the class of their language models.
+            Self::VaultGemma | Self::Granite => {
+                &[Objective::CausalLm, Objective::TextToText, Objective::Chat]
+            }
             Self::T5 | Self::T5V1_1 => &[
                 Objective::SpanCorruption,
                 Objective::PrefixLm,
@@ -155,7 +171,7 @@ impl Family {
                 Objective::TokenClassification,
             ],
             Self::Bart | Self::MBart | Self::Marian => &[Objective::TextToText],
-            Self::Roberta | Self::DistilBert | Self::ModernBert => &[
+            Self::Roberta | Self::DistilBert | Self::Electra | Self::ModernBert => &[
                 Objective::MaskedLm,
                 Objective::SequenceClassification,
                 Objective::MultiLabelClassification,
@@ -167,7 +183,7 @@ impl Family {
     /// Returns whether the family reads `untied`.
     #[must_use]
     pub fn can_untie(self) -> bool {
-        self.has_grouped_heads() || matches!(self, Self::GptNeoX | Self::Phi)
+        self.has_grouped_heads() || matches!(self, Self::GptNeoX | Self::Phi | Self::GptJ)
     }
 
     /// Returns whether the family has an encoder and a decoder.
@@ -176,8 +192,7 @@ impl Family {
         matches!(self, Self::T5 | Self::T5V1_1 | Self::Bart | Self::MBart | Self::Marian)
     }
 
-    /// Returns whether the family is a decoder with RMS norms. Such a family reads `kv_heads`, and `d_head` as
-    /// `Self::has_head_width` says.
+    /// Returns whether several query heads may share a key head, so that the family reads `kv_heads`.
     #[must_use]
     pub fn has_grouped_heads(self) -> bool {
         matches!(
@@ -190,13 +205,18 @@ impl Family {
                 | Self::Mistral
                 | Self::Qwen2
                 | Self::Qwen3
+                | Self::Olmo2
+                | Self::Granite
+                | Self::SmolLm3
                 | Self::Phi3
+                | Self::StableLm
         )
     }
 
     /// Returns whether the family reads `d_head`.
-    pub(crate) fn has_head_width(self) -> bool {
-        self.has_grouped_heads() || matches!(self, Self::T5 | Self::T5V1_1)
+    #[must_use]
+    pub fn has_head_width(self) -> bool {
+        self.has_grouped_heads() && self != Self::StableLm || matches!(self, Self::T5 | Self::T5V1_1)
     }
 
     /// Returns the ends of the names of the matrices that usually get adapters, for `Lora::targets`: those of queries and
@@ -215,14 +235,19 @@ impl Family {
             | Self::Mistral
             | Self::Qwen2
             | Self::Qwen3
+            | Self::Olmo2
+            | Self::Granite
+            | Self::SmolLm3
             | Self::Phi
+            | Self::StableLm
+            | Self::GptJ
             | Self::Opt
             | Self::GptNeo
             | Self::Bart
             | Self::MBart
             | Self::Marian => &["q_proj", "v_proj"],
             Self::T5 | Self::T5V1_1 => &["q", "v"],
-            Self::Bert | Self::Roberta => &["query", "value"],
+            Self::Bert | Self::Roberta | Self::Electra => &["query", "value"],
             Self::DistilBert => &["q_lin", "v_lin"],
             Self::ModernBert => &["Wqkv"],
             Self::FeedForward => &[],

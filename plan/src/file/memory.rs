@@ -228,7 +228,11 @@ fn is_gated(family: Family) -> bool {
             | Family::Mistral
             | Family::Qwen2
             | Family::Qwen3
+            | Family::Olmo2
+            | Family::Granite
+            | Family::SmolLm3
             | Family::Phi3
+            | Family::StableLm
             | Family::T5V1_1
             | Family::ModernBert
     )
@@ -341,6 +345,34 @@ mod tests {
         }
     }
 
+    /// Oracle: as above.
+    #[test]
+    fn stablelm_gptj_and_electra_have_the_number_of_parameters_that_transformers_counts() {
+        let of = |family: &str, [d_model, layers, heads, d_ff, context]: [u32; 5], more: Value| {
+            let mut model = json!({ "family": family, "d_model": d_model, "layers": layers, "heads": heads, "d_ff": d_ff,
+                "context": context });
+            model.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            model
+        };
+        let stablelm = [2_048, 24, 32, 5_632, 4_096];
+        let biased = json!({ "untied": true, "config": { "use_qkv_bias": true } });
+        let parallel = json!({ "untied": true, "kv_heads": 8, "config": { "use_parallel_residual": true } });
+        let narrow = json!({ "config": { "embedding_size": 128 } });
+        let gptj = of("gptj", [4_096, 28, 16, 16_384, 2_048], json!({ "untied": true }));
+        let counted = [
+            ("stablelm-2-1_6b", of("stablelm", stablelm, biased), 100_352, 1_644_515_328),
+            ("StableLM with parallel parts", of("stablelm", stablelm, parallel), 100_352, 1_493_274_624),
+            ("gpt-j-6b", gptj, 50_400, 6_050_882_784),
+            ("electra-small", of("electra", [256, 12, 4, 1_024, 512], narrow), 30_522, 13_546_682),
+            ("electra-base", of("electra", [768, 12, 12, 3_072, 512], json!({})), 30_522, 109_514_298),
+        ];
+        for (name, model, vocabulary, want) in counted {
+            let model: Model = serde_json::from_value(model).unwrap();
+            let found = parameters(&model, predicts(model.family.objectives()[0]), vocabulary.into());
+            assert_eq!(found as u64, want, "{name}");
+        }
+    }
+
     /// Oracles: the published sizes of T5 1.1 small, mT5 small, Llama 2 7B, GPT-2 small, Gemma 2B, T5-small, T5-base, and
     /// BERT-base with both heads. Those of other decoders are compared in the trainer, with their published configurations.
     #[test]
@@ -411,6 +443,9 @@ mod tests {
             ("VaultGemma 1B", sizes("vaultgemma", [1152, 26, 4, 4, 256, 6912]), 256_000, 1_038_741_120),
             ("Phi-3 mini", untied(sizes("phi3", [3072, 32, 32, 32, 96, 8192])), 32_064, 3_821_079_552),
             ("Mistral 7B", untied(sizes("mistral", [4096, 32, 32, 8, 128, 14336])), 32_000, 7_241_732_096),
+            ("OLMo 2 1B", untied(sizes("olmo2", [2048, 16, 16, 16, 128, 8192])), 100_352, 1_484_916_736),
+            ("Granite 3.3 2B", sizes("granite", [2048, 40, 32, 8, 64, 8192]), 49_159, 2_533_539_840),
+            ("SmolLM3 3B", sizes("smollm3", [2048, 36, 16, 4, 128, 11008]), 128_256, 3_075_098_624),
             ("llama_biased", of(biased), 29, 2_408),
         ];
         for (name, model, vocabulary, want) in published {

@@ -34,7 +34,7 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 131_072))]
     pub decoder_context: Option<u32>,
-    /// Key and value heads, each shared by a group of query heads (decoders with RMS norms only: llama, gemma3 and others). Defaults to `heads`.
+    /// Key and value heads, each shared by a group of query heads (stablelm and decoders with RMS norms only: llama, gemma3 and others). Defaults to `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_024))]
     pub kv_heads: Option<u32>,
@@ -42,8 +42,8 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]
     pub d_head: Option<u32>,
-    /// Whether the output head has its own table instead of sharing the token table (decoders with RMS norms, gpt_neox and
-    /// phi only).
+    /// Whether the output head has its own table instead of sharing the token table (decoders with RMS norms, gpt_neox,
+    /// phi, stablelm and gptj only).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub untied: bool,

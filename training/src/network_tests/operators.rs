@@ -215,7 +215,12 @@ fn grouped_attention() {
     // The cases have as many key heads as query heads, fewer, and one for all, and heads wider than d/heads.
     for (heads, kv_heads, d_head) in [(2, 2, 2), (4, 2, 2), (3, 1, 4)] {
         let d = 5;
-        let rotary = Some(Rotary { base: 100.0, d_head, scaling: RotaryScaling::Linear(2.0) });
+        let rotary = Some(Rotary {
+            base: 100.0,
+            d_head,
+            scaling: RotaryScaling::Linear(2.0),
+            pairs: RotaryPairs::Halves,
+        });
         let layer =
             attention(DotProductAttention { kv_heads, rotary, ..DotProductAttention::new(heads, d_head) });
         let shapes =

@@ -26,6 +26,7 @@ const CASES: [(Objective, &[&str]); 6] = [
             "bert_classifier_tiny",
             "roberta_classifier_tiny",
             "distilbert_classifier_tiny",
+            "electra_classifier_tiny",
             "modernbert_classifier_tiny",
             "t5_classifier_tiny",
             "t5_v1_1_classifier_tiny",
@@ -39,6 +40,7 @@ const CASES: [(Objective, &[&str]); 6] = [
             "gpt2_tagger_tiny",
             "roberta_tagger_tiny",
             "distilbert_tagger_tiny",
+            "electra_tagger_tiny",
             "modernbert_tagger_tiny",
         ],
     ),
@@ -53,8 +55,20 @@ const CASES: [(Objective, &[&str]); 6] = [
             "marian_tiny",
         ],
     ),
-    (Objective::MaskedLm, &["roberta_tiny", "distilbert_tiny", "modernbert_tiny"]),
-    (Objective::CausalLm, &["gpt_neox_tiny", "gpt_neox_tied_tiny", "phi_tiny", "opt_tiny", "gpt_neo_tiny"]),
+    (Objective::MaskedLm, &["roberta_tiny", "distilbert_tiny", "electra_tiny", "modernbert_tiny"]),
+    (
+        Objective::CausalLm,
+        &[
+            "gpt_neox_tiny",
+            "gpt_neox_tied_tiny",
+            "phi_tiny",
+            "stablelm_tiny",
+            "stablelm_parallel_tiny",
+            "gptj_tiny",
+            "opt_tiny",
+            "gpt_neo_tiny",
+        ],
+    ),
 ];
 
 fn cases() -> impl Iterator<Item = (&'static str, Objective)> {

@@ -67,11 +67,19 @@ fn checkpoints_are_described_by_what_is_unusual_of_them() {
         "vaultgemma" => json!({
             "rms_norm_eps": 1e-5, "query_pre_attn_scalar": 10, "attn_logit_softcapping": 1.5, "final_logit_softcapping": 4.0
         }),
+        "olmo2" => json!({ "rms_norm_eps": 1e-5, "rope_theta": 800.0 }),
+        "granite" => json!({
+            "rms_norm_eps": 1e-4, "rope_theta": 700.0, "embedding_multiplier": 3.0, "attention_multiplier": 0.3,
+            "residual_multiplier": 0.6, "logits_scaling": 2.0
+        }),
+        "smollm3" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 600.0, "no_rope_layers": [1, 0, 1], "mlp_bias": true
+        }),
         "phi3" => json!({ "rms_norm_eps": 1e-4, "rope_theta": 600.0, "sliding_window": 5 }),
         name => panic!("{name} is not described"),
     };
     let all = rms_decoders();
-    assert_eq!(all.len(), 11);
+    assert_eq!(all.len(), 14);
     for case in all {
         assert_eq!(json!(case.model.config), want(&case.name), "{}", case.name);
         assert_eq!((case.model.kv_heads, case.model.d_head), (Some(2), Some(6)));
@@ -202,6 +210,10 @@ fn settings_that_a_family_does_not_take_are_refused_by_name() {
                                       "original_max_position_embeddings": 64 } }),
             "the high factor above",
         ),
+        ("granite", json!({ "logits_scaling": 0.0 }), "logits_scaling = 0.0; allowed: a number > 0"),
+        ("smollm3", json!({ "no_rope_layers": [1, 2] }), "a list with 1 (rotary positions) or 0 (none)"),
+        ("smollm3", json!({ "no_rope_layers": [1] }), "no_rope_layers lists 1 layers"),
+        ("gptj", json!({ "rotary_dim": 5 }), "rotary_dim = 5 of the 4 coordinates"),
         ("phi3", json!({ "rope_scaling": null }), "sliding_window"),
         ("mistral", json!({ "sliding_window": 0 }), "a whole number ≥ 1, or null"),
         ("gemma2", json!({ "final_logit_softcapping": -1 }), "a number > 0, or null"),

@@ -78,16 +78,22 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
         json!({ "family": "llama", "kv_heads": 1, "untied": true }),
         json!({ "family": "decoder", "d_head": 6 }),
         json!({ "family": "phi3", "kv_heads": 1, "config": { "sliding_window": 4 } }),
+        json!({ "family": "olmo2", "kv_heads": 1 }),
+        json!({ "family": "granite", "kv_heads": 1 }),
+        json!({ "family": "smollm3", "config": { "no_rope_layers": [0, 1] } }),
         json!({ "family": "bert" }),
         json!({ "family": "bert", "pooling": "mean" }),
         json!({ "family": "roberta" }),
         json!({ "family": "distilbert" }),
+        json!({ "family": "electra", "config": { "embedding_size": 6 } }),
         json!({ "family": "modernbert" }),
         json!({ "family": "bart" }),
         json!({ "family": "mbart" }),
         json!({ "family": "marian" }),
         json!({ "family": "gpt_neox", "d_model": 16, "untied": true }),
         json!({ "family": "phi", "d_model": 20 }),
+        json!({ "family": "stablelm", "d_model": 16, "kv_heads": 1 }),
+        json!({ "family": "gptj", "config": { "rotary_dim": 2 } }),
         json!({ "family": "opt" }),
         json!({ "family": "gpt_neo" }),
         json!({ "family": "t5", "d_head": 3 }),
@@ -232,13 +238,13 @@ fn label_smoothing_gives_the_gradient_of_its_loss() {
 fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     let (objective, task) = match family {
         "t5" | "t5_v1_1" | "bart" | "mbart" | "marian" => (Objective::TextToText, "text_to_text"),
-        "bert" | "roberta" | "distilbert" | "modernbert" => {
+        "bert" | "roberta" | "distilbert" | "electra" | "modernbert" => {
             (Objective::SequenceClassification, "sequence_classification")
         }
         _ => (Objective::TokenClassification, "token_classification"),
     };
     let d_model = match family {
-        "gpt_neox" => 16,
+        "gpt_neox" | "stablelm" => 16,
         "phi" => 20,
         _ => 8,
     };
@@ -249,7 +255,7 @@ fn with_dropout(family: &str) -> (Network, Vec<Example>, Objective) {
     (network, examples, objective)
 }
 
-const WITH_DROPOUT: [&str; 18] = [
+const WITH_DROPOUT: [&str; 20] = [
     "gpt2",
     "llama",
     "decoder",
@@ -260,7 +266,9 @@ const WITH_DROPOUT: [&str; 18] = [
     "t5_v1_1",
     "roberta",
     "distilbert",
+    "electra",
     "gpt_neox",
+    "stablelm",
     "phi",
     "opt",
     "gpt_neo",
@@ -334,7 +342,8 @@ fn gradients_with_dropout_are_those_of_the_loss_with_the_same_values_dropped() {
 fn dropout_names(family: &str) -> usize {
     match family {
         "gpt2" | "phi" | "gpt_neo" | "modernbert" => 3,
-        "bert" | "roberta" | "distilbert" | "gpt_neox" | "opt" | "bart" | "mbart" | "marian" => 2,
+        "bert" | "roberta" | "distilbert" | "electra" | "gpt_neox" | "stablelm" | "opt" | "bart"
+        | "mbart" | "marian" => 2,
         _ => 1,
     }
 }

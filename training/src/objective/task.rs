@@ -72,6 +72,7 @@ impl Task {
             family @ (plan::Family::Bert
             | plan::Family::Roberta
             | plan::Family::DistilBert
+            | plan::Family::Electra
             | plan::Family::ModernBert) => InputLayout::Bert {
                 classify: special.any(CLASSIFY)?,
                 separate: special.any(SEPARATE)?,

@@ -1,21 +1,23 @@
 //! A block: attention and a gated feed-forward part, with their norms.
 
-use super::{INITIAL_STD, Projections, Sizes, Style};
+use super::{HeadNorms, INITIAL_STD, Norms, Projections, Sizes, Style};
 use crate::nn::{
     AttentionMask, DotProductAttention, ForwardPass, FusedAttention, FusedGatedFeedForward, FusedOrder,
     GatedFeedForward, Kernels, Linear, LinearSpec, MultiHeadAttention, ParamList, RmsNorm, SelfAttention,
-    Var, add,
+    Var, add, scale,
 };
 
-/// A block with a norm before each part, and maybe after it.
+/// A block with norms before its parts, after them, or both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    norm_1: RmsNorm,
     attention: SelfAttention,
-    norm_2: RmsNorm,
     feed_forward: GatedPart,
+    /// Norms of the input of each part.
+    norms_before: [Option<RmsNorm>; 2],
     /// Norms of the output of each part.
-    norms_after: Option<[RmsNorm; 2]>,
+    norms_after: [Option<RmsNorm>; 2],
+    /// Factor of the output of each part.
+    residual_factor: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,10 +64,13 @@ impl Parts<'_> {
         let key = self.linear("self_attn.k_proj", [d, keys], biased);
         let value = self.linear("self_attn.v_proj", [d, keys], biased);
         let output = self.linear("self_attn.o_proj", [queries, d], attention_bias);
-        let norms = self
-            .style
-            .head_norms
-            .then(|| ["self_attn.q_norm", "self_attn.k_norm"].map(|name| self.norm(name, d_head)));
+        let norms = self.style.head_norms.map(|norms| {
+            let widths = match norms {
+                HeadNorms::Each => [d_head, d_head],
+                HeadNorms::All => [queries, keys],
+            };
+            [self.norm("self_attn.q_norm", widths[0]), self.norm("self_attn.k_norm", widths[1])]
+        });
         SelfAttention::Separate(MultiHeadAttention {
             query,
             key,
@@ -95,13 +100,21 @@ impl Parts<'_> {
 impl Block {
     pub fn new(parts: &mut Parts<'_>, heads: DotProductAttention) -> Self {
         let d = parts.sizes.d_model;
-        let norm_1 = parts.norm("input_layernorm", d);
+        let Style { norms, feed_forward_norm, .. } = *parts.style;
+        let [before, after] = [norms != Norms::After, norms != Norms::Before];
+        let norm_1 = before.then(|| parts.norm("input_layernorm", d));
         let attention = parts.attention(heads);
-        let norm_after = parts.style.norms_after.then(|| parts.norm("post_attention_layernorm", d));
-        let norm_2 = parts.norm(parts.style.feed_forward_norm, d);
+        let after_1 = after.then(|| parts.norm("post_attention_layernorm", d));
+        let norm_2 = before.then(|| parts.norm(feed_forward_norm, d));
         let feed_forward = parts.feed_forward();
-        let norms_after = norm_after.map(|norm| [norm, parts.norm("post_feedforward_layernorm", d)]);
-        Self { norm_1, attention, norm_2, feed_forward, norms_after }
+        let after_2 = after.then(|| parts.norm("post_feedforward_layernorm", d));
+        Self {
+            attention,
+            feed_forward,
+            norms_before: [norm_1, norm_2],
+            norms_after: [after_1, after_2],
+            residual_factor: parts.sizes.residual_factor,
+        }
     }
 
     /// Applies attention and the feed-forward part with their norms, each added to the stream.
@@ -109,22 +122,34 @@ impl Block {
     /// # Shapes
     /// - input, output: `[batch, seq, d]`
     pub fn forward<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, input: Var<B>) -> Var<B> {
-        let [after_1, after_2] = self.norms_after.map_or([None; 2], |norms| norms.map(Some));
-        let normalized = self.norm_1.forward(pass, input.clone());
-        let attended = self.attention.forward(pass, normalized, &AttentionMask::causal());
-        let attended = maybe(after_1, pass, attended);
-        let middle = add(pass, attended, input);
-        let normalized = self.norm_2.forward(pass, middle.clone());
+        let read = normalized(self.norms_before[0], pass, input.clone());
+        let attended = self.attention.forward(pass, read, &AttentionMask::causal());
+        let middle = self.add_part(0, pass, attended, input);
+        let read = normalized(self.norms_before[1], pass, middle.clone());
         let output = match self.feed_forward {
-            GatedPart::Apart(part) => part.forward(pass, normalized),
-            GatedPart::Fused(part) => part.forward(pass, normalized),
+            GatedPart::Apart(part) => part.forward(pass, read),
+            GatedPart::Fused(part) => part.forward(pass, read),
         };
-        let output = maybe(after_2, pass, output);
-        add(pass, output, middle)
+        self.add_part(1, pass, output, middle)
+    }
+
+    /// Adds the output of one of the two parts to the stream.
+    fn add_part<B: Kernels>(
+        self,
+        part: usize,
+        pass: &mut ForwardPass<'_, B>,
+        output: Var<B>,
+        stream: Var<B>,
+    ) -> Var<B> {
+        let mut output = normalized(self.norms_after[part], pass, output);
+        if let Some(factor) = self.residual_factor {
+            output = scale(pass, output, factor);
+        }
+        add(pass, output, stream)
     }
 }
 
-fn maybe<B: Kernels>(norm: Option<RmsNorm>, pass: &mut ForwardPass<'_, B>, value: Var<B>) -> Var<B> {
+fn normalized<B: Kernels>(norm: Option<RmsNorm>, pass: &mut ForwardPass<'_, B>, value: Var<B>) -> Var<B> {
     match norm {
         Some(norm) => norm.forward(pass, value),
         None => value,

@@ -28,6 +28,21 @@ pub(in crate::model) const LOCAL_BASE: ConfigField =
 /// The square root of this number divides attention's scores.
 pub(in crate::model) const QUERY_SCALAR: ConfigField =
     ConfigField::new("query_pre_attn_scalar", "256", FieldType::Positive);
+/// A factor of the embeddings.
+pub(in crate::model) const EMBEDDING_FACTOR: ConfigField =
+    ConfigField::new("embedding_multiplier", "12.0", FieldType::Positive);
+/// The factor of attention's scores, instead of that of the width of a head.
+pub(in crate::model) const ATTENTION_FACTOR: ConfigField =
+    ConfigField::new("attention_multiplier", "0.015625", FieldType::Positive);
+/// A factor of the output of each part of a block.
+pub(in crate::model) const RESIDUAL_FACTOR: ConfigField =
+    ConfigField::new("residual_multiplier", "0.22", FieldType::Positive);
+/// A divisor of the logits.
+pub(in crate::model) const LOGITS_DIVISOR: ConfigField =
+    ConfigField::new("logits_scaling", "8.0", FieldType::Positive);
+/// Which layers have rotary positions.
+pub(in crate::model) const ROTATING: ConfigField =
+    ConfigField::new("no_rope_layers", "null", FieldType::RotatingLayers);
 /// A cap of attention's scores.
 pub(in crate::model) const ATTENTION_CAP: ConfigField =
     ConfigField::new("attn_logit_softcapping", "50.0", FieldType::PositiveOrNull);
@@ -50,11 +65,19 @@ pub(in crate::model) fn read(config: &Value, field: &str) -> Option<Value> {
     }
 }
 
+/// Returns whether a layer has rotary positions in a file that does not list them.
+pub(super) fn usually_rotates(layer: usize) -> bool {
+    !(layer + 1).is_multiple_of(4)
+}
+
 /// Returns the width of a head in a file that omits it.
 pub(in crate::model) fn usual_head_width(config: &Value) -> Option<Value> {
     let [width, heads] = ["hidden_size", "num_attention_heads"].map(|size| config[size].as_u64());
     Some(json!(width.zip(heads).and_then(|(width, heads)| width.checked_div(heads))))
 }
+
+/// One more layer than a plan may have. The limit keeps a file from asking for any amount of memory.
+pub(in crate::model) const MAX_LAYERS: u64 = 1024 + 1;
 
 /// Returns the type of each layer, as `layer_types` lists it or, without a list, as `slides`
 /// decides by index.
@@ -63,8 +86,6 @@ pub(in crate::model) fn layer_types(config: &Value, slides: impl Fn(u64) -> bool
     if !given.is_null() {
         return given.clone();
     }
-    // One more layer than a plan may have. The limit keeps a file from asking for any amount of memory.
-    const MAX_LAYERS: u64 = 1024 + 1;
     let layers = config["num_hidden_layers"].as_u64().unwrap_or(0).min(MAX_LAYERS);
     (0..layers).map(|at| layer_type(slides(at))).collect()
 }

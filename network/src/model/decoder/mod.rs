@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use block::{Block, Parts};
 use config::{
-    ATTENTION_BIAS, ATTENTION_CAP, LAYER_TYPES, LOCAL_BASE, MLP_BIAS, QUERY_SCALAR, SLIDING, layer_type,
-    logit_cap, rms_norm_eps, sliding_window,
+    ATTENTION_BIAS, ATTENTION_CAP, ATTENTION_FACTOR, EMBEDDING_FACTOR, LAYER_TYPES, LOCAL_BASE,
+    LOGITS_DIVISOR, MLP_BIAS, QUERY_SCALAR, RESIDUAL_FACTOR, ROTATING, SLIDING, layer_type, logit_cap,
+    rms_norm_eps, sliding_window,
 };
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
 use crate::head::LmHead;
 use crate::nn::{
     DotProductAttention, ForwardPass, Gate, Initializer, Kernels, ParamList, Part, RmsNorm, Rotary,
-    RotaryScaling, TokenEmbedding, Var, scale,
+    RotaryPairs, RotaryScaling, TokenEmbedding, Var, scale,
 };
 
 /// Number of tokens that a layer with a window sees.
@@ -39,15 +40,35 @@ pub struct Style {
     pub unit_offset: bool,
     /// Gate of the feed-forward part.
     pub gate: Gate,
-    /// Whether a norm follows each part of a block, in addition to the one before it.
-    pub norms_after: bool,
+    /// The norms of a block's parts.
+    pub norms: Norms,
     /// Name of the norm before the feed-forward part.
     pub feed_forward_norm: &'static str,
-    /// Whether each head of queries and keys has a norm.
-    pub head_norms: bool,
+    /// The norms of queries and keys, if they have any.
+    pub head_norms: Option<HeadNorms>,
     pub projections: Projections,
     /// Whether the layer of this index sees only a window if the configuration lists no layers.
     pub slides: fn(layer: usize) -> bool,
+}
+
+/// Where norms are in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Norms {
+    /// Before each part.
+    Before,
+    /// After each part.
+    After,
+    /// Before and after each part.
+    Both,
+}
+
+/// What a norm of queries or keys normalises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadNorms {
+    /// Each head by itself.
+    Each,
+    /// All heads together.
+    All,
 }
 
 /// The projections of a block.
@@ -77,6 +98,8 @@ struct Sizes {
     attention_bias: bool,
     /// Whether the projections of the feed-forward part have biases.
     mlp_bias: bool,
+    /// Factor of the output of each part of a block.
+    residual_factor: Option<f64>,
 }
 
 impl Sizes {
@@ -105,6 +128,7 @@ impl Sizes {
             norm_epsilon: config.positive(&rms_norm_eps("1e-6")),
             attention_bias: config.flag(&ATTENTION_BIAS),
             mlp_bias: config.flag(&MLP_BIAS),
+            residual_factor: config.number(&RESIDUAL_FACTOR),
         })
     }
 }
@@ -134,6 +158,21 @@ fn sliding_layers(plan: PlannedNetwork<'_>, style: &Style) -> Result<Vec<bool>, 
     Err(ModelError::Config(problem))
 }
 
+/// Returns, for each layer, whether positions rotate its queries and keys.
+fn rotating_layers(plan: PlannedNetwork<'_>) -> Result<Vec<bool>, ModelError> {
+    let (layers, config) = (plan.model.layers as usize, plan.config);
+    let rotates: Vec<bool> = match config.value(&ROTATING).as_array() {
+        Some(flags) => flags.iter().map(|flag| flag != 0).collect(),
+        None => (0..layers).map(|at| !config.has(&ROTATING) || config::usually_rotates(at)).collect(),
+    };
+    if rotates.len() == layers {
+        return Ok(rotates);
+    }
+    let name = ROTATING.name;
+    let given = format!("{name} lists {} layers", rotates.len());
+    Err(ModelError::Config(format!("{given}; allowed: as many as model.layers, {layers}")))
+}
+
 /// A decoder of a family.
 #[derive(Clone, Debug)]
 pub struct Decoder {
@@ -152,13 +191,15 @@ impl Decoder {
     pub(super) fn new(plan: PlannedNetwork<'_>, style: &Style) -> Result<Self, ModelError> {
         let (sizes, config) = (Sizes::from_plan(plan)?, plan.config);
         let slides = sliding_layers(plan, style)?;
+        let rotates = rotating_layers(plan)?;
         let mut list = ParamList::default();
         let (d, table) = (sizes.d_model, [plan.vocab_size, sizes.d_model]);
         let matrix = Initializer::Normal { std: INITIAL_STD };
         let tokens = TokenEmbedding { table: list.add("model.embed_tokens.weight", &table, matrix) };
-        let blocks = slides.iter().enumerate().map(|(at, &slides)| {
+        let blocks = slides.iter().zip(&rotates).enumerate().map(|(at, (&slides, &rotates))| {
             list.enter(Part::Block(at));
             let heads = heads(plan, sizes, slides);
+            let heads = DotProductAttention { rotary: heads.rotary.filter(|_| rotates), ..heads };
             Block::new(&mut Parts { sizes, style, list: &mut list, at }, heads)
         });
         let blocks = blocks.collect();
@@ -166,14 +207,16 @@ impl Decoder {
         let norm = list.rms_norm("model.norm", d, sizes.norm_epsilon, style.unit_offset);
         list.enter(Part::Head);
         let own = plan.model.untied.then(|| list.add("lm_head.weight", &table, matrix));
-        let cap = config.number(&logit_cap("null"));
+        let (cap, divisor) = (config.number(&logit_cap("null")), config.number(&LOGITS_DIVISOR));
+        let head = LmHead::of_table(own.unwrap_or(tokens.table)).of_tokens(tokens.table);
         let description = Description::new(
             list,
-            LmHead { cap, ..LmHead::of_table(own.unwrap_or(tokens.table)).of_tokens(tokens.table) },
+            LmHead { cap, scale: divisor.map(f64::recip), ..head },
             Shape::causal(plan.model.context as usize),
-            hugging_face(plan, sizes, style, &slides),
+            hugging_face(plan, sizes, style, [&slides, &rotates]),
         );
-        let embedding_scale = style.scaled_embedding.then(|| (d as f64).sqrt());
+        let usual_scale = style.scaled_embedding.then(|| (d as f64).sqrt());
+        let embedding_scale = usual_scale.or(config.number(&EMBEDDING_FACTOR));
         Ok(Self { description, tokens, embedding_scale, blocks, norm })
     }
 }
@@ -194,7 +237,12 @@ impl Model for Decoder {
 }
 
 /// Returns `config.json` as `transformers` reads it, without the fields that a plan gives.
-fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &[bool]) -> Value {
+fn hugging_face(
+    plan: PlannedNetwork<'_>,
+    sizes: Sizes,
+    style: &Style,
+    [slides, rotates]: [&[bool]; 2],
+) -> Value {
     let family = style.hugging_face;
     let mut config = json!({
         "model_type": family.model_type,
@@ -219,6 +267,10 @@ fn hugging_face(plan: PlannedNetwork<'_>, sizes: Sizes, style: &Style, slides: &
     if family.config_fields.iter().any(|field| field.field_type == FieldType::LayerTypes) {
         fields.insert(LAYER_TYPES.name.to_owned(), slides.iter().map(|&slides| layer_type(slides)).collect());
     }
+    if plan.config.has(&ROTATING) {
+        let flags = rotates.iter().map(|&rotates| u8::from(rotates)).collect();
+        fields.insert(ROTATING.name.to_owned(), flags);
+    }
     config
 }
 
@@ -231,10 +283,14 @@ fn heads(plan: PlannedNetwork<'_>, sizes: Sizes, slides: bool) -> DotProductAtte
         Some(base) => (base, RotaryScaling::None),
         None => (config.positive(&rope::rope_theta("10000.0")), rope::of_config(config)),
     };
+    let scale = match config.number(&QUERY_SCALAR) {
+        Some(scalar) => 1.0 / scalar.sqrt(),
+        None => config.number(&ATTENTION_FACTOR).unwrap_or(usual.scale),
+    };
     DotProductAttention {
         kv_heads,
-        scale: config.number(&QUERY_SCALAR).map_or(usual.scale, |scalar| 1.0 / scalar.sqrt()),
-        rotary: Some(Rotary { base, d_head, scaling }),
+        scale,
+        rotary: Some(Rotary { base, d_head, scaling, pairs: RotaryPairs::Halves }),
         cap: config.number(&ATTENTION_CAP),
         window: config.count(&WINDOW).filter(|_| slides),
         ..usual

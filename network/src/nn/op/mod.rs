@@ -33,6 +33,6 @@ pub use layer_norm::LayerNorm;
 pub use linear::{Linear, LinearSpec};
 pub use relative_bias::RelativeBias;
 pub use rms_norm::RmsNorm;
-pub use rotary::{Rotary, RotaryScaling};
+pub use rotary::{Rotary, RotaryPairs, RotaryScaling};
 pub use sinusoids::Sinusoids;
 pub use table::TableLogits;

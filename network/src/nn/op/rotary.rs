@@ -2,8 +2,8 @@
 //! that the product of a query and a key depends on the distance between them.
 //!
 //! # References
-//! Su et al. 2021, <https://arxiv.org/abs/2104.09864>; coordinate i is paired with i + d/2, as
-//! Hugging Face's models. Scaling as `transformers`' `modeling_rope_utils.py`: linear of Chen et
+//! Su et al. 2021, <https://arxiv.org/abs/2104.09864>, pair neighboring coordinates; most models of
+//! Hugging Face pair coordinate i with i + d/2. Scaling as `transformers`' `modeling_rope_utils.py`: linear of Chen et
 //! al. 2023, <https://arxiv.org/abs/2306.15595>; that of Llama 3.1,
 //! <https://arxiv.org/abs/2407.21783>; YaRN of Peng et al. 2023,
 //! <https://arxiv.org/abs/2309.00071>.
@@ -22,6 +22,17 @@ pub struct Rotary {
     pub d_head: usize,
     /// Scaling of the frequencies, so that a model reads longer texts than it was first trained on.
     pub scaling: RotaryScaling,
+    /// The coordinates that are rotated together.
+    pub pairs: RotaryPairs,
+}
+
+/// The coordinates that are rotated together, of the d that are rotated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotaryPairs {
+    /// i and i + d/2.
+    Halves,
+    /// 2i and 2i + 1.
+    Neighbors,
 }
 
 /// The scaling of the frequencies of rotary positions.
@@ -99,6 +110,7 @@ pub(super) struct Angles<B: Kernels> {
     cos: Tensor<B, 2>,
     /// `[seq, d_head/2]`
     sin: Tensor<B, 2>,
+    pairs: RotaryPairs,
 }
 
 impl Rotary {
@@ -116,7 +128,7 @@ impl Rotary {
             let values = (0..seq * pairs).map(|at| (self.amplitude() * of(angle(at))) as f32).collect();
             from_host(values, [seq, pairs], like.dtype().into(), &like.device())
         };
-        Angles { cos: table(f64::cos), sin: table(f64::sin) }
+        Angles { cos: table(f64::cos), sin: table(f64::sin), pairs: self.pairs }
     }
 }
 
@@ -145,10 +157,22 @@ impl<B: Kernels> Angles<B> {
     fn rotate(&self, values: Tensor<B, 4>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
         let (turned, width) = (2 * self.cos.dims()[1], values.dims()[3]);
         if turned == width {
-            return B::rotate(values, self.cos.clone(), sin);
+            return self.rotate_all(values, sin);
         }
         let rest = values.clone().narrow(3, turned, width - turned);
-        Tensor::cat(vec![B::rotate(values.narrow(3, 0, turned), self.cos.clone(), sin), rest], 3)
+        Tensor::cat(vec![self.rotate_all(values.narrow(3, 0, turned), sin), rest], 3)
+    }
+
+    fn rotate_all(&self, values: Tensor<B, 4>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
+        match self.pairs {
+            RotaryPairs::Halves => B::rotate(values, self.cos.clone(), sin),
+            RotaryPairs::Neighbors => {
+                let shape @ [batch, heads, seq, d] = values.dims();
+                let halves = values.reshape([batch, heads, seq, d / 2, 2]).swap_dims(3, 4).reshape(shape);
+                let rotated = B::rotate(halves, self.cos.clone(), sin);
+                rotated.reshape([batch, heads, seq, 2, d / 2]).swap_dims(3, 4).reshape(shape)
+            }
+        }
     }
 }
 
@@ -161,7 +185,12 @@ mod tests {
     /// rotation keeps lengths.
     #[test]
     fn rotary_products_depend_on_the_distance_alone() {
-        let rotary = Rotary { base: 50.0, d_head: 6, scaling: RotaryScaling::None };
+        rotary_products_depend_on_the_distance(RotaryPairs::Halves);
+        rotary_products_depend_on_the_distance(RotaryPairs::Neighbors);
+    }
+
+    fn rotary_products_depend_on_the_distance(pairs: RotaryPairs) {
+        let rotary = Rotary { base: 50.0, d_head: 6, scaling: RotaryScaling::None, pairs };
         let row = |values: [f64; 6]| -> Tensor<Flex, 4> {
             let data = TensorData::new([values; 9].concat(), [1, 1, 9, 6]);
             Tensor::from_data(data, (&FlexDevice, DType::F64))

@@ -1,21 +1,22 @@
 """Writes one folder for each decoder with RMS norms: a randomly initialised model of transformers with few but odd sizes, and what
 it computes: logits, generated texts, and of one step the sum of the clipped gradients of all parameters and of adapters.
 
-Run as `python make.py` in this folder. Each expected.json names the versions that wrote it.
+Run as `python make.py [NAME ...]` in this folder. Each expected.json names the versions that wrote it.
 """
 
 import json
 import os
 import platform
 import shutil
+import sys
 
 import torch
 import transformers
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 from transformers import (
-    AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GemmaConfig, GenerationConfig, LlamaConfig, MistralConfig, Phi3Config,
-    Qwen2Config, Qwen3Config, VaultGemmaConfig,
+    AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GemmaConfig, GenerationConfig, GraniteConfig, LlamaConfig, MistralConfig,
+    Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, SmolLM3Config, VaultGemmaConfig,
 )
 
 VOCABULARY, CONTEXT, END = 29, 16, 2
@@ -46,6 +47,11 @@ MODELS = {
                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 70.0}}),
     "vaultgemma": VaultGemmaConfig(**COMMON, layer_types=["full_attention"] * 2,
                                    query_pre_attn_scalar=10, attn_logit_softcapping=1.5, final_logit_softcapping=4.0, rms_norm_eps=1e-5),
+    "olmo2": Olmo2Config(**COMMON, rope_theta=800.0, rms_norm_eps=1e-5, tie_word_embeddings=False),
+    "granite": GraniteConfig(**COMMON, rope_theta=700.0, rms_norm_eps=1e-4, embedding_multiplier=3.0, attention_multiplier=0.3,
+                             residual_multiplier=0.6, logits_scaling=2.0, tie_word_embeddings=True),
+    "smollm3": SmolLM3Config(**{**COMMON, "num_hidden_layers": 3}, rope_theta=600.0, rms_norm_eps=1e-5, no_rope_layers=[1, 0, 1],
+                             mlp_bias=True),
     "phi3": Phi3Config(**COMMON, rope_theta=600.0, sliding_window=5, rms_norm_eps=1e-4),
 }
 
@@ -139,5 +145,5 @@ def write(folder, config):
     print(folder, greedy, beams, [round(x, 2) for x in step["gradient_norms"]], max(abs(x) for row in logits for x in row))
 
 
-for name, config in MODELS.items():
-    write(name, config)
+for name in sys.argv[1:] or MODELS:
+    write(name, MODELS[name])

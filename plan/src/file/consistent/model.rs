@@ -69,7 +69,8 @@ fn check_grouped_heads(model: &Model) -> Result<(), PlanError> {
         check_heads(model)?;
     }
     let d_head = model.d_head.unwrap_or(model.d_model / model.heads);
-    if d_head.is_multiple_of(2) && d_head > 0 {
+    // Where the width of a head follows from others, a part of it is rotated.
+    if d_head.is_multiple_of(2) && d_head > 0 || !model.family.has_head_width() {
         return Ok(());
     }
     let allowed = "an even number: rotary positions turn pairs";

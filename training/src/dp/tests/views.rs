@@ -23,6 +23,10 @@ fn families() -> Vec<(Network, &'static str)> {
         ("gpt_neo", "causal_lm"),
         ("gpt_neox", "causal_lm"),
         ("opt", "causal_lm"),
+        ("stablelm", "causal_lm"),
+        ("olmo2", "causal_lm"),
+        ("granite", "causal_lm"),
+        ("smollm3", "causal_lm"),
         ("phi", "causal_lm"),
         ("decoder", "causal_lm"),
         ("gemma2", "causal_lm"),
@@ -42,6 +46,7 @@ fn families() -> Vec<(Network, &'static str)> {
         ("bert", "masked_lm_next_sentence"),
         ("roberta", "masked_lm"),
         ("distilbert", "masked_lm"),
+        ("electra", "masked_lm"),
         ("modernbert", "masked_lm"),
     ];
     let network = |(family, objective)| {

@@ -30,7 +30,10 @@ fn set_family(plan: &mut PlanFile, name: &str) {
     model.family = family;
     model.config.clear();
     if !family.has_grouped_heads() {
-        (model.kv_heads, model.d_head) = (None, None);
+        model.kv_heads = None;
+    }
+    if !family.has_grouped_heads() || !family.has_head_width() {
+        model.d_head = None;
     }
     model.untied &= family.can_untie();
     if family == Family::FeedForward {
