@@ -20,7 +20,7 @@ await step('the page shows a certified figure soon after it is opened', async ()
 await step('the first load stays below the limit', () => {
   const { first, all } = brotliBytes(PAGE)
   assert.ok(first <= DOWNLOAD_LIMIT, `${first} > ${DOWNLOAD_LIMIT}`)
-  figures['first load'] = `${(first / 1000).toFixed(1)} kB by brotli; ${(all / 1000).toFixed(1)} kB with the expert view and the worker for previews`
+  figures['first load'] = `${(first / 1000).toFixed(1)} kB by brotli; ${(all / 1000).toFixed(1)} kB with the expert view and the workers that read texts`
   return figures['first load']
 })
 
