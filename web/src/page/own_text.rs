@@ -194,8 +194,11 @@ fn result(text: OwnText, found: Kind) -> El {
 
 /// Builds the choice of the fields with the text and the user.
 fn choices(text: OwnText, found: &Kind) -> El {
-    let chosen =
-        move |counted: Option<(Wanted, Survey)>| counted.map(|(wanted, _)| wanted).unwrap_or_default();
+    let encoding = found.encoding;
+    let chosen = move |counted: Option<(Wanted, Survey)>| {
+        let none = || Wanted { encoding, ..Wanted::default() };
+        counted.map_or_else(none, |(wanted, _)| wanted)
+    };
     let list = |id: &str, label: &'static str, none: &'static str, is_user: bool| {
         let selected = move || {
             let Wanted { text, user, .. } = chosen(text.counted.get());
