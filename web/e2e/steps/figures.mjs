@@ -130,7 +130,6 @@ await step('a plan without a vocabulary release has the ε of the accountant’s
   await fresh.context().close()
 })
 
-// PLANS=100 compares a hundred.
 const PLANS = Number(process.env.PLANS ?? 3)
 await step('ε of plans at random is that of the trainer and of the accountant, to the last bit', async () => {
   const fresh = await open()

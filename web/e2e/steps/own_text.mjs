@@ -136,7 +136,6 @@ await step('Windows-1252 is read where it is chosen, and never guessed', async (
   await fresh.context().close()
 })
 
-// PLANS=50 makes fifty; a seed makes the same ones again.
 const PLANS = Number(process.env.PLANS ?? 3)
 await step('plans at random for dropped files run on these files', async () => {
   const fresh = await openStart()
