@@ -95,6 +95,17 @@ export const type = async (page, id, text) => {
   await page.locator(`#${id}`).blur()
 }
 
+/** A generator of numbers from 0 to 1, the same for the same seed (mulberry32). */
+export function randomFrom(seed) {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
 /** Saves the plan. Returns the file and its text. */
 export async function save(page) {
   const [download] = await Promise.all([page.waitForEvent('download'), page.locator('#export').click()])

@@ -34,6 +34,6 @@ export function serve(folder) {
 export function brotliBytes(folder) {
   const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => entry.name)
   const size = (names) => names.reduce((sum, name) => sum + brotliCompressSync(readFileSync(join(folder, name))).length, 0)
-  // The expert view and the worker for previews are loaded when they are first used, or when the page is idle.
-  return { first: size(files.filter((name) => !/^(expert|vocabulary)/.test(name))), all: size(files) }
+  // The expert view and the workers that read texts are loaded when they are first used, or when the page is idle.
+  return { first: size(files.filter((name) => !/^(expert|parquet|vocabulary)/.test(name))), all: size(files) }
 }

@@ -28,4 +28,4 @@ mod typed;
 mod worker;
 
 #[cfg(feature = "page")]
-pub use preview::worker::serve as serve_previews;
+pub use preview::worker::{serve_tables, serve_texts};

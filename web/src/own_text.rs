@@ -112,7 +112,7 @@ fn format_name(format: Format) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use dp_tokenizer::survey::{kind, survey};
+    use dp_tokenizer::survey::{kind, open, survey};
 
     use super::*;
     use crate::handler::certify;
@@ -142,9 +142,10 @@ mod tests {
                 None => format!("{{\"note\": \"fever {at}\"}}\n"),
             };
             let text: String = (0..records).map(line).collect();
-            let found = kind("visits.jsonl", std::io::Cursor::new(text.clone().into_bytes())).unwrap();
+            let found = kind("visits.jsonl", std::io::Cursor::new(text.clone().into_bytes()), None).unwrap();
             let wanted = usual_fields(&found).unwrap();
-            let counts = survey("visits.jsonl", std::io::Cursor::new(text.into_bytes()), &wanted).unwrap();
+            let text = std::io::Cursor::new(text.into_bytes());
+            let counts = survey(open("visits.jsonl", text, &wanted).unwrap()).unwrap();
             let mut current = current.clone();
             current.privacy.epsilon = Some(3.0);
             let plan = plan_for(&current, "visits.jsonl", &found, &wanted, &counts).unwrap();
@@ -166,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_text_without_a_usual_name_asks_for_the_field() {
-        let found = kind("a.csv", "id,wort\n1,x\n".as_bytes()).unwrap();
+        let found = kind("a.csv", "id,wort\n1,x\n".as_bytes(), None).unwrap();
         assert_eq!((usual_fields(&found), found.fields.len()), (None, 2));
-        assert!(usual_fields(&kind("a.txt", "x\n".as_bytes()).unwrap()).is_some());
+        assert!(usual_fields(&kind("a.txt", "x\n".as_bytes(), None).unwrap()).is_some());
     }
 }

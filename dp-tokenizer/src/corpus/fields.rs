@@ -73,8 +73,11 @@ pub fn fields(path: &Path, encoding: Encoding) -> Result<Vec<Field>, CorpusError
                 open_file(path, &Files { format: Format::Text, ..files })?,
             )
         }
-        #[cfg(feature = "parquet")]
-        Format::Parquet => super::parquet::fields(path).map_err(unreadable),
+        #[cfg(all(feature = "parquet", not(target_arch = "wasm32")))]
+        Format::Parquet => {
+            let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+            super::parquet::fields(file).map_err(unreadable)
+        }
         format @ (Format::Jsonl | Format::Json) => of_records(format, open_file(path, &files)?),
         Format::Text | Format::Iob => Ok(Vec::new()),
         _ if !path.exists() => Err(unreadable("there is no such file".to_owned())),
@@ -97,6 +100,16 @@ pub(crate) fn stream_fields(
     let files = Files { format: read_as, encoding, ..Files::of([name.to_owned()]) };
     let text = open_input(name, Box::new(text), &files)?;
     of_records(format, text).map(|found| (format, found))
+}
+
+/// Returns the fields of a table in parquet that is no file on disk.
+#[cfg(feature = "parquet")]
+pub(crate) fn parquet_fields(
+    name: &Path,
+    table: impl Read + std::io::Seek + Send + 'static,
+) -> Result<Vec<Field>, CorpusError> {
+    let unreadable = |reason: String| CorpusError::Unreadable { path: name.to_owned(), reason };
+    super::parquet::fields(table).map_err(unreadable)
 }
 
 /// Returns the fields of the first records of an opened table or of JSON lines.

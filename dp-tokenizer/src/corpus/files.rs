@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::fs::File;
+#[cfg(feature = "parquet")]
+use std::io::Seek;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -56,11 +58,9 @@ pub(super) struct OpenFile {
 }
 
 impl FileRecords {
-    /// Opens a text that is no file. The one path of `files` is its name.
-    pub(super) fn of_stream(input: impl Read + Send + 'static, files: Files) -> Result<Self, CorpusError> {
-        let Some(name) = files.paths.first().cloned() else { return Self::open(files) };
-        let current = Some(open_input(&name, Box::new(input), &files)?);
-        Ok(Self { current, next_file: 1, ..Self::open(Files { paths: Vec::new(), ..files })? })
+    /// Returns the records of a text that is no file. The one path of `files` is its name.
+    pub(super) fn of_opened(text: OpenFile, files: Files) -> Result<Self, CorpusError> {
+        Ok(Self { current: Some(text), next_file: 1, ..Self::open(Files { paths: Vec::new(), ..files })? })
     }
 
     pub(super) fn open(files: Files) -> Result<Self, CorpusError> {
@@ -306,18 +306,32 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
     if is_stdin {
         return open_input(path, Box::new(std::io::stdin()), files);
     }
-    #[cfg(feature = "parquet")]
+    // A browser has no files on disk, and its module for other texts is smaller without this.
+    #[cfg(all(feature = "parquet", not(target_arch = "wasm32")))]
     if named_format(path, files.format)?.0 == Format::Parquet {
         if !files.encoding.is_utf8() {
             return Err(unreadable("a parquet file tells its encoding; name none for it".to_owned()));
         }
-        let lines = super::parquet::json_lines(path, files).map_err(unreadable)?;
+        let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+        let lines = super::parquet::json_lines(file, files).map_err(unreadable)?;
         return opened(path, Format::Jsonl, Box::new(lines), files);
     }
     // An unknown format is refused before the file is opened.
     named_format(path, files.format)?;
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     open_input(path, Box::new(file), files)
+}
+
+/// Opens a table in parquet that is no file on disk.
+#[cfg(feature = "parquet")]
+pub(super) fn open_parquet(
+    name: &Path,
+    table: impl Read + Seek + Send + 'static,
+    files: &Files,
+) -> Result<OpenFile, CorpusError> {
+    let unreadable = |reason: String| CorpusError::Unreadable { path: name.to_owned(), reason };
+    let lines = super::parquet::json_lines(table, files).map_err(unreadable)?;
+    opened(name, Format::Jsonl, Box::new(lines), files)
 }
 
 /// Returns the bytes of a text file without their compression; `None` for standard input and Parquet.
@@ -333,7 +347,7 @@ pub(super) fn plain_bytes(path: &Path) -> Result<Option<impl BufRead>, CorpusErr
     }
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let input = BufReader::with_capacity(BUFFER_BYTES, Box::new(file) as Box<dyn Read + Send>);
-    Ok(Some(BufReader::with_capacity(BUFFER_BYTES, decompress(input, compression).map_err(unreadable)?)))
+    Ok(Some(BufReader::with_capacity(BUFFER_BYTES, decompress(input, compression))))
 }
 
 /// Opens the bytes of a text. Its name tells whether they are compressed; those of standard input tell it themselves.
@@ -354,7 +368,7 @@ pub(super) fn open_input(
     } else {
         by_name
     };
-    let mut input = BufReader::new(decompress(input, compression).map_err(unreadable)?);
+    let mut input = BufReader::new(decompress(input, compression));
     let first = input.fill_buf().map_err(|error| CorpusError::of_reading(path, 0, &error))?;
     if files.encoding != Encoding::Utf16 {
         recognize::check_contents(path, first)?;
@@ -423,39 +437,26 @@ pub(super) enum Compression {
     Zstd,
 }
 
-#[cfg(not(target_arch = "wasm32"))]
-fn decompress(input: Input, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
-    Ok(match compression {
+fn decompress(input: Input, compression: Compression) -> Box<dyn Read + Send> {
+    match compression {
         Compression::None => Box::new(input),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
         Compression::Zstd => Box::new(ZstdFrames::new(input)),
-    })
-}
-
-#[cfg(target_arch = "wasm32")]
-fn decompress(input: Input, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
-    match compression {
-        Compression::None => Ok(Box::new(input)),
-        Compression::Gzip => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(input))),
-        Compression::Zstd => Err("zstd files are not read in the browser; decompress it first".to_owned()),
     }
 }
 
 /// Reads all frames of a zstd file; the decoder itself stops after the first.
-#[cfg(not(target_arch = "wasm32"))]
 struct ZstdFrames {
     input: Option<Input>,
     frame: Option<Box<ruzstd::decoding::StreamingDecoder<Input, ruzstd::decoding::FrameDecoder>>>,
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 impl ZstdFrames {
     fn new(input: Input) -> Self {
         Self { input: Some(input), frame: None }
     }
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 impl Read for ZstdFrames {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         use std::io::Error;

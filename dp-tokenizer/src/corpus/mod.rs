@@ -30,7 +30,7 @@ mod same_text;
 pub(crate) mod separated;
 mod user;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
@@ -38,6 +38,8 @@ pub use encoding::NotText;
 pub use error::CorpusError;
 pub use expand::expand;
 pub use field::{Field, FieldKind};
+#[cfg(feature = "parquet")]
+pub(crate) use fields::parquet_fields;
 pub(crate) use fields::stream_fields;
 pub use fields::{field_names, fields, has_header_line, has_tags};
 pub use files::Position;
@@ -280,8 +282,28 @@ pub(crate) fn open_stream(
     text: impl std::io::Read + Send + 'static,
     files: Files,
 ) -> Result<Records, CorpusError> {
-    let name = files.paths.first().map_or_else(String::new, |name| name.display().to_string());
-    started(Inner::Files(Box::new(files::FileRecords::of_stream(text, files)?)), || name)
+    let name = files.paths.first().cloned().unwrap_or_default();
+    let text = files::open_input(&name, Box::new(text), &files)?;
+    records_of(text, &name, files)
+}
+
+/// Opens a table in parquet as [`open_stream`] does a text.
+///
+/// # Errors
+/// As [`open`].
+#[cfg(feature = "parquet")]
+pub(crate) fn open_parquet(
+    table: impl std::io::Read + std::io::Seek + Send + 'static,
+    files: Files,
+) -> Result<Records, CorpusError> {
+    let name = files.paths.first().cloned().unwrap_or_default();
+    let text = files::open_parquet(&name, table, &files)?;
+    records_of(text, &name, files)
+}
+
+fn records_of(text: files::OpenFile, name: &Path, files: Files) -> Result<Records, CorpusError> {
+    let records = files::FileRecords::of_opened(text, files)?;
+    started(Inner::Files(Box::new(records)), || name.display().to_string())
 }
 
 pub(crate) fn source_name(source: &Source) -> String {

@@ -13,8 +13,8 @@ use accountant::{DpEvent, normal};
 use mechanisms::{MechanismError, OsRng, PrivacyRng, PrivacyUnit, ReleaseMethod, Words};
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::CorpusError;
 use crate::corpus::separated::{self, Separator};
+use crate::corpus::{CorpusError, Record, Records};
 use crate::items::{word_of_label, words_of_pair};
 use crate::release::{
     self, Method, Paper, PaperHistogram, ReleaseConfig, ReleaseError, first_threshold,
@@ -210,20 +210,38 @@ pub fn preview_table(
     preview(BufReader::new(lines.map_err(failed)?), &settings)
 }
 
+/// Does what [`preview()`] does for records that [`crate::survey::open`] found. The fields of `settings` are not used.
+///
+/// # Errors
+/// As [`preview()`].
+pub fn preview_records(mut records: Records, settings: &Settings) -> Result<Preview, PreviewError> {
+    let preview = preview_of(&mut records, settings, &OsRng::new()?)?;
+    Ok(Preview { replaced_lines: records.replaced_lines(), ..preview })
+}
+
 fn preview_with(
     reader: impl BufRead,
     settings: &Settings,
     rng: &impl PrivacyRng,
 ) -> Result<Preview, PreviewError> {
-    let config = config(settings)?;
     let lines = Lines::new(reader, settings.text_field.clone(), settings.user_field.clone());
     let seen = lines.seen();
+    match preview_of(lines, settings, rng) {
+        Err(_) if seen.binary() => Err(PreviewError::Binary),
+        preview => Ok(Preview { replaced_lines: seen.replaced_lines(), ..preview? }),
+    }
+}
+
+/// Returns the preview of records, of which no lines were replaced.
+fn preview_of(
+    records: impl Iterator<Item = Result<Record, CorpusError>>,
+    settings: &Settings,
+    rng: &impl PrivacyRng,
+) -> Result<Preview, PreviewError> {
+    let config = config(settings)?;
     let mut counts = Counts::new(settings.words);
-    let tapped = pieces(lines, settings.unit)?.map(|piece| piece.inspect(|piece| counts.take(piece)));
-    let released = match release::release(tapped, settings.words, &config, rng) {
-        Err(_) if seen.binary() => return Err(PreviewError::Binary),
-        other => other?,
-    };
+    let tapped = pieces(records, settings.unit)?.map(|piece| piece.inspect(|piece| counts.take(piece)));
+    let released = release::release(tapped, settings.words, &config, rng)?;
     if counts.units() == 0 {
         return Err(UnitError::from(CorpusError::Empty { source_name: "the text".to_owned() }).into());
     }
@@ -257,7 +275,7 @@ fn preview_with(
         vocab_size: private.vocab_size() as u64,
         before: in_tokens(&plain, &sentence),
         after: in_tokens(&private, &sentence),
-        replaced_lines: seen.replaced_lines(),
+        replaced_lines: 0,
     })
 }
 

@@ -13,7 +13,7 @@ use crate::{CertifiedPlan, Initial, Objective, PlanFile, Source, Tokenizer};
 
 /// Entropy of the frequencies of tokens in the paper's setting, in nats: that of WikiText-2 (validation and test) with
 /// BERT's uncased vocabulary.
-const PAPER_UNIGRAM: f64 = 7.08;
+pub(super) const PAPER_UNIGRAM: f64 = 7.08;
 
 /// A law, with the ranges of the data that it was fitted to.
 struct Fit {
@@ -60,11 +60,12 @@ pub(super) fn relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64)
     law(parameters, steps, noise_batch_ratio)
 }
 
-/// Returns the law that applies: the paper's, or for models smaller than all of the paper's the one that predicts the
-/// lower loss.
+/// Returns the law that applies: the paper's, or for models nearer to those of our runs the one that predicts the lower loss.
 fn fit(parameters: f64, steps: f64, noise_batch_ratio: f64) -> &'static Fit {
     let [paper, small] = [&PAPER, &SMALL].map(|fit| (fit.law)(parameters, steps, noise_batch_ratio));
-    if parameters < PAPER.parameters[0] && small < paper { &SMALL } else { &PAPER }
+    // Halfway, on the logarithm, between the models of the two fits.
+    let is_small = parameters * parameters < SMALL.parameters[1] * PAPER.parameters[0];
+    if is_small && small < paper { &SMALL } else { &PAPER }
 }
 
 /// Computes the law for the paper's table.
@@ -234,7 +235,7 @@ fn interpolated(curve: &Curve, vocabulary: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use accountant::calibrate::EpsilonTarget;
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     /// McKenna et al. 2025, Table 2: units, ε, loss, parameters, steps and batch.
-    const OPTIMA: [[f64; 6]; 20] = [
+    pub(in crate::advise) const OPTIMA: [[f64; 6]; 20] = [
         [100_000.0, 1.0, 7.28, 4.6e+06, 1_800.0, 510.0],
         [100_000.0, 4.0, 6.65, 4.6e+06, 1_800.0, 4_100.0],
         [100_000.0, 16.0, 5.6, 1.7e+07, 2_700.0, 14_000.0],

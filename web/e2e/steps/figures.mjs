@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bounds, certified, epsilon, figures, open, page, roundedUp, save, step, told, type } from '../harness.mjs'
+import { bounds, certified, epsilon, figures, open, page, randomFrom, roundedUp, save, step, told, type } from '../harness.mjs'
 import { brotliBytes } from '../serve.mjs'
 
 const { PAGE, TRAINER, ACCOUNTANT, OUT } = process.env
@@ -20,7 +20,7 @@ await step('the page shows a certified figure soon after it is opened', async ()
 await step('the first load stays below the limit', () => {
   const { first, all } = brotliBytes(PAGE)
   assert.ok(first <= DOWNLOAD_LIMIT, `${first} > ${DOWNLOAD_LIMIT}`)
-  figures['first load'] = `${(first / 1000).toFixed(1)} kB by brotli; ${(all / 1000).toFixed(1)} kB with the expert view and the worker for previews`
+  figures['first load'] = `${(first / 1000).toFixed(1)} kB by brotli; ${(all / 1000).toFixed(1)} kB with the expert view and the workers that read texts`
   return figures['first load']
 })
 
@@ -128,4 +128,41 @@ await step('a plan without a vocabulary release has the ε of the accountant’s
   const { epsilon: answer } = told(ACCOUNTANT, 'epsilon', ...flags, '--delta', plan.privacy.delta)
   assert.deepEqual({ lower: answer.lower, upper: answer.upper }, await bounds(fresh))
   await fresh.context().close()
+})
+
+const PLANS = Number(process.env.PLANS ?? 3)
+await step('ε of plans at random is that of the trainer and of the accountant, to the last bit', async () => {
+  const fresh = await open()
+  await fresh.locator('#preset').selectOption('strict-review')
+  await certified(fresh)
+  const base = JSON.parse((await save(fresh)).text)
+  const random = randomFrom(Number(process.env.SEED ?? 1))
+  const between = (least, most) => Number((least * (most / least) ** random()).toPrecision(4))
+  for (let made = 0; made < PLANS; made += 1) {
+    const units = Math.round(between(2000, 1e7))
+    const [batch, steps] = [Math.round(between(1, units / 4)), Math.round(between(1, 20_000))]
+    const [noise, delta] = [between(0.6, 30), between(1e-10, 0.5 / units)]
+    const plan = structuredClone(base)
+    plan.name = `random-${made}`
+    plan.data.units = units
+    plan.data.source = { path: 'text.jsonl' }
+    delete plan.data.user_field
+    delete plan.privacy.tokenizer_share
+    Object.assign(plan.privacy, { unit: 'record', relation: 'add_or_remove_one', delta, sampling: 'poisson', spare_steps: 0, noise_multipliers: { training: noise } })
+    delete plan.privacy.epsilon
+    Object.assign(plan.training, { expected_batch_size: batch, steps })
+    plan.training.learning_rate.warmup_steps = 0
+    const file = join(OUT, 'random.json')
+    writeFileSync(file, JSON.stringify(plan))
+    const verified = told(TRAINER, 'verify', file).epsilon
+    await fresh.locator('#import').setInputFiles(file)
+    await fresh.waitForFunction((wanted) => document.getElementById('epsilon')?.dataset.exact === wanted, String(verified.upper))
+    await certified(fresh)
+    assert.deepEqual(await bounds(fresh), verified, JSON.stringify({ units, batch, steps, noise, delta }))
+    const flags = ['--dataset-size', units, '--batch-size', batch, '--noise-multiplier', noise, '--steps', steps, '--delta', delta]
+    const { epsilon: answer } = told(ACCOUNTANT, 'epsilon', ...flags)
+    assert.deepEqual({ lower: answer.lower, upper: answer.upper }, verified)
+  }
+  await fresh.context().close()
+  return `${PLANS} plans`
 })

@@ -1,10 +1,10 @@
 // One's own text on the start view: from a drop to a plan that runs on the file.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { accessible, bounds, certified, openStart, save, step, told, type } from '../harness.mjs'
+import { accessible, bounds, certified, openStart, randomFrom, save, step, told, type } from '../harness.mjs'
 
 const { OUT, TRAINER } = process.env
 const FOLDER = join(OUT, 'own-text')
@@ -37,6 +37,8 @@ async function runs(page, name, bytes) {
   return JSON.parse(text)
 }
 
+/** 2,400 visits of 800 patients, as pyarrow 26.0.1 writes them. */
+const TABLE = readFileSync(new URL('../fixtures/visits.parquet', import.meta.url))
 const note = (at) => `Visit ${at}: fever for ${at % 9} days, seen on ward ${at % 13}`
 
 await step('a dropped text is counted, its users are protected, and its plan runs on the file', async () => {
@@ -96,13 +98,99 @@ await step('tables of a German Excel and compressed texts have their fields, and
   await fresh.context().close()
 })
 
+await step('a table in parquet is read by a module of its own, and its vocabulary is previewed', async () => {
+  const fresh = await openStart()
+  await certified(fresh)
+  const loaded = () => fresh.evaluate(() => performance.getEntriesByType('resource').map((entry) => entry.name).join())
+  await drop(fresh, 'visits.parquet', TABLE)
+  await counted(fresh)
+  assert.deepEqual([await row(fresh, 'Records'), await row(fresh, 'Users')], ['2\u202f400', '800'])
+  assert.ok((await loaded()).includes('/parquet_loader.js'))
+  assert.equal(await fresh.locator('#own-encoding').count(), 0, 'a table in parquet tells its encoding')
+  const plan = await runs(fresh, 'visits.parquet', TABLE)
+  assert.deepEqual([plan.data.units, plan.data.text_field, plan.data.user_field, plan.privacy.unit], [800, 'note', 'patient', 'user'])
+  await fresh.locator('#own-user-field').selectOption('')
+  await fresh.locator('label[for=units]', { hasText: 'records' }).waitFor()
+  await certified(fresh)
+  const words = JSON.parse((await save(fresh)).text).tokenizer.train
+  assert.deepEqual([words.release, words.words], ['pooled', 'pairs'], 'as `init` chooses')
+  await fresh.locator('button:text-is("Preview vocabulary")').click()
+  await fresh.locator('#seen').waitFor({ timeout: 120_000 })
+  assert.match(await fresh.locator('#seen').innerText(), /Units\s+2\u202f400[\s\S]*fever/)
+  await fresh.locator('#preview .banner', { hasText: 'not private' }).waitFor()
+  await fresh.context().close()
+})
+
+await step('Windows-1252 is read where it is chosen, and never guessed', async () => {
+  const fresh = await openStart()
+  await certified(fresh)
+  const table = Buffer.from(`Nummer;Größe\n${Array.from({ length: 917 }, (_, at) => `${at};"fünf ${note(at)}"\n`).join('')}`, 'latin1')
+  await drop(fresh, 'befunde.csv', table)
+  await fresh.locator('#own-encoding').selectOption('windows-1252')
+  await fresh.locator('#own-text-field option[value="Größe"]').waitFor({ state: 'attached' })
+  await fresh.locator('#own-text-field').selectOption('Größe')
+  await counted(fresh)
+  assert.equal(await fresh.locator('#own-text-found th', { hasText: 'invalid bytes' }).count(), 0)
+  const plan = await runs(fresh, 'befunde.csv', table)
+  assert.deepEqual([plan.data.encoding, plan.data.text_field], ['windows-1252', 'Größe'])
+  await fresh.context().close()
+})
+
+const PLANS = Number(process.env.PLANS ?? 3)
+await step('plans at random for dropped files run on these files', async () => {
+  const fresh = await openStart()
+  await certified(fresh)
+  const random = randomFrom(Number(process.env.SEED ?? 1))
+  const one = (all) => all[Math.floor(random() * all.length)]
+  for (let made = 0; made < PLANS; made += 1) {
+    const records = Math.round(300 * 20 ** random())
+    const users = Math.max(100, Math.round(records * random()))
+    const [text, user] = [one(['text', 'Befund', 'body']), one(['user', 'customer_id', 'Kunde'])]
+    const rows = Array.from({ length: records }, (_, at) => ({ id: at, [text]: note(at), [user]: `u${at % users}` }))
+    const cell = (value) => `"${String(value).replaceAll('"', '""')}"`
+    const table = (separator) => [[`id`, text, user].join(separator), ...rows.map((row) => Object.values(row).map(cell).join(separator))].join('\r\n')
+    const [name, bytes] = one([
+      () => ['a.jsonl', rows.map((row) => JSON.stringify(row)).join('\n')],
+      () => ['a.json', JSON.stringify(rows)],
+      () => ['a.csv', table(',')],
+      () => ['a.csv', table(';')],
+      () => ['a.jsonl.gz', gzipSync(rows.map((row) => JSON.stringify(row)).join('\n'))],
+      () => ['a.txt', rows.map((row) => row[text]).join('\n')],
+      () => ['a.parquet', TABLE],
+    ])()
+    await drop(fresh, name, bytes)
+    const fields = async (id, wanted) => {
+      const list = fresh.locator(`#${id}`)
+      if (name !== 'a.parquet' && (await list.inputValue()) !== wanted) await list.selectOption(wanted)
+    }
+    if (name !== 'a.txt') {
+      await fresh.locator('#own-text-field').waitFor()
+      await fields('own-text-field', text)
+      await counted(fresh)
+      await fields('own-user-field', one(['', user]))
+    }
+    await counted(fresh)
+    await type(fresh, 'target-epsilon', String(Number((0.5 * 32 ** random()).toPrecision(3))))
+    await type(fresh, 'hours', String(Number((0.02 * 100 ** random()).toPrecision(2))))
+    await fresh.locator('#start-size').selectOption(one(['', 'tiny', 'small']))
+    try {
+      await runs(fresh, `${made}-${name}`.replace(/^\d+-a/, 'a'), bytes)
+    } catch (error) {
+      throw new Error(`plan ${made} for ${records} records of ${users} users in ${name}`, { cause: error })
+    }
+  }
+  await fresh.context().close()
+  return `${PLANS} run`
+})
+
 await step('what cannot be counted is said, and the plan stays', async () => {
   const fresh = await openStart()
   await certified(fresh)
   const before = (await save(fresh)).text
   const chats = '{"messages": [{"role": "user", "content": "Hello"}]}\n'
   for (const [name, bytes, said] of [
-    ['a.parquet', 'PAR1', /trainer-native init/],
+    ['a.parquet', 'PAR1', /parquet/i],
+    ['b.parquet', TABLE.subarray(0, 5000), /parquet/i],
     ['a.pdf', '%PDF', /convert it first/],
     ['a.jsonl', 'Secret line\n', /not JSON/],
     ['a.txt', '', /no record found/],

@@ -17,10 +17,11 @@ await step('the start view proposes a plan before anything is typed, with the ε
   assert.deepEqual(advised.epsilon, shown)
   assert.equal(String(advised.steps), (await figure(fresh, 'Steps')).replaceAll('\u202f', ''))
   const predicted = await figure(fresh, 'Predicted loss')
-  assert.ok(predicted.startsWith(`${advised.prediction.loss.toFixed(2)} nats a token`), predicted)
+  const { loss, error } = advised.prediction
+  assert.ok(predicted.startsWith(`${loss.toFixed(2)} ± ${(loss * error).toFixed(2)} nats a token`), predicted)
   assert.ok((await fresh.locator('button, input, select, summary, a[href]').count()) < 32)
   const requested = await fresh.evaluate(() => performance.getEntriesByType('resource').map((entry) => entry.name))
-  assert.ok(!requested.some((name) => /\/(expert|vocabulary)/.test(name)), requested.join())
+  assert.ok(!requested.some((name) => /\/(expert|parquet|vocabulary)/.test(name)), requested.join())
   await fresh.context().close()
   return `ε ≤ ${shown.upper}`
 })

@@ -1,5 +1,5 @@
-//! The worker for vocabulary previews. The page loads it when it is first used.
+//! The worker for texts: it counts their records and previews their vocabularies. The page loads it when it is first used.
 
 fn main() {
-    web::serve_previews();
+    web::serve_texts();
 }

@@ -2,19 +2,19 @@
 
 use dp_tokenizer::survey::{Kind, Survey, Users, Wanted};
 use leptos::prelude::*;
+use plan::Encoding;
 use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, File};
 
 use super::client;
 use super::dom::{El, button, el, input_of, listen, table_row};
+use super::field::select;
 use super::state::PlannerState;
-use super::text_worker::TextWorker;
+use super::text_worker::{ACCEPTED, TextWorker, is_parquet, keep_dropped};
 use crate::numbers::{BYTES, COUNTS, approximate, grouped};
 use crate::own_text::{misfit, plan_for, round_figure, unit};
 use crate::preview::{MAX_COUNTED_BYTES, TextRequest, TextStatus};
 
-/// What the file chooser offers.
-const ACCEPTED: &str = ".jsonl,.ndjson,.json,.csv,.tsv,.txt,.text,.iob,.conll,.gz";
 /// Bytes of text in a token of a vocabulary that is learnt from a text.
 const BYTES_PER_TOKEN: f64 = 4.0;
 
@@ -25,6 +25,8 @@ struct OwnText {
     worker: TextWorker,
     /// The browser's handle of the file. It stays on this thread.
     file: RwSignal<Option<File>, LocalStorage>,
+    /// The encoding that was chosen; `None` for the one that the text tells.
+    encoding: RwSignal<Option<Encoding>>,
     found: RwSignal<Option<Kind>>,
     counted: RwSignal<Option<(Wanted, Survey)>>,
     /// Reason why there are no counts.
@@ -37,6 +39,7 @@ pub(super) fn view(state: PlannerState) -> El {
         state,
         worker: TextWorker::new(),
         file: RwSignal::new_local(None),
+        encoding: RwSignal::new(None),
         found: RwSignal::new(None),
         counted: RwSignal::new(None),
         error: RwSignal::new(None),
@@ -47,6 +50,7 @@ pub(super) fn view(state: PlannerState) -> El {
         .child(el("div").show_when(running, move || text.worker.progress("Counting…")))
         .child(el("div").class("files").show_when(running, stop))
         .dynamic(move || text.error.get().map(error))
+        .dynamic(move || encodings(text))
         .dynamic(move || text.found.get().map(|found| untrack(|| result(text, found))))
 }
 
@@ -60,7 +64,7 @@ fn drop_place(text: OwnText) -> El {
             text.open(file);
         });
     let label = el("label").attr("for", "own-text").child("Drop your text here, or choose a file…");
-    let note = "JSON lines, JSON, CSV, TSV or plain text, also as .gz. It is read in this page and sent nowhere. The plan gets the names of \
+    let note = "JSON lines, JSON, CSV, TSV, parquet or plain text, also as .gz or .zst. It is read in this page and sent nowhere. The plan gets the names of \
                 the file and its fields, and round figures.";
     // A file that misses the place would otherwise take the place of the page.
     listen(
@@ -86,18 +90,38 @@ fn error(reason: String) -> El {
     el("div").class("error").id("not-counted").attr("role", "alert").child(text)
 }
 
+/// Builds the choice of the encoding. Nothing in a text tells Windows-1252, so it is never guessed.
+fn encodings(text: OwnText) -> Option<El> {
+    if text.file.with(|file| file.as_ref().is_none_or(|file| is_parquet(&file.name()))) {
+        return None;
+    }
+    let windows = Encoding::Windows1252.name();
+    let choices = [("", "UTF-8, or UTF-16 by its marks"), (windows, windows)];
+    let selected = move || text.encoding.get().map_or("", Encoding::name);
+    let choose = move |name: String| {
+        text.encoding.set((name == windows).then_some(Encoding::Windows1252));
+        text.found.set(None);
+        text.counted.set(None);
+        text.error.set(None);
+        text.look(None);
+    };
+    let label = el("label").attr("for", "own-encoding").child("Encoding of the file");
+    let choice = select("own-encoding", choices.into_iter(), selected, choose);
+    Some(el("div").class("field").child(label).child(choice))
+}
+
 impl OwnText {
     fn open(&self, file: Option<File>) {
         let Some(file) = file else { return };
-        let (name, size) = (file.name(), file.size());
+        let size = file.size();
         self.worker.stop();
         self.found.set(None);
         self.counted.set(None);
         self.error.set(None);
+        self.encoding.set(None);
+        keep_dropped(&file);
         self.file.set(Some(file));
-        if name.to_lowercase().ends_with(".parquet") {
-            self.fail("Parquet is read by the trainer, not by this page: “trainer-native init FILE” makes a plan for it.");
-        } else if size > MAX_COUNTED_BYTES {
+        if size > MAX_COUNTED_BYTES {
             self.fail("The file is larger than 4 GB: “trainer-native init FILE” makes a plan for it.");
         } else {
             self.look(None);
@@ -107,7 +131,8 @@ impl OwnText {
     /// Reads the file and counts these fields, or those with usual names.
     fn look(&self, wanted: Option<Wanted>) {
         let Some(file) = self.file.get_untracked() else { return };
-        let (text, request) = (*self, TextRequest::Look { name: file.name(), wanted });
+        let encoding = self.encoding.get_untracked();
+        let (text, request) = (*self, TextRequest::Look { name: file.name(), wanted, encoding });
         if !self.worker.start(&request, &file, file.size(), move |status| text.receive(status)) {
             self.fail("This browser cannot start a web worker.");
         }
@@ -169,8 +194,11 @@ fn result(text: OwnText, found: Kind) -> El {
 
 /// Builds the choice of the fields with the text and the user.
 fn choices(text: OwnText, found: &Kind) -> El {
-    let chosen =
-        move |counted: Option<(Wanted, Survey)>| counted.map(|(wanted, _)| wanted).unwrap_or_default();
+    let encoding = found.encoding;
+    let chosen = move |counted: Option<(Wanted, Survey)>| {
+        let none = || Wanted { encoding, ..Wanted::default() };
+        counted.map_or_else(none, |(wanted, _)| wanted)
+    };
     let list = |id: &str, label: &'static str, none: &'static str, is_user: bool| {
         let selected = move || {
             let Wanted { text, user, .. } = chosen(text.counted.get());
@@ -229,7 +257,10 @@ fn counts(counted: &Survey) -> El {
         ),
     ));
     if counted.replaced_lines > 0 {
-        rows.push(("Lines with invalid bytes, which the trainer refuses", grouped(counted.replaced_lines)));
+        rows.push((
+            "Lines with invalid bytes, which the trainer refuses unless their encoding is named",
+            grouped(counted.replaced_lines),
+        ));
     }
     let table = el("table").child(el("caption").child("For you alone: these counts are private"));
     let body =

@@ -233,8 +233,9 @@ fn figures(state: PlannerState) -> Option<El> {
             ("Time", format!("about {}", approximate(advice.seconds, &TIMES))),
         ];
         let predicted = advice.prediction.map(|predicted| {
-            let Prediction { loss, unigram, .. } = predicted;
-            ("Predicted loss", format!("{loss:.2} nats a token (frequencies alone: {unigram:.2})"))
+            let Prediction { loss, unigram, error, .. } = predicted;
+            let bar = loss * error;
+            ("Predicted loss", format!("{loss:.2} ± {bar:.2} nats a token (frequencies alone: {unigram:.2})"))
         });
         let item = |all: El, (name, value): (&'static str, String)| {
             all.child(el("div").child(el("dt").child(name)).child(el("dd").child(value)))

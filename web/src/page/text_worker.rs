@@ -1,12 +1,13 @@
 //! A worker that reads one text, and the progress of it.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
-use js_sys::{Array, Uint8Array};
+use js_sys::{Array, Reflect, Uint8Array};
 use leptos::prelude::*;
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{MessageEvent, Worker};
+use web_sys::{File, MessageEvent, Worker};
 
 use super::client;
 use super::dom::{El, el};
@@ -15,11 +16,43 @@ use crate::preview::{TextRequest, TextStatus};
 use crate::protocol::{decode, encode};
 use crate::worker::READY;
 
-/// The script that starts the worker's WASM.
-const SCRIPT: &str = "./vocabulary_loader.js";
+/// What the choosers of a text offer.
+pub(crate) const ACCEPTED: &str = ".jsonl,.ndjson,.json,.csv,.tsv,.parquet,.txt,.text,.iob,.conll,.gz,.zst";
+/// The scripts that start the WASM of the workers for texts and for tables in parquet.
+const TEXTS: &str = "./vocabulary_loader.js";
+const TABLES: &str = "./parquet_loader.js";
+/// The property of the window that holds the last file that was dropped. The expert view is another module.
+const DROPPED: &str = "droppedText";
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+}
+
+/// Returns whether a file is a table in parquet, by its name.
+pub(crate) fn is_parquet(name: &str) -> bool {
+    name.to_lowercase().ends_with(".parquet")
+}
+
+fn script(request: &TextRequest) -> &'static str {
+    match request {
+        TextRequest::Look { name, .. } | TextRequest::Preview { file: Some((name, _)), .. }
+            if is_parquet(name) =>
+        {
+            TABLES
+        }
+        _ => TEXTS,
+    }
+}
+
+/// Keeps a file for the expert view, as long as this page is open.
+pub(crate) fn keep_dropped(file: &File) {
+    // A window takes any property.
+    let _ = Reflect::set(&window(), &DROPPED.into(), file);
+}
+
+/// Returns the last file that was dropped.
+pub(crate) fn dropped() -> Option<File> {
+    Reflect::get(&window(), &DROPPED.into()).ok()?.dyn_into().ok()
 }
 
 /// Number of bytes read, and of all bytes.
@@ -60,10 +93,12 @@ impl TextWorker {
         receive: impl Fn(TextStatus) + 'static,
     ) -> bool {
         self.stop();
-        let Some(worker) = client::start_worker(SCRIPT, "") else { return false };
+        let Some(worker) = client::start_worker(script(request), "") else { return false };
+        let receive = Rc::new(receive);
         self.progress.set(Some(Progress { read: 0.0, total: bytes }));
         let (reading, id) = (*self, self.id.get_untracked());
         let message = Array::of2(&Uint8Array::from(encode(request).as_slice()), source);
+        let on_end = Rc::clone(&receive);
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             if reading.id.get_untracked() != id {
             } else if event.data() == READY {
@@ -75,6 +110,16 @@ impl TextWorker {
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         on_message.forget();
+        let ended =
+            "The worker that read this file ended. The file is damaged, or too large for this browser.";
+        let on_error = Closure::<dyn FnMut()>::new(move || {
+            if reading.id.get_untracked() == id {
+                reading.stop();
+                on_end(TextStatus::Failed(ended.to_owned()));
+            }
+        });
+        worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        on_error.forget();
         WORKER.set(Some(worker));
         true
     }

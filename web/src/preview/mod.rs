@@ -4,10 +4,10 @@
 #[cfg(feature = "page")]
 pub mod worker;
 
-use dp_tokenizer::preview::{Preview, PreviewError, Settings, Table};
+use dp_tokenizer::preview::{Preview, PreviewError, Settings};
 use dp_tokenizer::release::Method;
 use dp_tokenizer::survey::{Kind, Survey, Wanted};
-use plan::{PlanFile, Tokenizer};
+use plan::{Encoding, PlanFile, Tokenizer};
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Certified;
@@ -17,9 +17,6 @@ pub(crate) const MAX_FILE_BYTES: f64 = 200e6;
 /// Largest file whose records are counted, in bytes.
 pub(crate) const MAX_COUNTED_BYTES: f64 = 4e9;
 
-/// Bytes that the worker reads at a time.
-const CHUNK_BYTES: usize = 4 << 20;
-
 /// A request about a text. The text or the file is posted beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,8 +25,8 @@ pub(crate) enum TextRequest {
     Preview {
         /// Settings for splitting the text into units and releasing its words.
         settings: Box<Settings>,
-        /// The kind of table of the file. `None` for lines of text or of JSON.
-        table: Option<Table>,
+        /// Name and encoding of the file. `None` for lines of text or of JSON that were pasted.
+        file: Option<(String, Encoding)>,
     },
     /// Find the fields of the text and count its records.
     Look {
@@ -37,6 +34,8 @@ pub(crate) enum TextRequest {
         name: String,
         /// The fields to count; `None` for those with usual names.
         wanted: Option<Wanted>,
+        /// The encoding of the file; `None` for the one that its first bytes tell.
+        encoding: Option<Encoding>,
     },
 }
 
@@ -90,8 +89,7 @@ fn error_text(error: &PreviewError) -> String {
              or use more text."
         }
         PreviewError::Binary | PreviewError::Units(_) => {
-            " Choose a .txt file, a .jsonl file with one object per line, or a .csv or .tsv file with a header line. The panel “Data” \
-             names the fields or columns."
+            " The panel “Data” names the format, the encoding and the fields or columns of the text."
         }
         _ => "",
     };

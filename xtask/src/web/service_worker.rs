@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
 /// Prefixes of the files that are fetched when the page is idle. All other files are needed for the first view.
-const FETCHED_WHEN_IDLE: [&str; 2] = ["expert", "vocabulary"];
+const FETCHED_WHEN_IDLE: [&str; 3] = ["expert", "parquet", "vocabulary"];
 /// The service worker itself, which the browser manages. It is filled in as it is written.
 pub const SERVICE_WORKER: &str = "sw.js";
 

@@ -1,8 +1,10 @@
 //! Reads rows of a parquet file as JSON lines, for all code that reads lines.
 
+#[cfg(not(target_arch = "wasm32"))]
 use std::fs::File;
-use std::io::{Error, Read, Seek, SeekFrom};
+use std::io::{Error, Read, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(not(target_arch = "wasm32"))]
 use std::path::Path;
 use std::sync::Arc;
 #[cfg(not(target_arch = "wasm32"))]
@@ -16,7 +18,7 @@ use parquet::record::{Field as Cell, Row};
 use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 
-use self::pages::{Checked, Pages};
+use self::pages::{Checked, Input, Pages, ReadSeek};
 use super::lines::MAX_LINE_BYTES;
 use super::{BadUtf8, Field, FieldKind, Files};
 
@@ -26,10 +28,13 @@ mod hostile;
 mod pages;
 mod thrift;
 
-/// Returns the rows of the file at `path`. Only the columns that are asked for are read.
-pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send + use<>, String> {
+/// Returns the rows of a file. Only the columns that are asked for are read.
+pub(super) fn json_lines<R: ReadSeek + 'static>(
+    file: R,
+    files: &Files,
+) -> Result<impl Read + Send + use<R>, String> {
     let opened = unharmed(|| {
-        let Table { reader, columns, rows } = Table::open(path, files)?;
+        let Table { reader, columns, rows } = Table::open(file, files)?;
         let (size, schema) = (reader.size, schema_of(&reader, columns)?);
         let iter = RowIter::from_file_into(Box::new(reader)).project(Some(schema));
         Ok((iter.map_err(|error| error.to_string())?, rows, size))
@@ -46,7 +51,8 @@ pub(super) fn json_lines(path: &Path, files: &Files) -> Result<impl Read + Send 
 pub(super) fn row_at(path: &Path, files: &Files, row: u64) -> Result<Vec<u8>, String> {
     let said = |error: parquet::errors::ParquetError| error.to_string();
     let read = unharmed(|| {
-        let Table { reader, columns, .. } = Table::open(path, files)?;
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let Table { reader, columns, .. } = Table::open(file, files)?;
         let (mut group, mut before) = (0, row);
         for metadata in reader.metadata().row_groups() {
             match before.checked_sub(u64::try_from(metadata.num_rows()).unwrap_or(0)) {
@@ -71,21 +77,19 @@ pub(super) fn row_at(path: &Path, files: &Files, row: u64) -> Result<Vec<u8>, St
     read.unwrap_or_else(|| Err(DAMAGED.to_owned()))
 }
 
-/// Opens a file whose metadata is no larger, and its schema no deeper, than the parquet crate has memory and stack for.
-/// Returns the file and its size in bytes.
-fn open(path: &Path) -> Result<(File, u64), String> {
+/// Accepts a file whose metadata is no larger, and its schema no deeper, than the parquet crate has memory and stack for.
+fn checked(mut file: impl ReadSeek + 'static) -> Result<Input, String> {
     let said = |error: std::io::Error| error.to_string();
-    let mut file = File::open(path).map_err(said)?;
-    let size = file.metadata().map_err(said)?.len();
+    let size = file.seek(SeekFrom::End(0)).map_err(said)?;
     let mut end = [0; 8];
-    let Some(before) = size.checked_sub(8) else { return Ok((file, size)) };
+    let Some(before) = size.checked_sub(8) else { return Ok(Input::new(file, size)) };
     file.seek(SeekFrom::Start(before)).map_err(said)?;
     file.read_exact(&mut end).map_err(said)?;
     let [a, b, c, d, magic @ ..] = end;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
     // For such a file, the parquet crate says what is wrong.
     let Some(begin) = before.checked_sub(length).filter(|_| magic == *b"PAR1") else {
-        return Ok((file, size));
+        return Ok(Input::new(file, size));
     };
     let most = MOST_METADATA.max(size / MOST_METADATA_SHARE);
     if length > most {
@@ -97,7 +101,7 @@ fn open(path: &Path) -> Result<(File, u64), String> {
     file.seek(SeekFrom::Start(begin)).map_err(said)?;
     Read::by_ref(&mut file).take(length).read_to_end(&mut metadata).map_err(said)?;
     match thrift::has_sound_schema(&metadata) {
-        Some(true) => Ok((file, size)),
+        Some(true) => Ok(Input::new(file, size)),
         _ => Err(DAMAGED.to_owned()),
     }
 }
@@ -110,9 +114,9 @@ struct Table {
 }
 
 impl Table {
-    fn open(path: &Path, files: &Files) -> Result<Self, String> {
-        let (file, size) = open(path)?;
-        let pages = Arc::new(Pages(file.try_clone().map_err(|error| error.to_string())?));
+    fn open(file: impl ReadSeek + 'static, files: &Files) -> Result<Self, String> {
+        let file = checked(file)?;
+        let (pages, size) = (Arc::new(Pages(file.clone())), file.size);
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
         let reader = Checked { reader, pages, size };
         let metadata = reader.metadata().file_metadata();
@@ -168,8 +172,8 @@ fn schema_of(reader: &Checked, columns: Vec<Arc<Type>>) -> Result<Type, String> 
 }
 
 /// Returns the fields as JSON of the same records has them. Of these, only [`FieldKind::Value`] of a column can be read.
-pub(super) fn fields(path: &Path) -> Result<Vec<Field>, String> {
-    let (file, _) = open(path)?;
+pub(super) fn fields(file: impl ReadSeek + 'static) -> Result<Vec<Field>, String> {
+    let file = checked(file)?;
     let found = unharmed(|| {
         let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
         let mut found = Vec::new();
@@ -438,7 +442,7 @@ mod tests {
             let properties = properties.set_write_batch_size(1).set_writer_version(version);
             std::fs::write(&path, written_with(&texts, 20, properties)).unwrap();
             let mut whole = String::new();
-            json_lines(&path, &files).unwrap().read_to_string(&mut whole).unwrap();
+            json_lines(File::open(&path).unwrap(), &files).unwrap().read_to_string(&mut whole).unwrap();
             assert_eq!(whole.lines().count(), 50);
             for (row, line) in whole.lines().enumerate() {
                 let alone = String::from_utf8(row_at(&path, &files, row as u64).unwrap()).unwrap();
@@ -514,7 +518,8 @@ mod tests {
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains(said), "{name}: {refused}");
             assert!(
-                fields(&path).is_ok_and(|fields| fields.iter().map(|field| &field.name).eq(["text"]))
+                fields(File::open(&path).unwrap())
+                    .is_ok_and(|fields| fields.iter().map(|field| &field.name).eq(["text"]))
                     || refused.contains(DAMAGED)
                     || said == "metadata of"
             );

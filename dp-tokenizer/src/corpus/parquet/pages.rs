@@ -1,10 +1,9 @@
 //! Checks the counts and sizes in a parquet file for which the parquet crate allocates memory before it reads the data. In a damaged
 //! file they may exceed all memory, and a failed allocation ends the program. To read one row, pages before it are skipped.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -27,9 +26,65 @@ fn damaged() -> ParquetError {
     ParquetError::General(super::DAMAGED.to_owned())
 }
 
+/// What a table is read from: a file, or the file of a browser.
+pub(in crate::corpus) trait ReadSeek: Read + Seek + Send {}
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// An opened table. A copy refers to the same one; each reader has a place of its own in it.
+#[derive(Clone)]
+pub(super) struct Input {
+    file: Arc<Mutex<dyn ReadSeek>>,
+    /// The size in bytes.
+    pub(super) size: u64,
+}
+
+impl Input {
+    pub(super) fn new(file: impl ReadSeek + 'static, size: u64) -> Self {
+        Self { file: Arc::new(Mutex::new(file)), size }
+    }
+}
+
+impl Length for Input {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for Input {
+    type T = BufReader<InputFrom>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        Ok(BufReader::new(InputFrom { input: self.clone(), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let mut bytes = Vec::new();
+        let read =
+            InputFrom { input: self.clone(), at: start }.take(length as u64).read_to_end(&mut bytes)?;
+        if read == length { Ok(bytes.into()) } else { Err(damaged()) }
+    }
+}
+
+/// A file from a place on.
+pub(super) struct InputFrom {
+    input: Input,
+    at: u64,
+}
+
+impl Read for InputFrom {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        // Each reading begins with its own place, so one that was cut off by a panic does no harm.
+        let mut file = self.input.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(self.at))?;
+        let read = file.read(out)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
 /// A file whose pages are checked while they are read. Columns are flat, without lists or groups.
 pub(super) struct Checked {
-    pub(super) reader: SerializedFileReader<File>,
+    pub(super) reader: SerializedFileReader<Input>,
     /// The same file, for its pages.
     pub(super) pages: Arc<Pages>,
     /// The size of the file in bytes.
@@ -118,11 +173,11 @@ impl RowGroupReader for Group<'_> {
 }
 
 /// The file as the pages of its columns are read from it. A page that states more than [`MOST_PAGE_BYTES`] is refused.
-pub(super) struct Pages(pub(super) File);
+pub(super) struct Pages(pub(super) Input);
 
 impl Length for Pages {
     fn len(&self) -> u64 {
-        Length::len(&self.0)
+        self.0.len()
     }
 }
 
@@ -130,18 +185,18 @@ impl ChunkReader for Pages {
     type T = Header;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(Header { rest: ChunkReader::get_read(&self.0, start)?, is_checked: false })
+        Ok(Header { rest: self.0.get_read(start)?, is_checked: false })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        ChunkReader::get_bytes(&self.0, start, length)
+        self.0.get_bytes(start, length)
     }
 }
 
 /// A page from its header on, which is checked when it is read. A page whose header was read before is not checked
 /// again.
 pub(super) struct Header {
-    rest: BufReader<File>,
+    rest: BufReader<InputFrom>,
     is_checked: bool,
 }
 

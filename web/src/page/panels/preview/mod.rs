@@ -11,7 +11,9 @@ use crate::numbers::grouped;
 use crate::page::chart_view::{ChartView, Rounding, chart_figure};
 use crate::page::dom::{El, button, el, input_of, section, table_row};
 use crate::page::field::select;
+use crate::page::kept;
 use crate::page::state::PlannerState;
+use crate::page::text_worker::{ACCEPTED, dropped};
 use crate::page::widgets::hint;
 use session::Session;
 
@@ -21,6 +23,9 @@ const PAPER_WORDS: u32 = 64;
 pub(crate) fn preview(state: PlannerState) -> El {
     let session = Session::new(state);
     let running = move || session.worker.is_running();
+    if kept::read(kept::EXPERT).as_deref() == Some("preview-title") {
+        session.start_with_dropped();
+    }
     let warning = el("p").class("banner").attr("role", "note").child(
         "This preview is not private: it reads the raw text on this machine and shows raw counts. The text never leaves this \
          page. The plan, the link and saved files contain nothing from it.",
@@ -74,21 +79,26 @@ fn inputs(session: Session) -> El {
 }
 
 fn buttons(session: Session) -> El {
-    let file = el("input")
-        .id("upload")
-        .attr("type", "file")
-        .attr("accept", ".txt,.jsonl,.ndjson,.csv,.tsv,text/plain,text/csv")
-        .on("change", move |event| {
-            if let Some(input) = input_of(&event) {
-                session.start_with_file(&input);
+    let file =
+        el("input").id("upload").attr("type", "file").attr("accept", ACCEPTED).on("change", move |event| {
+            let Some(input) = input_of(&event) else { return };
+            if let Some(file) = input.files().and_then(|files| files.get(0)) {
+                // Lets the person choose the same file again.
+                input.set_value("");
+                session.start_with_file(file);
             }
         });
+    let dropped = dropped().map(|file| {
+        let label = format!("Preview {}", file.name());
+        button(label, move |_| session.start_with_file(file.clone())).id("count-dropped")
+    });
     let file_label = el("label").attr("for", "upload").child("Choose a file (up to 200 MB)…");
     let start = move |_| session.start_with_text(&session.pasted.get_untracked());
     let stop = button("Stop", move |_| session.worker.stop()).id("stop");
     el("div")
         .class("files")
         .child(button("Preview this text", start).id("count"))
+        .child(dropped)
         .child(el("span").class("file").child(file).child(file_label))
         .child(stop.dynamic_flag("disabled", move || !session.worker.is_running()))
 }

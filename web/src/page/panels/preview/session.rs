@@ -1,19 +1,16 @@
 //! A running preview: its reading, and its result.
 
-use dp_tokenizer::preview::{Preview, Table};
+use dp_tokenizer::preview::Preview;
 use dp_tokenizer::release::Method;
 use leptos::prelude::*;
+use plan::Encoding;
 use wasm_bindgen::JsValue;
-use web_sys::HtmlInputElement;
+use web_sys::File;
 
 use crate::numbers::grouped;
 use crate::page::state::PlannerState;
-use crate::page::text_worker::TextWorker;
+use crate::page::text_worker::{TextWorker, dropped};
 use crate::preview::{MAX_FILE_BYTES, TextRequest, TextStatus, settings};
-
-const LINES: [&str; 2] = [".txt", ".text"];
-const JSON_LINES: [&str; 2] = [".jsonl", ".ndjson"];
-const TABLES: [(&str, Table); 2] = [(".csv", Table::Csv), (".tsv", Table::Tsv)];
 
 /// The state of the preview panel. A copy refers to the same signals.
 #[derive(Clone, Copy)]
@@ -41,22 +38,29 @@ impl Session {
         }
     }
 
-    /// Previews the chosen file.
-    pub(super) fn start_with_file(&self, input: &HtmlInputElement) {
-        let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
-        // Lets the person choose the same file again.
-        input.set_value("");
-        let (name, size) = (file.name().to_lowercase(), file.size());
-        let ends_with = |extensions: [&str; 2]| extensions.iter().any(|extension| name.ends_with(extension));
-        let table = TABLES.iter().find(|(extension, _)| name.ends_with(extension)).map(|(_, table)| *table);
-        let fields = table.is_some() || ends_with(JSON_LINES);
+    /// Previews a file, with the fields and the encoding of the plan.
+    pub(super) fn start_with_file(&self, file: File) {
+        let (name, size) = (file.name(), file.size());
+        let is_text =
+            [".txt", ".txt.gz", ".txt.zst", ".text"].iter().any(|end| name.to_lowercase().ends_with(end));
         if size > MAX_FILE_BYTES {
             self.fail("The file is larger than 200 MB. Choose a smaller part of it.");
-        } else if !fields && !ends_with(LINES) {
-            self.fail("Choose a .txt, .jsonl, .csv or .tsv file. Unpack or convert others first.");
         } else {
-            self.start(file.into(), size, fields, table);
+            let encoding = self.state.plan.with_untracked(|plan| plan.data.encoding);
+            self.start(file.into(), size, !is_text, Some((name, encoding)));
         }
+    }
+
+    /// Previews the file that was dropped, if there is one, once the plan is certified.
+    pub(super) fn start_with_dropped(&self) {
+        let (session, file) = (*self, RwSignal::new_local(dropped()));
+        Effect::new(move |_| {
+            if session.state.certified.with(Option::is_some)
+                && let Some(file) = file.try_update(Option::take).flatten()
+            {
+                session.start_with_file(file);
+            }
+        });
     }
 
     /// Previews pasted text.
@@ -69,7 +73,7 @@ impl Session {
         }
     }
 
-    fn start(&self, source: JsValue, bytes: f64, fields: bool, table: Option<Table>) {
+    fn start(&self, source: JsValue, bytes: f64, fields: bool, file: Option<(String, Encoding)>) {
         self.worker.stop();
         self.error.set(None);
         self.result.set(None);
@@ -83,7 +87,7 @@ impl Session {
             );
             return;
         };
-        let (session, request) = (*self, TextRequest::Preview { settings: Box::new(settings), table });
+        let (session, request) = (*self, TextRequest::Preview { settings: Box::new(settings), file });
         if !self.worker.start(&request, &source, bytes, move |status| session.receive(status)) {
             self.fail("This browser cannot start a web worker.");
         }
