@@ -331,7 +331,8 @@ mod tests {
     }
 
     /// Oracle: McKenna et al. 2025, Table 2, whose compute is 6 operations a parameter and token. The loss is within the law's error of 7 %,
-    /// and the 1 % that counts as equally good. Losses are flat around these optima: sizes lie within a factor of about three.
+    /// and the 1 % that counts as equally good. Losses are flat around these optima: sizes lie within a factor of about three. Models smaller
+    /// than all of the paper's follow the law of our runs, far beyond these.
     #[test]
     fn proposals_for_the_compute_of_the_papers_optima_have_their_losses() {
         for [units, epsilon, loss, parameters, steps, batch] in OPTIMA {
@@ -341,7 +342,11 @@ mod tests {
             let advice = advise(&file, compute, None).unwrap();
             let predicted = advice.prediction.unwrap();
             let ratio = PAPER_UNIGRAM * predicted.loss / predicted.unigram / loss;
-            assert!((0.93..1.085).contains(&ratio), "{units:e} units, ε = {epsilon}: {ratio}");
+            let is_papers = predicted.fitted_to.contains("McKenna");
+            let least = if is_papers { 0.93 } else { 0.86 };
+            assert!((least..1.085).contains(&ratio), "{units:e} units, ε = {epsilon}: {ratio}");
+            let says = |outside: &String| outside.starts_with("parameters");
+            assert!(is_papers || predicted.extrapolated.iter().any(says), "{predicted}");
             let size = advice.certified.plan().file().cost().parameters as f64 / parameters;
             assert!(
                 (0.3..2.5).contains(&size),
