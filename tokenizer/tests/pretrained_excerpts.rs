@@ -130,6 +130,22 @@ fn sentencepiece_models_of_every_kind_encode_and_decode_as_there() {
     }
 }
 
+/// The texts are those of SentencePiece 0.2.3.
+#[test]
+fn spaces_before_all_text_are_dropped_as_sentencepiece_does() {
+    let (unknown, begin, blank, bar) = (0, 1, 261, 262);
+    let decoded = [
+        (vec![blank, blank, bar], "|"),
+        (vec![begin, blank, bar], "|"),
+        (vec![blank, blank], ""),
+        (vec![bar, blank], "| "),
+        (vec![unknown, blank, bar], " \u{2047}   |"),
+    ];
+    for (ids, text) in decoded {
+        assert_eq!(sentencepiece().decode(&ids), text, "{ids:?}");
+    }
+}
+
 #[test]
 fn a_rewritten_model_encodes_the_same() {
     let bytes = SentencePieceModel::from_bytes(MODEL).unwrap().to_bytes();

@@ -53,14 +53,25 @@ const KINDS: Kinds<dyn Decode> = Kinds {
     ],
 };
 
+/// Which spaces a decoder drops at the beginning of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeadingSpaces {
+    /// None.
+    Kept,
+    /// That of the first token, which the pre-tokenizer added.
+    First,
+    /// One of each token before other text, as SentencePiece does where its normalizer removes spaces.
+    OfEach,
+}
+
 /// The way in which tokens are joined to a text.
 #[derive(Debug)]
 pub(crate) enum Decoder {
     /// The decoder of a `.model`, and of vocabularies trained here: marks become spaces, and byte tokens become
     /// characters.
     SentencePiece {
-        /// Whether the leading space of the first token was added by the pre-tokenizer.
-        drop_first_space: bool,
+        /// The spaces at the beginning that are no part of the text.
+        dropped: LeadingSpaces,
     },
     /// The decoder of BERT's own tools. It puts a space before each token without the prefix, and removes spaces that
     /// English spelling does not have.
@@ -90,8 +101,8 @@ impl Decoder {
     /// Returns the decoder as a `tokenizer.json` writes it.
     pub(crate) fn json(&self) -> Value {
         match self {
-            Self::SentencePiece { drop_first_space } => {
-                let scheme = if *drop_first_space { "always" } else { "never" };
+            Self::SentencePiece { dropped } => {
+                let scheme = if *dropped == LeadingSpaces::Kept { "never" } else { "always" };
                 let space = json!({"type": "Metaspace", "replacement": METASPACE, "prepend_scheme": scheme, "split": true});
                 json!({"type": "Sequence", "decoders": [space, {"type": "ByteFallback"}, {"type": "Fuse"}]})
             }
@@ -123,16 +134,24 @@ impl Decoder {
         special: &SpecialTokens,
     ) -> String {
         match self {
-            Self::SentencePiece { drop_first_space } => {
+            Self::SentencePiece { dropped } => {
                 let surface = |id: u32| model.surface(id).or_else(|| special.name(id));
                 let text = join_pieces(ids, byte_of, surface);
-                let first = ids.iter().find(|id| surface(**id).is_some()).copied();
+                let shown = || ids.iter().copied().filter(|id| surface(*id).is_some());
                 // The text that a `.model` shows for unknown characters keeps its own space.
-                let is_unknown = matches!(model, Model::SentencePiece(_)) && first == model.unk_id();
-                match text.strip_prefix(' ') {
-                    Some(rest) if *drop_first_space && !is_unknown => rest.to_owned(),
-                    _ => text,
-                }
+                let is_unknown =
+                    |id: u32| matches!(model, Model::SentencePiece(_)) && model.unk_id() == Some(id);
+                let opens = |id: u32| {
+                    !is_unknown(id) && surface(id).is_some_and(|piece| piece.starts_with(METASPACE))
+                };
+                let is_space = |id: u32| surface(id).is_some_and(|piece| piece.chars().eq([METASPACE]));
+                let lone = match dropped {
+                    LeadingSpaces::OfEach => shown().take_while(|id| is_space(*id)).count(),
+                    _ => 0,
+                };
+                let of_next = *dropped != LeadingSpaces::Kept && shown().nth(lone).is_some_and(opens);
+                let spaces = lone + usize::from(of_next);
+                (0..spaces).fold(text.as_str(), |rest, _| rest.strip_prefix(' ').unwrap_or(rest)).to_owned()
             }
             Self::Bert { prefix } => {
                 let tokens = ids.iter().filter_map(|id| model.token(*id).or_else(|| special.name(*id)));

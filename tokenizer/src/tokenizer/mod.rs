@@ -10,7 +10,7 @@ mod shaping;
 mod stage_mark;
 
 use crate::FormatError;
-use crate::decode::Decoder;
+use crate::decode::{Decoder, LeadingSpaces};
 use crate::encode::{Model, SentencePiece};
 use crate::normalize::{Normalizer, SentencePieceNormalizer};
 use crate::postprocess::PostProcessor;
@@ -129,7 +129,7 @@ impl Tokenizer {
             normalizer: Normalizer::default(),
             pre_tokenizer: PreTokenizer::default(),
             model,
-            decoder: Decoder::SentencePiece { drop_first_space: false },
+            decoder: Decoder::SentencePiece { dropped: LeadingSpaces::Kept },
             special: SpecialTokens::new(Vec::new()),
             post_processor: PostProcessor::default(),
             denormalizer: Normalizer::default(),
@@ -204,10 +204,14 @@ impl Tokenizer {
     /// # Errors
     /// If the file is damaged.
     pub fn from_sentencepiece(file: &SentencePieceModel) -> Result<Self, FormatError> {
-        let drop_first_space = file.normalizer.add_dummy_prefix && !file.treat_whitespace_as_suffix;
+        let dropped = match &file.normalizer {
+            spec if spec.remove_extra_whitespaces => LeadingSpaces::OfEach,
+            spec if spec.add_dummy_prefix => LeadingSpaces::First,
+            _ => LeadingSpaces::Kept,
+        };
         let mut tokenizer = Self::of_model(Model::SentencePiece(Box::new(SentencePiece::new(file.clone())?)));
         tokenizer.normalizer = Normalizer::of(SentencePieceNormalizer::new(file)?);
-        tokenizer.decoder = Decoder::SentencePiece { drop_first_space };
+        tokenizer.decoder = Decoder::SentencePiece { dropped };
         if let Some(denormalizer) = SentencePieceNormalizer::of_decoded(file)? {
             tokenizer.denormalizer = Normalizer::of(denormalizer);
         }
