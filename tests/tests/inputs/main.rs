@@ -336,7 +336,7 @@ const FIRST_ACCOUNTANT_LINES: &[(&str, &str)] = &[
     ("epsilon --sample-rate 0.01 --noise-multiplier 1 --steps 1 --delta 1e-5", "--sampling-probability"),
     ("epsilon --n 60000 --batch-size 256 --noise-multiplier 1 --steps 1 --delta 1e-5", "--dataset-size"),
     (
-        "epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --epochs 10 --delta 1e-5",
+        "epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --epochs 0 --delta 1e-5",
         "--steps",
     ),
     ("noise --batch-size 256 --dataset-size 60000 --target-epsilon 3 --steps 10 --delta 1e-5", "--epsilon"),
