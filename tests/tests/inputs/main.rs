@@ -337,7 +337,7 @@ const FIRST_ACCOUNTANT_LINES: &[(&str, &str)] = &[
     ("epsilon --n 60000 --batch-size 256 --noise-multiplier 1 --steps 1 --delta 1e-5", "--dataset-size"),
     (
         "epsilon --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --epochs 0 --delta 1e-5",
-        "--steps",
+        "--epochs",
     ),
     ("noise --batch-size 256 --dataset-size 60000 --target-epsilon 3 --steps 10 --delta 1e-5", "--epsilon"),
     ("noise --batch-size 256 --dataset-size 60000 --epsilon 3 --steps 10 --target_delta 1e-5", "--delta"),
