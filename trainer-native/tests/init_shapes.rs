@@ -212,7 +212,7 @@ fn parquets() -> Vec<Shape> {
         written!("mails.parquet", Right(BODY)),
         written!("reviews.parquet", Asked(&["--task", "classification"])),
         written!("instructions.parquet", Asked(&["--task", "text-to-text"])),
-        written!("messages.parquet", Asked(&["--checkpoint", "chat"])),
+        written!("messages.parquet", Asked(&["\"messages\" holds lists or groups", "JSON lines"])),
         written!("tags.parquet", Asked(&["--labels"])),
         written!("nested.parquet", Asked(&["note holds lists or groups", "JSON lines"])),
     ]
