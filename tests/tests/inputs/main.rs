@@ -346,7 +346,7 @@ const FIRST_ACCOUNTANT_LINES: &[(&str, &str)] = &[
     ("get-noise-multiplier", "accountant noise"),
     ("verify run", "trainer-native verify"),
     (
-        "epsilon --accountant prv --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --steps 1 --delta 1e-5",
+        "epsilon --accountant zcdp --batch-size 256 --dataset-size 60000 --noise-multiplier 1 --steps 1 --delta 1e-5",
         "exact, pld, rdp",
     ),
     (
