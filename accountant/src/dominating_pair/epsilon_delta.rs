@@ -4,10 +4,10 @@
 //! Every (ε, δ)-DP mechanism is dominated by a pair of four outcomes: with probability δ one that tells the data sets apart, and
 //! otherwise randomized response of losses ε and −ε (Kairouz, Oh & Viswanath 2015, <https://arxiv.org/abs/1311.0776>).
 //! For data sets that differ in k units, k times ε and δ·(1 + e^ε + … + e^{(k−1)ε}) take their place, and an exchanged unit is
-//! taken out and another put in: k = 2. Failures are added up (union bound). *Lower*: the mechanism may release nothing.
+//! taken out and another put in: k = 2. So is one that is zeroed out, as nothing tells what the mechanism makes of an empty unit. Failures are added up (union bound). *Lower*: the mechanism may release nothing.
 
 use super::{Builder, DiscretePair, Law, Mechanism, Outcome};
-use crate::{AccountantError, Result};
+use crate::{AccountantError, NeighboringRelation, Result};
 
 /// Largest ε of a group. Beyond it, a float does not hold e^ε.
 const LARGEST: f64 = 500.0;
@@ -21,7 +21,11 @@ pub(super) struct EpsilonDelta {
 impl Mechanism for EpsilonDelta {
     fn add_to(self, builder: &mut Builder<'_>, count: u64) -> Result<()> {
         let Self { epsilon, delta } = self;
-        let moved = builder.view.displacement();
+        let request = builder.view.request;
+        let moved = match request.relation {
+            NeighboringRelation::ZeroOut => 2.0 * f64::from(request.group_size),
+            _ => builder.view.displacement(),
+        };
         let all = moved * epsilon;
         if !(epsilon >= 0.0 && all <= LARGEST) {
             return Err(AccountantError::out_of_range(
