@@ -101,12 +101,13 @@ fn pure_and_approximate_events_cost_their_optimal_composition() {
             assert!(found.upper <= exact * (1.0 + 5e-3) + slack, "{found:?} {exact}");
         }
     }
-    // Two units, or an exchange: 2ε and δ·(1 + e^ε).
+    // Two units, an exchange, or a unit that is zeroed out: 2ε and δ·(1 + e^ε).
     let event = DpEvent::EpsilonDelta { epsilon: 0.4, delta: 1e-3 };
     let doubled = DpEvent::EpsilonDelta { epsilon: 0.8, delta: 1e-3 * (1.0 + 0.4_f64.exp()) };
     let expected = delta(&doubled, 0.3, AddOrRemoveOne).unwrap().upper;
     for found in [
         delta(&event, 0.3, ReplaceOne).unwrap(),
+        delta(&event, 0.3, ZeroOut).unwrap(),
         accountant::group_delta(&event, 2, 0.3, AddOrRemoveOne).unwrap(),
     ] {
         assert!((found.upper / expected - 1.0).abs() < 1e-9, "{found:?} {expected}");
