@@ -5,6 +5,8 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+use pulp::{Simd, WithSimd};
+
 use self::quantile::Quantile;
 use self::tail::{Fixed, LARGEST, MAX_WORDS};
 use crate::{MechanismError, Stream, out_of_range};
@@ -131,12 +133,10 @@ impl RoundedGaussian {
             if SHIFTED {
                 values.iter_mut().zip(&mut *fractions).for_each(|(value, fraction)| split(value, fraction));
             }
-            let mut certain = true;
-            vectorized(|| certain = fast.draw::<SHIFTED>(words, fractions, noise));
-            if !certain {
+            if !vectorized(Block::<SHIFTED> { fast: &fast, words, fractions, noise }) {
                 for (offset, (&word, noise)) in words.iter().zip(noise.iter_mut()).enumerate() {
                     let fraction = fractions[offset];
-                    if !fast.draw::<SHIFTED>(&[word], &[fraction], std::slice::from_mut(noise)) {
+                    if !fast.draw::<SHIFTED>(word, fraction).1 {
                         let element = first + (at * BLOCK + offset) as u64;
                         *noise = self.exact(&fast, word, fraction, stream.beyond(element));
                     }
@@ -192,26 +192,60 @@ struct Fast<'a> {
 }
 
 impl Fast<'_> {
-    /// Draws the noise of each word, `SHIFTED` by its fraction. Returns whether all of it is certain.
+    /// Draws the noise of a word, `SHIFTED` by its fraction. Returns it, and whether it is certain.
     #[inline(always)]
-    fn draw<const SHIFTED: bool>(&self, words: &[u64], fractions: &[i32], noise: &mut [i64]) -> bool {
+    fn draw<const SHIFTED: bool>(&self, word: u64, fraction: i32) -> (i64, bool) {
         const TO_INTEGER: f64 = 6_755_399_441_055_744.0; // 1.5·2⁵²: a number added to it is rounded to an integer
-        let mut uncertain = 0_u64;
-        for ((&word, &fraction), noise) in words.iter().zip(fractions).zip(noise) {
-            let mut value = self.table.at(word & MAGNITUDE) * self.std;
-            if SHIFTED {
-                let outward = if word > MAGNITUDE { fraction } else { -fraction };
-                value += f64::from(outward) / ONE as f64;
+        let mut value = self.table.at(word & MAGNITUDE) * self.std;
+        if SHIFTED {
+            let outward = if word > MAGNITUDE { fraction } else { -fraction };
+            value += f64::from(outward) / ONE as f64;
+        }
+        let shifted = value + TO_INTEGER;
+        let distance = (value - (shifted - TO_INTEGER)).abs();
+        let magnitude = shifted.to_bits().wrapping_sub(TO_INTEGER.to_bits()) as i64;
+        let sign = (word as i64) >> 63;
+        // The comparison is false for NaN.
+        ((magnitude ^ sign).wrapping_sub(sign), distance < self.reach)
+    }
+}
+
+/// The draw of the noise of several words. Its output is whether all of it is certain.
+struct Block<'a, const SHIFTED: bool> {
+    fast: &'a Fast<'a>,
+    words: &'a [u64],
+    fractions: &'a [i32],
+    noise: &'a mut [i64],
+}
+
+impl<const SHIFTED: bool> Block<'_, SHIFTED> {
+    /// The compiler has vector instructions for a loop over arrays that nothing else can point to.
+    #[inline(always)]
+    fn draw(self) -> bool {
+        const LANES: usize = 64;
+        let chunks = self.words.chunks(LANES).zip(self.fractions.chunks(LANES));
+        let mut uncertain = 0;
+        for ((words, fractions), noise) in chunks.zip(self.noise.chunks_mut(LANES)) {
+            let (mut uniform, mut shifts, mut drawn) = ([words[0]; LANES], [fractions[0]; LANES], [0; LANES]);
+            uniform[..words.len()].copy_from_slice(words);
+            shifts[..fractions.len()].copy_from_slice(fractions);
+            for ((&word, &fraction), drawn) in uniform.iter().zip(&shifts).zip(&mut drawn) {
+                let (integer, is_certain) = self.fast.draw::<SHIFTED>(word, fraction);
+                *drawn = integer;
+                uncertain |= u64::from(!is_certain);
             }
-            let shifted = value + TO_INTEGER;
-            let distance = (value - (shifted - TO_INTEGER)).abs();
-            let is_certain = distance < self.reach; // false for NaN
-            uncertain |= u64::from(!is_certain);
-            let magnitude = shifted.to_bits().wrapping_sub(TO_INTEGER.to_bits()) as i64;
-            let sign = (word as i64) >> 63;
-            *noise = (magnitude ^ sign).wrapping_sub(sign);
+            noise.copy_from_slice(&drawn[..noise.len()]);
         }
         uncertain == 0
+    }
+}
+
+impl<const SHIFTED: bool> WithSimd for Block<'_, SHIFTED> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> bool {
+        self.draw()
     }
 }
 
@@ -247,10 +281,10 @@ impl Uniform {
     }
 }
 
-/// Runs `work` with the widest vector instructions of the processor.
-fn vectorized(work: impl FnOnce()) {
+/// Draws with the widest vector instructions of the processor.
+fn vectorized<const SHIFTED: bool>(block: Block<'_, SHIFTED>) -> bool {
     #[cfg(target_arch = "x86_64")]
-    pulp::Arch::new().dispatch(work);
+    return pulp::Arch::new().dispatch(block);
     #[cfg(not(target_arch = "x86_64"))]
-    work();
+    return block.draw();
 }

@@ -104,11 +104,11 @@ fn tails_are_exact_to_nine_standard_deviations() {
     for zeros in 0..63 {
         for at in 0..8_u64 {
             let word = (source.next_u64() >> 1 | 1 << 62) >> zeros;
-            let mut drawn = [0];
-            if !fast.draw::<false>(&[word], &[0], &mut drawn) {
-                drawn[0] = noise.exact(&fast, word, 0, source.beyond(at + 8 * zeros));
-            }
-            let k = drawn[0].unsigned_abs();
+            let drawn = match fast.draw::<false>(word, 0) {
+                (drawn, true) => drawn,
+                (_, false) => noise.exact(&fast, word, 0, source.beyond(at + 8 * zeros)),
+            };
+            let k = drawn.unsigned_abs();
             let v = word as f64 * 2.0_f64.powi(-64);
             let ends = [tail_from(2 * k + 1, 2 * std), tail_from(2 * k - 1, 2 * std)];
             // v is known to one part in `word`; the cell is as narrow as 2⁻²⁸.
