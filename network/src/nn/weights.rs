@@ -310,7 +310,7 @@ impl<B: Kernels> Weights<B> {
     /// - output: `[…, m, n]`
     pub(super) fn product<const D: usize>(&self, a: Tensor<B, D>, b: Tensor<B, D>) -> Tensor<B, D> {
         match self.precision {
-            Precision::F32 => a.matmul(b),
+            Precision::F32 => B::attention_product(a, b),
             Precision::Bf16 => B::product_bf16(a, b),
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct ExactExample<B: Kernels> {
 enum Gradient<B: Kernels> {
     /// Flat.
     Whole(Tensor<B, 1>),
-    /// Factors. Rows are computed when they are added.
+    /// Factors. Tiles are computed when they are added.
     Factors(Factors<B>),
 }
 
@@ -152,12 +152,13 @@ impl<B: Kernels> Gradient<B> {
 }
 
 impl<B: Kernels> Factors<B> {
-    /// The given rows of the gradient, flat; `None` if they are zero.
-    fn rows(&self, range: Range<usize>) -> Option<Tensor<B, 1>> {
+    /// The gradient at these rows and columns; `None` if it is zero.
+    fn tile(&self, range: Range<usize>, columns: Range<usize>) -> Option<Tensor<B, 2>> {
+        let across = |matrix: &Tensor<B, 2>| matrix.clone().narrow(1, columns.start, columns.len());
         let product = self
             .product
             .as_ref()
-            .map(|[left, right]| B::product(left.clone().narrow(0, range.start, range.len()), right.clone()));
+            .map(|[left, right]| B::product(left.clone().narrow(0, range.start, range.len()), across(right)));
         let looked_up = self.looked_up.as_ref().and_then(|(rows, grad)| {
             let (places, rows): (Vec<i32>, Vec<i32>) = (0..)
                 .zip(rows)
@@ -169,24 +170,23 @@ impl<B: Kernels> Factors<B> {
                 let length = values.len();
                 Tensor::<B, 1, Int>::from_data(TensorData::new(values, [length]), &device)
             };
-            (!rows.is_empty()).then(|| (index(rows), grad.clone().select(0, index(places))))
+            (!rows.is_empty()).then(|| (index(rows), across(&grad.clone().select(0, index(places)))))
         });
-        let sum = match (product, looked_up) {
-            (product, None) => product?,
+        match (product, looked_up) {
+            (product, None) => product,
             (product, Some((rows, grad))) => {
                 let table = product.unwrap_or_else(|| {
-                    Tensor::zeros([range.len(), grad.dims()[1]], (&grad.device(), grad.dtype()))
+                    Tensor::zeros([range.len(), columns.len()], (&grad.device(), grad.dtype()))
                 });
-                table.select_assign(0, rows, grad, IndexingUpdateOp::Add)
+                Some(table.select_assign(0, rows, grad, IndexingUpdateOp::Add))
             }
-        };
-        Some(sum.flatten(0, 1))
+        }
     }
 }
 
-/// Elements of a matrix's gradient that are computed and added at a time: so few that they and their sums stay in the second-level
-/// cache from example to example.
-const BLOCK: usize = 1 << 17;
+/// Rows and columns of the tiles in which a matrix's gradient is computed and added: so few that a tile, its factors and its sums stay in
+/// the second-level cache from example to example.
+const TILE: usize = 256;
 
 /// Adds the gradients of examples, clipped, in integers. Those of one example have a norm of at most ⌊C/step⌋.
 pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[ParamSpec], sum: &GridSum) {
@@ -196,21 +196,27 @@ pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[
         open.push((parts.into_iter(), factors, largest_square));
     }
     for (param, spec) in specs.iter().enumerate() {
-        let mut in_blocks = Vec::new();
+        let mut in_tiles = Vec::new();
         for (parts, factors, room) in &mut open {
             let factor = f64::from(factors.of_param(param)[0]);
             match parts.next() {
-                Some(Gradient::Whole(part)) => *room = sum.add_truncated(param, 0, part, factor, *room),
-                Some(Gradient::Factors(part)) => in_blocks.push((part, factor, room)),
+                Some(Gradient::Whole(part)) => {
+                    let length = part.dims()[0];
+                    *room = sum.add_truncated(param, [0, length], part.unsqueeze(), factor, *room);
+                }
+                Some(Gradient::Factors(part)) => in_tiles.push((part, factor, room)),
                 None => {}
             }
         }
         let [rows, columns] = [spec.shape[0], spec.len() / spec.shape[0].max(1)];
-        let each = (BLOCK / columns.max(1)).max(1);
-        for first in (0..rows).step_by(each) {
-            for (part, factor, room) in &mut in_blocks {
-                if let Some(block) = part.rows(first..rows.min(first + each)) {
-                    **room = sum.add_truncated(param, first * columns, block, *factor, **room);
+        for top in (0..rows).step_by(TILE) {
+            for left in (0..columns).step_by(TILE) {
+                let (below, right) = (rows.min(top + TILE), columns.min(left + TILE));
+                for (part, factor, room) in &mut in_tiles {
+                    if let Some(tile) = part.tile(top..below, left..right) {
+                        let place = [top * columns + left, columns];
+                        **room = sum.add_truncated(param, place, tile, *factor, **room);
+                    }
                 }
             }
         }
@@ -244,10 +250,10 @@ mod tests {
         let norm = (26.0 + (0..3000).map(|at| f64::from(at % 7 - 3).powi(2)).sum::<f64>()).sqrt();
         let square = |parts: Vec<Tensor<Flex, 1>>, factor: f64| {
             let sum = GridSum::zero(&specs, 1.0, grid_step);
-            parts
-                .into_iter()
-                .enumerate()
-                .fold(largest_square, |room, (param, part)| sum.add_truncated(param, 0, part, factor, room));
+            parts.into_iter().enumerate().fold(largest_square, |room, (param, part)| {
+                let length = part.dims()[0];
+                sum.add_truncated(param, [0, length], part.unsqueeze(), factor, room)
+            });
             let integers = sum.finish().unwrap().parts.into_iter().flatten();
             integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum::<u128>()
         };
@@ -291,19 +297,19 @@ mod tests {
         assert_is_within_the_bound(example, &specs, grid_step);
     }
 
-    /// Likewise the blocks of rows in which a matrix is added.
+    /// Likewise the tiles in which a matrix is added.
     #[test]
-    fn the_blocks_of_a_matrix_share_one_norm() {
-        let (grid_step, shape) = (2.0_f64.powi(-20), [4 * BLOCK / 1024, 1024]);
+    fn the_tiles_of_a_matrix_share_one_norm() {
+        let (grid_step, shape) = (2.0_f64.powi(-20), [2 * TILE, 2 * TILE]);
         let specs =
             [ParamSpec { name: String::new(), shape: shape.to_vec(), initial: Initializer::Constant(0.0) }];
         let ones = |shape: [usize; 2]| {
             from_host::<Flex, 2>(vec![1.0; shape[0] * shape[1]], shape, FloatDType::F32, &FlexDevice)
         };
-        let square = from_host(vec![4.0 * BLOCK as f32], [1], FloatDType::F32, &FlexDevice);
+        let square = from_host(vec![(shape[0] * shape[1]) as f32], [1], FloatDType::F32, &FlexDevice);
         let product = Some([ones([shape[0], 1]), ones([1, shape[1]])]);
         let matrix = Gradient::Factors(Factors { square, product, looked_up: None });
-        // Factors for a larger norm, with which each block fits by itself.
+        // Factors for a larger norm, with which each tile fits by itself.
         let example = ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_parts(vec![matrix], &specs);
         assert_is_within_the_bound(example, &specs, grid_step);
     }

@@ -62,19 +62,18 @@ impl GridSum {
         }
     }
 
-    /// Adds one example's gradient of a parameter, from element `first` on, times `factor`, in integers: see
-    /// [`Kernels::add_truncated`].
+    /// Adds a tile of one example's gradient of a parameter, times `factor`, in integers: see [`Kernels::add_truncated`]. `first` is the
+    /// place of its first element in the parameter, whose rows have `pitch` elements.
     pub fn add_truncated<B: Kernels>(
         &self,
         param: usize,
-        first: usize,
-        gradient: Tensor<B, 1>,
+        [first, pitch]: [usize; 2],
+        gradient: Tensor<B, 2>,
         factor: f64,
         room: u128,
     ) -> u128 {
         let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
-        let end = first + gradient.dims()[0];
-        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum[first..end])
+        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum[first..], pitch)
     }
 
     /// Adds to the count of examples within the clip norm.

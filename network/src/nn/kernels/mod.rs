@@ -316,12 +316,19 @@ pub trait Kernels: Backend {
 
     /// Rounds each element times `factor` toward zero and adds these integers to `sums`, which is in the memory of the host.
     /// Subtracts the sum of the integers' squares, computed without rounding, from `room`, and returns what is left. Leaves out
-    /// stretches of up to 1,024 integers whose squares exceed the room left, and those with an element that is not finite.
+    /// stretches of up to 1,024 integers of a row whose squares exceed the room left, and those with an element that is not
+    /// finite.
     ///
     /// # Shapes
-    /// - values: `[n]` for n sums
-    fn add_truncated(values: Tensor<Self, 1>, factor: f64, room: u128, sums: &mut [i64]) -> u128 {
-        portable::add_truncated(values, factor, room, sums)
+    /// - values: `[rows, columns]`; row i is added to the sums from i·`pitch` on
+    fn add_truncated(
+        values: Tensor<Self, 2>,
+        factor: f64,
+        room: u128,
+        sums: &mut [i64],
+        pitch: usize,
+    ) -> u128 {
+        portable::add_truncated(values, factor, room, sums, pitch)
     }
 
     /// Sum of the squares of all elements, in double precision.
@@ -347,6 +354,15 @@ pub trait Kernels: Backend {
     /// - a: `[…, m, k]`, b: `[…, k, n]`
     /// - output: `[…, m, n]`
     fn product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
+        a.matmul(b)
+    }
+
+    /// Matrix product of activations in a training step, as attention needs it.
+    ///
+    /// # Shapes
+    /// - a: `[…, m, k]`, b: `[…, k, n]`
+    /// - output: `[…, m, n]`
+    fn attention_product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
         a.matmul(b)
     }
 

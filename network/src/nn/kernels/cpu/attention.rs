@@ -1,6 +1,6 @@
 //! Softmax with masks, rotary positions and the layout of heads.
 
-use super::math::{dot, exp_row, vectorized};
+use super::math::{dot, exp_row, vectorized_loop};
 use super::{close, ints, open, open_int, values, values_mut, zeros};
 use crate::nn::{CachedKeys, Mask};
 use crate::tensor::{Flex, Tensor};
@@ -9,9 +9,9 @@ pub fn rotate(rows: Tensor<Flex, 4>, cos: Tensor<Flex, 2>, sin: Tensor<Flex, 2>)
     let [seq, pairs] = cos.dims();
     let (mut rows, cos, sin) = (open(rows), open(cos), open(sin));
     let (cos, sin) = (values(&cos), values(&sin));
-    let each = values_mut(&mut rows).chunks_exact_mut(2 * pairs).enumerate();
-    vectorized(|| {
-        for (row, values) in each {
+    let all = values_mut(&mut rows);
+    vectorized_loop!([all: &'a mut [f32], cos: &'a [f32], sin: &'a [f32], seq: usize, pairs: usize] {
+        for (row, values) in all.chunks_exact_mut(2 * pairs).enumerate() {
             let angles = row % seq * pairs..(row % seq + 1) * pairs;
             let (first, second) = values.split_at_mut(pairs);
             let pairs = first.iter_mut().zip(second).zip(&cos[angles.clone()]).zip(&sin[angles]);
@@ -34,9 +34,12 @@ pub fn masked_softmax(scores: Tensor<Flex, 4>, mask: Mask<Flex>, scale: f64) -> 
     let Mask { bias, lengths, causal, window } = mask;
     let (mut scores, bias, lengths) = (open(scores), bias.map(open), lengths.map(open_int));
     let (bias, lengths, scale) = (bias.as_ref().map(values), lengths.as_ref().map(ints), scale as f32);
-    let rows = values_mut(&mut scores).chunks_exact_mut(keys).enumerate();
-    vectorized(|| {
-        for (row, scores) in rows {
+    let rows = values_mut(&mut scores);
+    vectorized_loop!([
+        rows: &'a mut [f32], bias: Option<&'a [f32]>, lengths: Option<&'a [i32]>, causal: bool, window: Option<usize>,
+        scale: f32, heads: usize, queries: usize, keys: usize
+    ] {
+        for (row, scores) in rows.chunks_exact_mut(keys).enumerate() {
             let (query, example) = (row % queries, row / queries / heads);
             let length = lengths.map_or(keys, |lengths| lengths[example] as usize);
             // A decoder that writes more than its encoder read has more queries than keys; without `causal`, this is not used.
@@ -70,9 +73,9 @@ pub fn softmax_backward(
 ) -> Tensor<Flex, 4> {
     let keys = grad.dims()[3];
     let (probabilities, mut grad, scale) = (open(probabilities), open(grad), scale as f32);
-    let rows = values(&probabilities).chunks_exact(keys).zip(values_mut(&mut grad).chunks_exact_mut(keys));
-    vectorized(|| {
-        for (probabilities, grad) in rows {
+    let (probabilities, grads) = (values(&probabilities), values_mut(&mut grad));
+    vectorized_loop!([probabilities: &'a [f32], grads: &'a mut [f32], keys: usize, scale: f32] {
+        for (probabilities, grad) in probabilities.chunks_exact(keys).zip(grads.chunks_exact_mut(keys)) {
             let along = dot(probabilities, grad);
             for (grad, probability) in grad.iter_mut().zip(probabilities) {
                 *grad = (*grad - along) * probability * scale;
@@ -88,9 +91,9 @@ pub fn diagonal_sums(scores: Tensor<Flex, 4>) -> Tensor<Flex, 3> {
     let [batch, heads, queries, keys] = scores.dims();
     let distances = queries + keys - 1;
     let (scores, mut sums) = (open(scores), zeros([batch, heads, distances]));
-    let of_heads = values(&scores).chunks_exact(queries * keys);
-    let of_heads = of_heads.zip(values_mut(&mut sums).chunks_exact_mut(distances));
-    vectorized(|| {
+    let (scores, all_sums) = (values(&scores), values_mut(&mut sums));
+    vectorized_loop!([scores: &'a [f32], all_sums: &'a mut [f32], queries: usize, keys: usize, distances: usize] {
+        let of_heads = scores.chunks_exact(queries * keys).zip(all_sums.chunks_exact_mut(distances));
         for (scores, sums) in of_heads {
             for (query, row) in scores.chunks_exact(keys).enumerate() {
                 let first = queries - 1 - query;
@@ -129,10 +132,14 @@ pub fn cached_attention(
     let [keys, summands] = kept.map(open);
     let (keys, summands, bias) = (values(&keys), values(&summands), bias.as_ref().map(values));
     let (scale, cap) = (scale as f32, cap.map(|cap| cap as f32));
-    let mut scores = vec![0.0; used.iter().copied().max().unwrap_or(0)];
-    let of_heads =
-        values(&queries).chunks_exact(d_head).zip(values_mut(&mut output).chunks_exact_mut(d_head));
-    vectorized(|| {
+    let (queries, out) = (values(&queries), values_mut(&mut output));
+    vectorized_loop!([
+        queries: &'a [f32], keys: &'a [f32], summands: &'a [f32], bias: Option<&'a [f32]>, out: &'a mut [f32],
+        used: &'a [usize], window: Option<usize>, cap: Option<f32>, scale: f32, rows: usize, heads: usize,
+        kv_heads: usize, capacity: usize, d_head: usize, bias_keys: usize
+    ] {
+        let mut scores = vec![0.0; used.iter().copied().max().unwrap_or(0)];
+        let of_heads = queries.chunks_exact(d_head).zip(out.chunks_exact_mut(d_head));
         for (at, (query, output)) in of_heads.enumerate() {
             let (row, head) = (at / heads, at % heads);
             let unseen = window.map_or(0, |window| used[row].saturating_sub(window));

@@ -1,6 +1,6 @@
 //! The concatenation of each position's recent rows.
 
-use super::math::vectorized;
+use super::math::vectorized_loop;
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{Flex, Tensor};
 
@@ -22,10 +22,9 @@ pub fn context_concat_backward(grad: Tensor<Flex, 3>, length: usize) -> Tensor<F
     let [batch, seq, width] = grad.dims();
     let d = width / length;
     let (grad, mut output) = (open(grad), zeros([batch, seq, d]));
-    let examples = values(&grad).chunks_exact(seq * width);
-    let examples = examples.zip(values_mut(&mut output).chunks_exact_mut(seq * d));
-    vectorized(|| {
-        for (grad, output) in examples {
+    let (grads, outputs) = (values(&grad), values_mut(&mut output));
+    vectorized_loop!([grads: &'a [f32], outputs: &'a mut [f32], length: usize, seq: usize, width: usize, d: usize] {
+        for (grad, output) in grads.chunks_exact(seq * width).zip(outputs.chunks_exact_mut(seq * d)) {
             for (position, context) in grad.chunks_exact(width).enumerate() {
                 let known = length.min(position + 1);
                 let rows = &mut output[(position + 1 - known) * d..(position + 1) * d];

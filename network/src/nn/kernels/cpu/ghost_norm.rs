@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::super::portable::{self, ROUNDING};
-use super::math::{dot, vectorized};
+use super::math::{dot, vectorized_loop};
 use super::{close, ints, open, open_int, values, values_mut, zeros};
 use crate::tensor::{Flex, Int, Tensor};
 
@@ -15,10 +15,9 @@ pub fn dots(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>) -> Tensor<Flex, 1> {
     const BLOCK: usize = 512;
     let [batch, length] = a.dims();
     let (a, b, mut dots) = (open(a), open(b), zeros([batch]));
-    let rows = values(&a).chunks_exact(length).zip(values(&b).chunks_exact(length));
-    let rows = rows.zip(values_mut(&mut dots));
-    vectorized(|| {
-        for ((a, b), out) in rows {
+    let (left, right, out) = (values(&a), values(&b), values_mut(&mut dots));
+    vectorized_loop!([left: &'a [f32], right: &'a [f32], out: &'a mut [f32], length: usize] {
+        for ((a, b), out) in left.chunks_exact(length).zip(right.chunks_exact(length)).zip(out) {
             let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK));
             *out = blocks.map(|(a, b)| f64::from(dot(a, b))).sum::<f64>() as f32;
         }

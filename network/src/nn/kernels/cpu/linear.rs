@@ -2,7 +2,8 @@
 
 use std::panic::resume_unwind;
 
-use super::math::vectorized;
+use super::math::{vectorized, vectorized_loop};
+use super::product::product;
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{DType, Flex, Tensor};
 
@@ -32,7 +33,10 @@ pub fn layer_product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<
     let is_transposed = weight.layout().strides() == [1, d_in as isize];
     let is_copied = is_transposed && input.dtype() == DType::F32 && rows <= FEW_ROWS && d_in * d_out >= LARGE;
     let [input, weight] = [close::<2>(input), close(weight)];
-    if is_copied { transposed(weight.transpose().matmul(input.transpose())) } else { input.matmul(weight) }
+    match is_copied {
+        true => transposed(product(weight.transpose(), input.transpose())),
+        false => product(input, weight),
+    }
 }
 
 /// Copies a matrix in the other order of its axes.
@@ -66,7 +70,7 @@ pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> T
     let ([m, k], n) = (a.dims(), b.dims()[1]);
     let threads = threads.min(m * k * n / WORTH_A_THREAD).min(n);
     if threads < 2 {
-        return a.matmul(b);
+        return product(a, b);
     }
     let width = n.div_ceil(threads);
     let columns = |first: usize| b.clone().narrow(1, first, width.min(n - first));
@@ -75,10 +79,10 @@ pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> T
             .step_by(width)
             .map(|first| {
                 let (a, b) = (a.clone(), columns(first));
-                scope.spawn(move || a.matmul(b))
+                scope.spawn(move || product(a, b))
             })
             .collect();
-        let first = a.clone().matmul(columns(0));
+        let first = product(a.clone(), columns(0));
         let others = others.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
         std::iter::once(first).chain(others).collect()
     });
@@ -88,9 +92,9 @@ pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> T
 pub fn sum_positions(rows: Tensor<Flex, 3>) -> Tensor<Flex, 2> {
     let [batch, seq, d] = rows.dims();
     let (rows, mut sums) = (open(rows), zeros([batch, d]));
-    let examples = values(&rows).chunks_exact(seq * d).zip(values_mut(&mut sums).chunks_exact_mut(d));
-    vectorized(|| {
-        for (example, sum) in examples {
+    let (rows, all_sums) = (values(&rows), values_mut(&mut sums));
+    vectorized_loop!([rows: &'a [f32], all_sums: &'a mut [f32], seq: usize, d: usize] {
+        for (example, sum) in rows.chunks_exact(seq * d).zip(all_sums.chunks_exact_mut(d)) {
             for row in example.chunks_exact(d) {
                 sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
             }

@@ -3,10 +3,38 @@
 //! It uses only +, −, ×, ÷, √ and comparisons in a fixed order. Results have the same bits on every processor, whatever its
 //! vector width.
 
-/// Runs `work` with the widest vector instructions of the processor.
+/// Runs a short `work` with the widest vector instructions of the processor.
 pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)
 }
+
+/// Runs a block of code with the widest vector instructions of the processor. The compiler translates a closure of this size separately,
+/// without them; so the variables that the block uses are listed with their types, in which `'a` is the lifetime of references.
+macro_rules! vectorized_loop {
+    ([$($name:ident: $type:ty),* $(,)?] $body:block) => {
+        $crate::nn::kernels::cpu::math::vectorized_loop!([$($name: $type),*] -> () $body)
+    };
+    ([$($name:ident: $type:ty),* $(,)?] -> $output:ty $body:block) => {{
+        struct Work<'a> {
+            $($name: $type,)*
+            lifetime: std::marker::PhantomData<&'a ()>,
+        }
+
+        impl pulp::WithSimd for Work<'_> {
+            type Output = $output;
+
+            #[inline(always)]
+            fn with_simd<S: pulp::Simd>(self, _: S) -> Self::Output {
+                let Self { $($name,)* .. } = self;
+                $body
+            }
+        }
+
+        pulp::Arch::new().dispatch(Work { $($name,)* lifetime: std::marker::PhantomData })
+    }};
+}
+
+pub(super) use vectorized_loop;
 
 const LANES: usize = 16;
 

@@ -10,12 +10,13 @@ mod loss;
 mod math;
 mod narrow;
 mod norm;
+mod product;
 #[cfg(test)]
 mod tests;
 mod update;
 
 use super::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask, fused_in_f32, portable};
-use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorPrimitive};
+use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorData, TensorPrimitive};
 
 impl Kernels for Flex {
     const HOLDS_16_BITS: bool = true;
@@ -39,6 +40,14 @@ impl Kernels for Flex {
     fn warm_up() {
         const LARGEST: usize = (32 << 20) - (64 << 10);
         drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST)));
+    }
+
+    fn product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
+        product::product(a, b)
+    }
+
+    fn attention_product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
+        product::product(a, b)
     }
 
     fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
@@ -105,7 +114,7 @@ impl Kernels for Flex {
         fn scale_examples(values: Tensor<Self, 3>, factors: Tensor<Self, 1>) -> Tensor<Self, 3> = linear::scale_examples, if values;
         fn weighted_sum(values: Tensor<Self, 2>, weights: Tensor<Self, 1>) -> Tensor<Self, 1> = linear::weighted_sum, if values;
         fn add_on_grid(values: Tensor<Self, 1>, unit: f64, sums: &mut [i64]) -> bool = update::add_on_grid, if values;
-        fn add_truncated(values: Tensor<Self, 1>, factor: f64, room: u128, sums: &mut [i64]) -> u128
+        fn add_truncated(values: Tensor<Self, 2>, factor: f64, room: u128, sums: &mut [i64], pitch: usize) -> u128
             = update::add_truncated, if values;
         fn square_sum(values: Tensor<Self, 1>) -> f64 = update::square_sum, if values;
         fn adam(tensors: AdamTensors<Self>, grad: Tensor<Self, 1>, step: &AdamStep) -> AdamTensors<Self> = update::adam, if grad;
@@ -131,8 +140,9 @@ fn close<const D: usize>(tensor: FlexTensor) -> Tensor<Flex, D> {
     Tensor::from_primitive(TensorPrimitive::Float(tensor))
 }
 
+/// Zeros in one allocation: [`FlexTensor::empty`] copies them to another one.
 fn zeros<const D: usize>(shape: [usize; D]) -> FlexTensor {
-    FlexTensor::empty(shape.into(), DType::F32)
+    FlexTensor::from_data(TensorData::new(vec![0.0_f32; shape.iter().product()], shape))
 }
 
 fn values(tensor: &FlexTensor) -> &[f32] {

@@ -10,6 +10,7 @@ use half::{bf16, f16};
 
 use super::linear::{FEW_ROWS, transposed};
 use super::math::vectorized;
+use super::product::product as matrix_product;
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{DType, Flex, FlexTensor, Tensor};
 
@@ -96,12 +97,12 @@ fn by_columns(
             let block =
                 widened(weight, std::iter::once(first * d_in..(first + columns) * d_in), [columns, d_in]);
             match rows <= FEW_ROWS {
-                true => transposed(block.matmul(input.clone().transpose())),
-                false => input.clone().matmul(block.transpose()),
+                true => transposed(matrix_product(block, input.clone().transpose())),
+                false => matrix_product(input.clone(), block.transpose()),
             }
         } else {
             let of_row = |row: usize| row * d_out + first..row * d_out + first + columns;
-            input.clone().matmul(widened(weight, (0..d_in).map(of_row), [d_in, columns]))
+            matrix_product(input.clone(), widened(weight, (0..d_in).map(of_row), [d_in, columns]))
         };
         let part = open(part);
         for (piece, row) in place.into_iter().zip(values(&part).chunks(columns)) {
@@ -124,7 +125,7 @@ fn by_parts(input: &Tensor<Flex, 2>, weight: &FlexTensor, d_out: usize, threads:
             .map(|first| {
                 let rows = height.min(end - first);
                 let block = std::iter::once(first * d_out..(first + rows) * d_out);
-                input.clone().narrow(1, first, rows).matmul(widened(weight, block, [rows, d_out]))
+                matrix_product(input.clone().narrow(1, first, rows), widened(weight, block, [rows, d_out]))
             })
             .reduce(|sum, block| sum + block);
     });

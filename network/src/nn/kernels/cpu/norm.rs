@@ -1,6 +1,6 @@
 //! Layer normalization and RMS normalization.
 
-use super::math::{dot, sum, sum_zip, vectorized};
+use super::math::{dot, sum, sum_zip, vectorized_loop};
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{Flex, Tensor};
 
@@ -15,9 +15,13 @@ pub fn normalize(
     let (mut output, mut reciprocal) = (zeros(shape), zeros([batch, seq, 1]));
     let (scale, epsilon) = (1.0 / d as f32, epsilon as f32);
     let (gain, bias) = (values(&gain), values(&bias));
-    let rows = values_mut(&mut normalized).chunks_exact_mut(d);
-    let rows = rows.zip(values_mut(&mut output).chunks_exact_mut(d)).zip(values_mut(&mut reciprocal));
-    vectorized(|| {
+    let (rows, out, reciprocals) =
+        (values_mut(&mut normalized), values_mut(&mut output), values_mut(&mut reciprocal));
+    vectorized_loop!([
+        rows: &'a mut [f32], out: &'a mut [f32], reciprocals: &'a mut [f32], gain: &'a [f32], bias: &'a [f32], d: usize,
+        scale: f32, epsilon: f32
+    ] {
+        let rows = rows.chunks_exact_mut(d).zip(out.chunks_exact_mut(d)).zip(reciprocals);
         for ((row, out), reciprocal) in rows {
             let mean = sum(row) * scale;
             let variance = sum_zip(row, row, |x, _| (x - mean) * (x - mean)) * scale;
@@ -45,11 +49,14 @@ pub fn normalize_backward(
     let scale = 1.0 / d as f32;
     let (grad, normalized, reciprocal, gain) =
         (values(&grad), values(&normalized), values(&reciprocal), values(&gain));
-    let out = values_mut(&mut input_grad);
-    let examples = values_mut(&mut gain_grads).chunks_exact_mut(d);
-    let examples = examples.zip(values_mut(&mut bias_grads).chunks_exact_mut(d)).enumerate();
-    vectorized(|| {
+    let (out, gain_sums, bias_sums) =
+        (values_mut(&mut input_grad), values_mut(&mut gain_grads), values_mut(&mut bias_grads));
+    vectorized_loop!([
+        grad: &'a [f32], normalized: &'a [f32], reciprocal: &'a [f32], gain: &'a [f32], out: &'a mut [f32],
+        gain_sums: &'a mut [f32], bias_sums: &'a mut [f32], seq: usize, d: usize, scale: f32
+    ] {
         let mut inner = vec![0.0_f32; d];
+        let examples = gain_sums.chunks_exact_mut(d).zip(bias_sums.chunks_exact_mut(d)).enumerate();
         for (example, (gain_grad, bias_grad)) in examples {
             for row in example * seq..(example + 1) * seq {
                 let span = row * d..(row + 1) * d;
@@ -80,9 +87,13 @@ pub fn rms_normalize(input: Tensor<Flex, 3>, gain: Tensor<Flex, 1>, epsilon: f64
     let (mut normalized, gain) = (open(input), open(gain));
     let (mut output, mut reciprocal) = (zeros(shape), zeros([batch, seq, 1]));
     let (scale, epsilon, gain) = (1.0 / d as f32, epsilon as f32, values(&gain));
-    let rows = values_mut(&mut normalized).chunks_exact_mut(d);
-    let rows = rows.zip(values_mut(&mut output).chunks_exact_mut(d)).zip(values_mut(&mut reciprocal));
-    vectorized(|| {
+    let (rows, out, reciprocals) =
+        (values_mut(&mut normalized), values_mut(&mut output), values_mut(&mut reciprocal));
+    vectorized_loop!([
+        rows: &'a mut [f32], out: &'a mut [f32], reciprocals: &'a mut [f32], gain: &'a [f32], d: usize, scale: f32,
+        epsilon: f32
+    ] {
+        let rows = rows.chunks_exact_mut(d).zip(out.chunks_exact_mut(d)).zip(reciprocals);
         for ((row, out), reciprocal) in rows {
             let square = sum_zip(row, row, |x, _| x * x) * scale;
             *reciprocal = 1.0 / (square + epsilon).sqrt();
@@ -105,13 +116,16 @@ pub fn rms_normalize_backward(
     let [mut grad, normalized, reciprocal] = [grad, normalized, reciprocal].map(open);
     let (gain, mut gain_grads) = (open(gain), zeros([batch, d]));
     let (scale, gain) = (1.0 / d as f32, values(&gain));
-    let rows = values_mut(&mut grad).chunks_exact_mut(d);
-    let rows = rows.zip(values(&normalized).chunks_exact(d)).zip(values(&reciprocal)).enumerate();
-    let gain_grads_of = values_mut(&mut gain_grads);
-    vectorized(|| {
+    let (rows, normalized, reciprocal) = (values_mut(&mut grad), values(&normalized), values(&reciprocal));
+    let gain_sums = values_mut(&mut gain_grads);
+    vectorized_loop!([
+        rows: &'a mut [f32], normalized: &'a [f32], reciprocal: &'a [f32], gain: &'a [f32], gain_sums: &'a mut [f32],
+        seq: usize, d: usize, scale: f32
+    ] {
+        let rows = rows.chunks_exact_mut(d).zip(normalized.chunks_exact(d)).zip(reciprocal).enumerate();
         for (row, ((grad, normalized), reciprocal)) in rows {
             let example = row / seq * d;
-            let gain_grad = &mut gain_grads_of[example..example + d];
+            let gain_grad = &mut gain_sums[example..example + d];
             for (((grad, normalized), gain), gain_grad) in
                 grad.iter_mut().zip(normalized).zip(gain).zip(gain_grad)
             {

@@ -1,55 +1,30 @@
 //! Sums on a grid and Adam: one pass over the memory of each parameter.
 
-use pulp::{Simd, WithSimd};
-
 use super::super::portable::{add_rounded, add_truncated_values, piece_length, square_sum_of};
 use super::super::{AdamStep, AdamTensors};
-use super::math::vectorized;
+use super::math::{vectorized, vectorized_loop};
 use super::{close, open, values, values_mut};
 use crate::tensor::{Flex, Tensor};
 
 pub fn add_on_grid(part: Tensor<Flex, 1>, unit: f64, sums: &mut [i64]) -> bool {
     let part = open(part);
-    vectorized(|| add_rounded(values(&part), unit, sums))
+    let part = values(&part);
+    vectorized_loop!([part: &'a [f32], unit: f64, sums: &'a mut [i64]] -> bool { add_rounded(part, unit, sums) })
 }
 
-pub fn add_truncated(part: Tensor<Flex, 1>, factor: f64, room: u128, sums: &mut [i64]) -> u128 {
+pub fn add_truncated(part: Tensor<Flex, 2>, factor: f64, room: u128, sums: &mut [i64], pitch: usize) -> u128 {
+    let columns = part.dims()[1];
     let part = open(part);
-    pulp::Arch::new().dispatch(Truncated { values: values(&part), factor, room, sums })
-}
-
-/// The arguments of [`add_truncated_values`]. A closure of this size would be translated separately, without vector instructions.
-struct Truncated<'a> {
-    values: &'a [f32],
-    factor: f64,
-    room: u128,
-    sums: &'a mut [i64],
-}
-
-impl WithSimd for Truncated<'_> {
-    type Output = u128;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> u128 {
-        add_truncated_values(self.values, self.factor, self.room, self.sums)
-    }
+    let part = values(&part);
+    vectorized_loop!([part: &'a [f32], columns: usize, factor: f64, room: u128, sums: &'a mut [i64], pitch: usize] -> u128 {
+        add_truncated_values(part, columns, factor, room, sums, pitch)
+    })
 }
 
 pub fn square_sum(part: Tensor<Flex, 1>) -> f64 {
     let part = open(part);
-    pulp::Arch::new().dispatch(Squares(values(&part)))
-}
-
-/// The argument of [`square_sum_of`].
-struct Squares<'a>(&'a [f32]);
-
-impl WithSimd for Squares<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> f64 {
-        square_sum_of(self.0)
-    }
+    let part = values(&part);
+    vectorized_loop!([part: &'a [f32]] -> f64 { square_sum_of(part) })
 }
 
 pub fn adam(tensors: AdamTensors<Flex>, grad: Tensor<Flex, 1>, step: &AdamStep) -> AdamTensors<Flex> {

@@ -29,8 +29,15 @@ pub fn add_rounded<T: Copy + Into<f64>>(values: &[T], unit: f64, sums: &mut [i64
     refused == 0
 }
 
-pub fn add_truncated<B: Backend>(values: Tensor<B, 1>, factor: f64, room: u128, sums: &mut [i64]) -> u128 {
-    add_truncated_values(&to_host_f64(values), factor, room, sums)
+pub fn add_truncated<B: Backend>(
+    values: Tensor<B, 2>,
+    factor: f64,
+    room: u128,
+    sums: &mut [i64],
+    pitch: usize,
+) -> u128 {
+    let columns = values.dims()[1];
+    add_truncated_values(&to_host_f64(values), columns, factor, room, sums, pitch)
 }
 
 /// Number of elements whose integers are checked and added together. They stay in the innermost cache.
@@ -40,17 +47,21 @@ const STRETCH: usize = 1024;
 #[inline(always)]
 pub fn add_truncated_values<T: Copy + Into<f64>>(
     values: &[T],
+    columns: usize,
     factor: f64,
     mut room: u128,
     sums: &mut [i64],
+    pitch: usize,
 ) -> u128 {
     let mut integers = [0; STRETCH];
-    for (values, sums) in values.chunks(STRETCH).zip(sums.chunks_mut(STRETCH)) {
-        let integers = &mut integers[..values.len()];
-        let square = truncate(values, factor, integers);
-        if let Some(rest) = square.and_then(|square| room.checked_sub(square)) {
-            room = rest;
-            sums.iter_mut().zip(&*integers).for_each(|(sum, integer)| *sum = sum.wrapping_add(*integer));
+    for (values, sums) in values.chunks(columns.max(1)).zip(sums.chunks_mut(pitch.max(1))) {
+        for (values, sums) in values.chunks(STRETCH).zip(sums.chunks_mut(STRETCH)) {
+            let integers = &mut integers[..values.len()];
+            let square = truncate(values, factor, integers);
+            if let Some(rest) = square.and_then(|square| room.checked_sub(square)) {
+                room = rest;
+                sums.iter_mut().zip(&*integers).for_each(|(sum, integer)| *sum = sum.wrapping_add(*integer));
+            }
         }
     }
     room

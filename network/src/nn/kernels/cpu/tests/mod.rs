@@ -373,17 +373,18 @@ fn values_are_rounded_toward_zero_and_their_squares_are_taken_from_the_room() {
     let mut source = Source::new();
     let (values, values64) = source.pair([PARAMETERS]);
     let host = crate::tensor::to_host_f64(values64);
+    let row = values.clone().unsqueeze::<2>();
     for factor in [1e3, -7.5e5, 2.0_f64.powi(33) / 3.0] {
         let integers: Vec<i64> =
             host.iter().map(|&value| (f64::from(value as f32) * factor) as i64).collect();
         let square: u128 = integers.iter().map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
         for add in [Flex::add_truncated, portable::add_truncated] {
             let mut sums = vec![5; PARAMETERS];
-            assert_eq!(add(values.clone(), factor, square, &mut sums), 0);
+            assert_eq!(add(row.clone(), factor, square, &mut sums, PARAMETERS), 0);
             assert!(sums.iter().zip(&integers).all(|(sum, integer)| *sum == 5 + integer), "{factor}");
             // One less, and some integers stay out.
             let mut sums = vec![0; PARAMETERS];
-            let left = add(values.clone(), factor, square - 1, &mut sums);
+            let left = add(row.clone(), factor, square - 1, &mut sums, PARAMETERS);
             let added: u128 = sums.iter().map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
             assert!(added == square - 1 - left && sums != integers, "{factor}");
         }
@@ -400,11 +401,32 @@ fn values_that_have_no_integer_are_left_out() {
         for add in [Flex::add_truncated, portable::add_truncated] {
             let mut values = vec![1.0; 3000];
             values[1500] = bad;
-            let values = Tensor::<Flex, 1>::from_floats(values.as_slice(), &FlexDevice);
+            let values = Tensor::<Flex, 1>::from_floats(values.as_slice(), &FlexDevice).unsqueeze::<2>();
             let mut sums = vec![0; 3000];
-            assert_eq!(add(values, 1.0, u128::MAX, &mut sums), u128::MAX - (3000 - 1024), "{bad}");
+            assert_eq!(add(values, 1.0, u128::MAX, &mut sums, 3000), u128::MAX - (3000 - 1024), "{bad}");
             let stretch = 1024..2048;
             assert!((0..3000).all(|at| sums[at] == i64::from(!stretch.contains(&at))), "{bad}");
+        }
+    }
+}
+
+/// A tile of a matrix: its rows have a stretch of the matrix's columns.
+#[test]
+fn rows_of_a_tile_are_added_to_their_place_in_the_matrix() {
+    for (rows, columns, pitch) in [(3, 5, 5), (4, 7, 12), (2, 1100, 2500), (1, 1, 1)] {
+        let values: Vec<f32> = (0..rows * columns).map(|at| at as f32 + 1.0).collect();
+        for add in [Flex::add_truncated, portable::add_truncated] {
+            let tile =
+                Tensor::<Flex, 1>::from_floats(values.as_slice(), &FlexDevice).reshape([rows, columns]);
+            let mut sums = vec![7; (rows - 1) * pitch + columns];
+            let left = add(tile, 2.0, u128::MAX, &mut sums, pitch);
+            let squares: u128 = (1..=(rows * columns) as u128).map(|value| 4 * value * value).sum();
+            assert_eq!(left, u128::MAX - squares);
+            for (place, sum) in sums.into_iter().enumerate() {
+                let (row, column) = (place / pitch, place % pitch);
+                let added = if column < columns { 2 * (row * columns + column + 1) } else { 0 };
+                assert_eq!(sum, 7 + added as i64, "{row} {column} of {columns} in {pitch}");
+            }
         }
     }
 }
