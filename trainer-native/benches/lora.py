@@ -29,7 +29,7 @@ SHAPES = {
 LENGTH, BATCH, RANK = 64, 4, 8
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj"]
 # Numbers of steps of two runs of the trainer; their difference is that of the steps.
-FEW, MORE = 2, 8
+FEW, MORE = 2, 5
 
 
 def make(name, folder):
@@ -40,10 +40,11 @@ def make(name, folder):
     family, sizes = SHAPES[name]
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)
-    config = getattr(transformers, family + "Config")(**sizes, tie_word_embeddings=True, bos_token_id=None, eos_token_id=256)
+    config = getattr(transformers, family + "Config")(**sizes, tie_word_embeddings=True, bos_token_id=None, eos_token_id=sizes["vocab_size"] - 1)
     getattr(transformers, family + "ForCausalLM")(config).save_pretrained(folder)
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    bpe = tokenizers.models.BPE(vocab={letter: at for at, letter in enumerate(alphabet)}, merges=[])
+    unused = [f"unused{at}" for at in range(sizes["vocab_size"] - 1 - len(alphabet))]
+    bpe = tokenizers.models.BPE(vocab={token: at for at, token in enumerate(alphabet + unused)}, merges=[])
     tokenizer = tokenizers.Tokenizer(bpe)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()

@@ -52,7 +52,9 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
 /// Compares steps that train adapters with those of peft and Opacus.
 fn lora(root: &Path, venv: Option<&Path>) -> Result<bool> {
     let Some(venv) = venv else {
-        bail!("bench lora compares with peft and Opacus; give --venv PATH, with torch, transformers, peft and opacus")
+        bail!(
+            "bench lora compares with peft and Opacus; give --venv PATH, with torch, transformers, peft and opacus"
+        )
     };
     Job::cargo(root).args(["build", "--release", "--package", "trainer-native"]).run()?;
     let trainer = tools::target_dir(root).join("release/trainer-native");

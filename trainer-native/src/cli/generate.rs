@@ -156,7 +156,15 @@ impl DecodingArgs {
         }
         let UsualDrawing { sampling, repetition_penalty, no_repeat_ngram, .. } = usual;
         let TokenSampling { temperature, top_k, top_p, min_p } = sampling;
-        Self { temperature: Some(temperature), top_k, top_p, min_p, repetition_penalty, no_repeat_ngram, ..self }
+        Self {
+            temperature: Some(temperature),
+            top_k,
+            top_p,
+            min_p,
+            repetition_penalty,
+            no_repeat_ngram,
+            ..self
+        }
     }
 
     /// Draws from the model's own distribution unless told otherwise.

@@ -243,7 +243,9 @@ impl Architecture {
             }
         }
         let has = |field: &&str| config[*field] == true;
-        if let Some(field) = ["attention_bias", "mlp_bias"].iter().find(|field| has(field) && !self.takes_biases) {
+        if let Some(field) =
+            ["attention_bias", "mlp_bias"].iter().find(|field| has(field) && !self.takes_biases)
+        {
             return Err(format!("llama.cpp has no {field} = true for {family}"));
         }
         let placed = config["no_rope_layers"].as_array().into_iter().flatten();

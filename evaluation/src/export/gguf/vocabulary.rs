@@ -13,7 +13,7 @@ use super::Pairs;
 const MARK: &str = "▁";
 
 /// The patterns that split text before byte-level BPE, and GGUF's names for them.
-const SPLITS: [(&str, &str); 2] = [
+pub(super) const SPLITS: [(&str, &str); 2] = [
     (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
         "llama-bpe",
@@ -164,9 +164,8 @@ fn all_are_merged(json: &Value) -> bool {
         merges(json).into_iter().flatten().map(|(left, right)| format!("{left}{right}")).collect();
     let added = json["added_tokens"].as_array().into_iter().flatten();
     let added: HashSet<&str> = added.filter_map(|token| token["content"].as_str()).collect();
-    vocabulary(json).all(|(token, _)| {
-        token.chars().nth(1).is_none() || merged.contains(token) || added.contains(token)
-    })
+    vocabulary(json)
+        .all(|(token, _)| token.chars().nth(1).is_none() || merged.contains(token) || added.contains(token))
 }
 
 /// Whether the words are the matches of the pattern, which leaves out no character.

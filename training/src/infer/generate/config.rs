@@ -24,7 +24,11 @@ pub(crate) fn ends(config: &Value) -> Vec<u32> {
 pub(crate) fn stops(config: &Value) -> Vec<String> {
     let strings = &config["stop_strings"];
     let listed = strings.as_array().map_or(std::slice::from_ref(strings), Vec::as_slice);
-    listed.iter().filter_map(|stop| stop.as_str().filter(|stop| !stop.is_empty())).map(str::to_owned).collect()
+    listed
+        .iter()
+        .filter_map(|stop| stop.as_str().filter(|stop| !stop.is_empty()))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The tokens around a text of a finished run.
