@@ -140,7 +140,7 @@ impl<B: Kernels> RunModel<B> {
             let text = whole.strip_prefix(&self.tokenizer.decode(before)).map(str::to_owned);
             let mut text = text.unwrap_or_else(|| self.tokenizer.decode(tokens));
             if let Some(end) = options.stops.iter().filter_map(|stop| text.find(stop)).min() {
-                whole.truncate(whole.len() - (text.len() - end));
+                whole = whole.strip_suffix(&text[end..]).unwrap_or(&whole).to_owned();
                 text.truncate(end);
             }
             Generated { text, whole }
