@@ -44,7 +44,8 @@ fn the_estimate_of_memory_is_within_a_fifth_of_the_peak() {
     let base = Bench::new(&on_public_text(&small()));
     base.model("base", &[]);
     let mut adapted = small();
-    adapted["tokenizer"] = json!({ "public": { "path": base.path("base/tokenizer.json"), "made_from": "public_text" } });
+    adapted["tokenizer"] =
+        json!({ "public": { "path": base.path("base/tokenizer.json"), "made_from": "public_text" } });
     adapted["model"]["initial"] = json!({ "checkpoint": base.path("base") });
     adapted["model"]["checkpoint_made_from"] = json!("public_text");
     adapted["model"]["trainable"] = json!({ "lora": { "rank": 8, "alpha": 16.0, "targets": ["c_attn"] } });
@@ -55,7 +56,10 @@ fn the_estimate_of_memory_is_within_a_fifth_of_the_peak() {
         let estimated = estimated["memory"].as_f64().unwrap();
         let (_, peak) = model_and_peak(&bench, "run");
         let ratio = estimated / (peak as f64 * 1024.0);
-        assert!((0.8..=1.2).contains(&ratio), "{ratio}: {estimated} bytes estimated, {peak} KiB taken: {plan}");
+        assert!(
+            (0.8..=1.2).contains(&ratio),
+            "{ratio}: {estimated} bytes estimated, {peak} KiB taken: {plan}"
+        );
     }
 }
 

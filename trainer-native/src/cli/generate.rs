@@ -146,16 +146,17 @@ impl DecodingArgs {
             || self.temperature.is_some()
             || self.top_k.is_some()
             || self.top_p.is_some()
-            || self.min_p.is_some()
-            || self.repetition_penalty != 1.0
-            || self.no_repeat_ngram != 0;
+            || self.min_p.is_some();
         let Some(usual) = usual.filter(|_| !says_how) else { return self };
         if !usual.not_applied.is_empty() {
             let names = usual.not_applied.join(", ");
             note(&format!("generation_config.json: not applied here, though transformers does: {names}"));
         }
-        let UsualDrawing { sampling, repetition_penalty, no_repeat_ngram, .. } = usual;
-        let TokenSampling { temperature, top_k, top_p, min_p } = sampling;
+        let TokenSampling { temperature, top_k, top_p, min_p } = usual.sampling;
+        let repetition_penalty =
+            if self.repetition_penalty == 1.0 { usual.repetition_penalty } else { self.repetition_penalty };
+        let no_repeat_ngram =
+            if self.no_repeat_ngram == 0 { usual.no_repeat_ngram } else { self.no_repeat_ngram };
         Self {
             temperature: Some(temperature),
             top_k,
