@@ -85,6 +85,49 @@ fn a_run_of_conversations_has_its_template_and_takes_the_assistants_turn() {
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("no Hi"), "{}", stderr(&refused));
 }
 
+/// The records are conversations as those of the training text: prompt and answer, which ends before the string.
+#[test]
+fn synthetic_conversations_are_prompts_with_an_answer_each_that_ends_at_the_stop() {
+    let bench = bench();
+    bench.model("run", &["--test-key", "3"]);
+    let synthesize = |out: &str, options: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+            .args(["synthesize", "--count", "20", "--tokens", "40", "--seed", "7", "--out"])
+            .arg(bench.path(out))
+            .args(options)
+            .arg(bench.path("run"))
+            .output()
+            .unwrap()
+    };
+    let missing = synthesize("none.jsonl", &[]);
+    assert!(missing.status.code() == Some(2) && stderr(&missing).contains("--prompts: missing"));
+    let asked = json!({ "messages": [{ "role": "user", "content": "What is 7?" }] });
+    fs::write(bench.path("asked.jsonl"), format!("{asked}\n")).unwrap();
+    let prompts = bench.path("asked.jsonl").to_str().unwrap().to_owned();
+    let prompts = ["--prompts", &prompts, "--field", "messages"];
+    let answers = |out: &str, options: &[&str]| -> Vec<String> {
+        let output = synthesize(out, &[&prompts[..], options].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = fs::read_to_string(bench.path(out)).unwrap();
+        let record = |line: &str| {
+            let record: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(record["messages"][0], asked["messages"][0]);
+            assert_eq!(record["messages"][1]["role"], "assistant");
+            record["messages"][1]["content"].as_str().unwrap().to_owned()
+        };
+        text.lines().map(record).collect()
+    };
+    let whole = answers("whole.jsonl", &[]);
+    let cut = answers("cut.jsonl", &["--stop", "e", "--stop", "is"]);
+    assert_eq!((whole.len(), cut.len()), (20, 20));
+    // The same seed draws the same tokens up to the stop.
+    let before = |text: &String| ["e", "is"].iter().filter_map(|stop| text.find(stop)).min();
+    let wanted: Vec<&str> = whole.iter().map(|text| &text[..before(text).unwrap_or(text.len())]).collect();
+    assert_eq!(cut, wanted);
+    assert!(wanted.iter().zip(&whole).any(|(cut, whole)| cut.len() < whole.len()), "{whole:?}");
+    assert!(fs::read_to_string(bench.path("cut.card.md")).unwrap().contains("\"stop\":[\"e\",\"is\"]"));
+}
+
 #[test]
 fn conversations_and_templates_that_do_not_fit_are_refused_before_anything_is_written() {
     let bench = bench();

@@ -42,6 +42,12 @@ SETTINGS = {
     "gemma2": ("gemma", "Gemma2", GEMMA),
     "gemma3": ("gemma", "Gemma3", GEMMA | {"num_hidden_layers": 7}),
     "phi": ("bytes", "Phi", {"num_key_value_heads": 4, "head_dim": None, "partial_rotary_factor": 0.5}),
+    "olmo2": ("bytes", "Olmo2", {"head_dim": None}),
+    "granite": ("llama2", "Granite", {"head_dim": None, "embedding_multiplier": 3.0, "attention_multiplier": 0.2, "residual_multiplier": 0.4, "logits_scaling": 2.0}),
+    "granite, biases": ("llama2", "Granite", {"head_dim": None, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
+    "smollm3": ("llama2", "SmolLM3", {"head_dim": None, "num_hidden_layers": 5, "pad_token_id": 0}),
+    "stablelm": ("bytes", "StableLm", {"head_dim": None, "use_qkv_bias": True}),
+    "stablelm, parallel": ("bytes", "StableLm", {"head_dim": None, "use_parallel_residual": True, "tie_word_embeddings": True, "partial_rotary_factor": 0.5}),
     "phi3": ("llama2", "Phi3", {"head_dim": None, "sliding_window": None, "pad_token_id": 0}),
 }
 TEXT = "The quick brown fox jumps over the lazy dog, and 123 more   things happen in São Paulo: naïve café 東京. "

@@ -10,16 +10,17 @@ use crate::toolchain::tools;
 
 /// Runs the benchmarks of a crate.
 pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
-    let package = match subject {
-        "accountant" => "accountant",
-        "tokenizer" => "dp-tokenizer",
-        "trainer" => "training",
-        other => bail!("`{other}` has no benchmarks; allowed: accountant, tokenizer, trainer"),
-    };
     let venv = match rest {
         [] => None,
         ["--venv", path] => Some(Path::new(path)),
         other => bail!("`{}` is not an option of bench; allowed: --venv PATH", other.join(" ")),
+    };
+    let package = match subject {
+        "accountant" => "accountant",
+        "tokenizer" => "dp-tokenizer",
+        "trainer" => "training",
+        "lora" => return lora(root, venv),
+        other => bail!("`{other}` has no benchmarks; allowed: accountant, tokenizer, trainer, lora"),
     };
     let mut jobs = Vec::new();
     for name in benches(&root.join(package).join("benches"))? {
@@ -46,6 +47,19 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
         js::measure(root, &native)?;
     }
     Ok(true)
+}
+
+/// Compares steps that train adapters with those of peft and Opacus.
+fn lora(root: &Path, venv: Option<&Path>) -> Result<bool> {
+    let Some(venv) = venv else {
+        bail!(
+            "bench lora compares with peft and Opacus; give --venv PATH, with torch, transformers, peft and opacus"
+        )
+    };
+    Job::cargo(root).args(["build", "--release", "--package", "trainer-native"]).run()?;
+    let trainer = tools::target_dir(root).join("release/trainer-native");
+    let script = root.join("trainer-native/benches/lora.py");
+    Job::new(venv.join("bin/python"), root).args([script, trainer]).run().map(|()| true)
 }
 
 /// Returns the names of the benchmarks in a folder: its files, and its folders that contain a `main.rs`.

@@ -46,8 +46,8 @@ Page and packages
   python                  Build the Python wheel, install it into a new environment, and test it there
 
 Measurements
-  bench <accountant|tokenizer|trainer> [--venv PATH]
-           Run the benchmarks of a crate
+  bench <accountant|tokenizer|trainer|lora> [--venv PATH]
+           Run the benchmarks of a crate, or compare adapters with peft and Opacus
   conformance --venv PATH [CORPUS ...]
            Compare token ids, offsets and decoded text with other tokenizers
   papers [--data DIR] [--only PAPER] [--seeds N] [--smoke]

@@ -208,11 +208,10 @@ fn measure<B: Kernels>(
         let options = GenerationOptions {
             tokens,
             min_tokens: if question.goes_on() { tokens } else { 0 },
-            no_repeat_ngram: 0,
             strategy,
             batch: BATCH,
             seed: Some(SEED),
-            first: 0,
+            ..GenerationOptions::default()
         };
         for (at, tokens) in places.into_iter().zip(run.generate(&prompts, &options)?) {
             generated[at] = tokens;

@@ -38,7 +38,11 @@ impl Statistics {
         for line in BufReader::new(File::open(path).map_err(failed)?).lines() {
             let record: Value = serde_json::from_str(&line.map_err(failed)?)
                 .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))?;
-            let text = field(&record, text);
+            // Of a conversation, the model wrote the last message.
+            let text = match value(&record, text).as_array().and_then(|messages| messages.last()) {
+                Some(message) => message["content"].as_str().unwrap_or_default(),
+                None => field(&record, text),
+            };
             lengths.push(text.chars().count());
             seen.insert(durable::sha256_hex(text.as_bytes()));
             if let Some(prompt) = prompt.filter(|_| prompts.len() <= MAX_LISTED) {
@@ -60,8 +64,12 @@ impl Statistics {
     }
 }
 
+fn value<'a>(record: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(record, |value, name| &value[name])
+}
+
 fn field<'a>(record: &'a Value, path: &str) -> &'a str {
-    path.split('.').fold(record, |value, name| &value[name]).as_str().unwrap_or_default()
+    value(record, path).as_str().unwrap_or_default()
 }
 
 /// Returns the card in the form of data hubs. It begins with what the records are and whom the

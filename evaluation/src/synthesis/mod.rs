@@ -15,14 +15,15 @@ use std::time::Instant;
 use mechanisms::{OsRng, PrivacyRng, Purpose};
 use plan::{Device, Objective};
 pub use prompts::Mixture;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use state::State;
 
 use durable::FolderLock;
 use network::nn::Kernels;
 use training::RunError;
 use training::data::set_field;
-use training::infer::{DecodingStrategy, GenerationOptions, ModelTask, RunModel, TokenSampling, with_model};
+use training::infer::{DecodingStrategy, GenerationOptions, ModelTask, RunModel, with_model};
+use training::objective::messages_of;
 use training::progress::note;
 use training::store::files;
 use training::store::lineage::prove_text;
@@ -135,23 +136,13 @@ pub fn synthesize(synthesis: &Synthesis) -> Result<PathBuf, RunError> {
 /// # Errors
 /// [`RunError`] if the run does not verify, its model writes no records, or `out` exists or cannot be written.
 pub fn draw(run: &Path, count: u64, out: &Path) -> Result<PathBuf, RunError> {
-    let sampling = TokenSampling { temperature: 1.0, top_k: None, top_p: None };
-    let strategy = DecodingStrategy::Sample(sampling);
     synthesize(&Synthesis {
         run: run.to_owned(),
         device: Device::Cpu,
         count,
         out: out.to_owned(),
         prompts: Mixture::of_run(run)?.unwrap_or_default(),
-        options: GenerationOptions {
-            tokens: 64,
-            min_tokens: 0,
-            no_repeat_ngram: 0,
-            strategy,
-            batch: 64,
-            seed: None,
-            first: 0,
-        },
+        options: GenerationOptions::default(),
     })
 }
 
@@ -159,19 +150,19 @@ pub fn draw(run: &Path, count: u64, out: &Path) -> Result<PathBuf, RunError> {
 fn check_objective(objective: Objective, prompts: &Mixture) -> Result<(), RunError> {
     let needs_prompt = match objective {
         Objective::CausalLm => false,
-        Objective::TextToText => true,
+        Objective::TextToText | Objective::Chat => true,
         other => {
             return Err(RunError::Refused(format!(
-                "training.objective: {} trains no model that writes records; allowed: \"causal_lm\", or \"text_to_text\" \
-                 from a label to its text",
+                "training.objective: {} trains no model that writes records; allowed: \"causal_lm\", \"chat\", or \
+                 \"text_to_text\" from a label to its text",
                 serde_json::json!(other)
             )));
         }
     };
     if needs_prompt && prompts.is_empty() {
         return Err(RunError::Refused(
-            "--prompts: missing; this model writes a text for an input, such as a label: give a file of public inputs, or train \
-             with data.label_histogram"
+            "--prompts: missing; this model writes a text for an input, such as a label or a message: give a file of public \
+             inputs, or, for labels, train with data.label_histogram"
                 .to_owned(),
         ));
     }
@@ -254,11 +245,18 @@ impl ModelTask for Draw<'_> {
 /// Returns a record with the field names of the plan.
 fn record(plan: &plan::Plan, prompt: &str, text: &str) -> Value {
     let mut record = Value::Object(Map::new());
-    if plan.training().objective == Objective::TextToText {
-        set_field(&mut record, &plan.data().text_field, prompt);
-        set_field(&mut record, plan.data().target_field(), text);
-    } else {
-        set_field(&mut record, &plan.data().text_field, text);
+    let field = &plan.data().text_field;
+    match plan.training().objective {
+        Objective::TextToText => {
+            set_field(&mut record, field, prompt.into());
+            set_field(&mut record, plan.data().target_field(), text.into());
+        }
+        Objective::Chat => {
+            let mut messages = messages_of(prompt);
+            messages.push(json!({ "role": "assistant", "content": text }));
+            set_field(&mut record, field, messages.into());
+        }
+        _ => set_field(&mut record, field, text.into()),
     }
     record
 }

@@ -63,7 +63,7 @@ fn decoding(synthesis: &Synthesis) -> Value {
     let options = &synthesis.options;
     let sampling = match options.strategy {
         DecodingStrategy::Sample(how) => {
-            json!({ "temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p })
+            json!({ "temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p, "min_p": how.min_p })
         }
         DecodingStrategy::Search(_) => Value::Null,
     };
@@ -71,6 +71,8 @@ fn decoding(synthesis: &Synthesis) -> Value {
         "tokens": options.tokens,
         "min_tokens": options.min_tokens,
         "no_repeat_ngram": options.no_repeat_ngram,
+        "repetition_penalty": options.repetition_penalty,
+        "stop": options.stops,
         "sampling": sampling,
     })
 }

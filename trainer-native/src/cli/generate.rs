@@ -8,9 +8,10 @@ use clap::{Args, ValueEnum};
 use super::DeviceName;
 use training::RunError;
 use training::infer::{
-    Beams, DecodingStrategy, EarlyStopping, Generated, GenerationOptions, PromptFile, TokenSampling, Written,
-    generate, sampling_of_run,
+    Beams, DecodingStrategy, EarlyStopping, Generated, GenerationOptions, PromptFile, TokenSampling,
+    UsualDrawing, Written, generate,
 };
+use training::progress::note;
 use training::store::lineage::prove_text;
 
 /// The temperature if neither a temperature nor beams are given.
@@ -46,7 +47,7 @@ pub(super) struct GenerateArgs {
 }
 
 /// How tokens are chosen.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct DecodingArgs {
     /// Maximum number of tokens to generate
     #[arg(long, default_value_t = 64)]
@@ -63,9 +64,18 @@ pub(super) struct DecodingArgs {
     /// Sample among the fewest most likely tokens whose probabilities sum to at least P
     #[arg(long, value_name = "P")]
     top_p: Option<f64>,
+    /// Sample among the tokens that are at least P times as likely as the likeliest one
+    #[arg(long, value_name = "P")]
+    min_p: Option<f64>,
+    /// Divide the positive logits of tokens that a text already has by X, and multiply the others; 1 for no such penalty
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    repetition_penalty: f64,
     /// Never generate a run of N tokens twice; 0 allows all runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     no_repeat_ngram: usize,
+    /// End a text before this string; may be given several times, besides the stop_strings of the checkpoint's generation_config.json
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
     /// Search for the most likely text with this many beams instead of sampling
     #[arg(long, value_name = "N")]
     beams: Option<usize>,
@@ -123,24 +133,38 @@ impl GenerateArgs {
 
     /// Continues the prompts.
     pub fn texts(&self, prompts: &[String]) -> Result<Vec<Generated>, RunError> {
-        let usual = sampling_of_run(&self.run)?;
-        let options = self.decoding.with_usual(usual).options(self.batch, self.seed)?;
+        let usual = UsualDrawing::of_run(&self.run)?;
+        let options = self.decoding.clone().with_usual(usual).options(self.batch, self.seed)?;
         generate(&self.run, self.device.into(), prompts, &options)
     }
 }
 
 impl DecodingArgs {
     /// Draws as the checkpoint's settings say, if no option says how.
-    fn with_usual(self, usual: Option<TokenSampling>) -> Self {
+    fn with_usual(self, usual: Option<UsualDrawing>) -> Self {
         let says_how = self.beams.is_some()
             || self.temperature.is_some()
             || self.top_k.is_some()
-            || self.top_p.is_some();
-        match usual.filter(|_| !says_how) {
-            Some(TokenSampling { temperature, top_k, top_p }) => {
-                Self { temperature: Some(temperature), top_k, top_p, ..self }
-            }
-            None => self,
+            || self.top_p.is_some()
+            || self.min_p.is_some();
+        let Some(usual) = usual.filter(|_| !says_how) else { return self };
+        if !usual.not_applied.is_empty() {
+            let names = usual.not_applied.join(", ");
+            note(&format!("generation_config.json: not applied here, though transformers does: {names}"));
+        }
+        let TokenSampling { temperature, top_k, top_p, min_p } = usual.sampling;
+        let repetition_penalty =
+            if self.repetition_penalty == 1.0 { usual.repetition_penalty } else { self.repetition_penalty };
+        let no_repeat_ngram =
+            if self.no_repeat_ngram == 0 { usual.no_repeat_ngram } else { self.no_repeat_ngram };
+        Self {
+            temperature: Some(temperature),
+            top_k,
+            top_p,
+            min_p,
+            repetition_penalty,
+            no_repeat_ngram,
+            ..self
         }
     }
 
@@ -164,8 +188,28 @@ impl DecodingArgs {
             Some(width) => DecodingStrategy::Search(self.beams(width)?),
             None => DecodingStrategy::Sample(self.sampling()?),
         };
-        let Self { tokens, min_tokens, no_repeat_ngram, .. } = *self;
-        Ok(GenerationOptions { tokens, min_tokens, no_repeat_ngram, strategy, batch, seed, first: 0 })
+        let Self { tokens, min_tokens, no_repeat_ngram, repetition_penalty, .. } = *self;
+        if !(repetition_penalty > 0.0 && repetition_penalty.is_finite()) {
+            let given = format!("{repetition_penalty} is out of range; allowed: a finite number above 0");
+            return Err(refused("--repetition-penalty", &given));
+        }
+        if self.stop.iter().any(String::is_empty) {
+            return Err(refused("--stop", "it is empty; give a text, or leave it out"));
+        }
+        if self.beams.is_some() && !self.stop.is_empty() {
+            return Err(refused("--stop", "a beam search ends at tokens alone; leave it or --beams out"));
+        }
+        Ok(GenerationOptions {
+            tokens,
+            min_tokens,
+            no_repeat_ngram,
+            repetition_penalty,
+            stops: self.stop.clone(),
+            strategy,
+            batch,
+            seed,
+            first: 0,
+        })
     }
 
     fn sampling(&self) -> Result<TokenSampling, RunError> {
@@ -173,7 +217,7 @@ impl DecodingArgs {
             let option = if self.length_penalty.is_some() { "--length-penalty" } else { "--early-stopping" };
             return Err(refused(option, "it needs beam search; add --beams N, or leave it out"));
         }
-        let Self { temperature, top_k, top_p, .. } = *self;
+        let Self { temperature, top_k, top_p, min_p, .. } = *self;
         let temperature = temperature.unwrap_or(TEMPERATURE);
         if !(temperature >= 0.0 && temperature.is_finite()) {
             let given = format!("{temperature} is out of range; allowed: a finite number of at least 0");
@@ -182,19 +226,21 @@ impl DecodingArgs {
         if top_k == Some(0) {
             return Err(refused("--top-k", "0 is out of range; allowed: at least 1"));
         }
-        if let Some(share) = top_p.filter(|&share| !(share > 0.0 && share <= 1.0)) {
-            return Err(refused(
-                "--top-p",
-                &format!("{share} is out of range; allowed: above 0 and at most 1"),
-            ));
+        for (option, share) in [("--top-p", top_p), ("--min-p", min_p)] {
+            if let Some(share) = share.filter(|&share| !(share > 0.0 && share <= 1.0)) {
+                return Err(refused(
+                    option,
+                    &format!("{share} is out of range; allowed: above 0 and at most 1"),
+                ));
+            }
         }
-        if temperature == 0.0 && (top_k.is_some() || top_p.is_some()) {
+        if temperature == 0.0 && (top_k.is_some() || top_p.is_some() || min_p.is_some()) {
             return Err(refused(
                 "--temperature",
-                "0 takes the most likely token; leave out --top-k and --top-p",
+                "0 takes the most likely token; leave out --top-k, --top-p and --min-p",
             ));
         }
-        Ok(TokenSampling { temperature, top_k, top_p })
+        Ok(TokenSampling { temperature, top_k, top_p, min_p })
     }
 
     fn beams(&self, width: usize) -> Result<Beams, RunError> {
@@ -202,6 +248,7 @@ impl DecodingArgs {
             ("--temperature", self.temperature.is_some()),
             ("--top-k", self.top_k.is_some()),
             ("--top-p", self.top_p.is_some()),
+            ("--min-p", self.min_p.is_some()),
         ];
         if let Some((option, _)) = sampled.into_iter().find(|(_, given)| *given) {
             return Err(refused(option, "it has no effect on beam search; leave it or --beams out"));

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Sets a field; `a.b` is field `b` of the object `a`.
-pub fn set_field(record: &mut Value, field: &str, text: &str) {
+pub fn set_field(record: &mut Value, field: &str, value: Value) {
     let mut place = record;
     for name in field.split('.') {
         if !place.is_object() {
@@ -11,7 +11,7 @@ pub fn set_field(record: &mut Value, field: &str, text: &str) {
         }
         place = &mut place[name];
     }
-    *place = text.into();
+    *place = value;
 }
 
 #[cfg(test)]
@@ -23,8 +23,8 @@ mod tests {
     #[test]
     fn fields_of_fields_are_written_as_they_are_read() {
         let mut record = json!({});
-        set_field(&mut record, "message.label", "joy");
-        set_field(&mut record, "message.text", "well done");
+        set_field(&mut record, "message.label", "joy".into());
+        set_field(&mut record, "message.text", "well done".into());
         assert_eq!(record, json!({ "message": { "label": "joy", "text": "well done" } }));
     }
 }

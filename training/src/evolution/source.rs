@@ -10,7 +10,7 @@ use super::candidate::{Candidate, stream};
 use super::input::{EvolutionInput, Public};
 use super::nearest::nearest;
 use crate::RunError;
-use crate::infer::{BertScore, DecodingStrategy, GenerationOptions, TokenSampling, generate};
+use crate::infer::{BertScore, GenerationOptions, generate};
 use crate::progress::note;
 
 /// Number of times that a run is asked for texts before the evolution gives up: its model may write empty ones.
@@ -138,7 +138,6 @@ impl<'a> Supply<'a> {
     /// Writes a text after each prompt, none of which is empty.
     fn written(&self, prompts: &[String], stream: &mut Stream) -> Result<Vec<String>, RunError> {
         let Kind::Run { folder, device, tokens } = &self.kind else { return Ok(prompts.to_vec()) };
-        let sampling = TokenSampling { temperature: 1.0, top_k: None, top_p: None };
         let mut texts = vec![String::new(); prompts.len()];
         for _ in 0..ATTEMPTS {
             let empty: Vec<usize> = (0..texts.len()).filter(|at| texts[*at].is_empty()).collect();
@@ -147,12 +146,8 @@ impl<'a> Supply<'a> {
             }
             let options = GenerationOptions {
                 tokens: *tokens,
-                min_tokens: 0,
-                no_repeat_ngram: 0,
-                strategy: DecodingStrategy::Sample(sampling),
-                batch: 64,
                 seed: Some(stream.below(1 << 53)),
-                first: 0,
+                ..GenerationOptions::default()
             };
             let asked: Vec<String> = empty.iter().map(|at| prompts[*at].clone()).collect();
             for (at, written) in empty.iter().zip(generate(folder, *device, &asked, &options)?) {

@@ -138,12 +138,10 @@ impl Answers {
             let prompts: Vec<Prompt> = records.iter().map(|&record| self.prompts[record].clone()).collect();
             let options = GenerationOptions {
                 tokens: model.most_answered(&prompts),
-                min_tokens: 0,
-                no_repeat_ngram: 0,
                 strategy,
                 batch: BATCH,
                 seed: Some(0),
-                first: 0,
+                ..GenerationOptions::default()
             };
             for (&record, tokens) in
                 records.iter().zip(generate_tokens(model, tokenizer, &prompts, vec![end], &options)?)

@@ -40,7 +40,7 @@ pub use generate::TokenSampling;
 pub use generate::Written;
 pub(crate) use generate::config as generation_config;
 pub use generate::generate;
-pub use generate::{TextBounds, sampling_of_run};
+pub use generate::{TextBounds, UsualDrawing};
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
 pub use predict::predict;
@@ -68,6 +68,8 @@ pub struct RunModel<B: Kernels> {
     pub plan: plan::Plan,
     /// The tokens that end a text.
     ends: Vec<u32>,
+    /// The strings that end a text.
+    stops: Vec<String>,
 }
 
 impl<B: Kernels> RunModel<B> {
@@ -89,8 +91,9 @@ impl<B: Kernels> RunModel<B> {
         let physical_batch = memory::windows_at_once(&plan, vocabulary, None, kind, B::workers());
         let model = InferenceModel::new(network, weights, physical_batch, device)
             .map_err(|error| RunError::Refused(format!("{}: {error}", folder.display())))?;
-        let ends = generation_config::ends(&generation_config::read(folder)?);
-        Ok(Self { model, tokenizer, objective, plan, ends })
+        let generation = generation_config::read(folder)?;
+        let (ends, stops) = (generation_config::ends(&generation), generation_config::stops(&generation));
+        Ok(Self { model, tokenizer, objective, plan, ends, stops })
     }
 }
 

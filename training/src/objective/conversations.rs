@@ -80,12 +80,16 @@ impl Conversations {
     /// # Errors
     /// [`RunError::Refused`] if the template refuses it.
     pub fn turn(&self, prompt: &str) -> Result<String, RunError> {
-        let is_list =
-            prompt.trim_start().starts_with('[') && serde_json::from_str::<Vec<Value>>(prompt).is_ok();
-        let messages = || json!([{ "role": "user", "content": prompt }]).to_string();
-        let messages = if is_list { prompt.to_owned() } else { messages() };
+        let messages = Value::from(messages_of(prompt)).to_string();
         self.template.prompt(&messages).map_err(|what| RunError::Refused(format!("prompt: {what}")))
     }
+}
+
+/// Returns the messages of a conversation in JSON; other text is one message of the user.
+pub fn messages_of(prompt: &str) -> Vec<Value> {
+    let listed = Some(prompt).filter(|prompt| prompt.trim_start().starts_with('['));
+    let listed = listed.and_then(|prompt| serde_json::from_str(prompt).ok());
+    listed.unwrap_or_else(|| vec![json!({ "role": "user", "content": prompt })])
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 use tokenizer::Tokenizer;
 
+pub use conversations::messages_of;
 pub use special::canary_tokens;
 pub(crate) use special::{begin_of_text, end_of_text, special_tokens};
 pub(crate) use task::Task;

@@ -25,9 +25,9 @@ impl Written<'_> {
     pub fn line(&self, group: usize, text: &str) -> String {
         let mut record = Value::Object(Map::new());
         if let Some(label) = self.labels.get(group) {
-            set_field(&mut record, self.data.label_field(), label);
+            set_field(&mut record, self.data.label_field(), label.as_str().into());
         }
-        set_field(&mut record, &self.data.text_field, text);
+        set_field(&mut record, &self.data.text_field, text.into());
         format!("{record}\n")
     }
 

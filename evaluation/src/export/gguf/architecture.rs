@@ -36,12 +36,16 @@ pub(super) struct Architecture {
     positions: Positions,
     /// Whether `transformers` keeps matrices of blocks with the input features first.
     is_transposed: bool,
-    /// Whether queries, keys and values may have biases where the family states them by `attention_bias`.
+    /// Whether attention and feed-forward parts may have biases where the family states them by `attention_bias` and `mlp_bias`.
     takes_biases: bool,
+    /// Whether the file must have a head, even if it is the table of tokens.
+    pub needs_head: bool,
     /// Whether `transformers` keeps the gains of norms less 1.
     adds_one: bool,
     /// The period of the blocks that see all tokens, where the others see a window.
     full_every: Option<u64>,
+    /// The period of the blocks without positions.
+    unplaced_every: Option<usize>,
 }
 
 /// Projections of attention, and norms on each head.
@@ -78,8 +82,10 @@ const GPT2: Architecture = Architecture {
     positions: Positions::Learned,
     is_transposed: true,
     takes_biases: true,
+    needs_head: false,
     adds_one: false,
     full_every: None,
+    unplaced_every: None,
 };
 
 const LLAMA: Architecture = Architecture {
@@ -144,6 +150,7 @@ const PHI2: Architecture = Architecture {
         ("mlp.fc2", "ffn_down"),
     ]],
     activation: "gelu_new",
+    needs_head: true,
     ..QWEN
 };
 
@@ -161,8 +168,26 @@ const PHI3: Architecture = Architecture {
     ..QWEN
 };
 
+const OLMO2: Architecture = Architecture {
+    name: "olmo2",
+    inside: &[
+        ATTENTION,
+        GATED,
+        &[
+            ("post_attention_layernorm", "post_attention_norm"),
+            ("post_feedforward_layernorm", "post_ffw_norm"),
+        ],
+    ],
+    takes_biases: false,
+    needs_head: true,
+    ..QWEN
+};
+
+const SMOLLM3: Architecture =
+    Architecture { name: "smollm3", takes_biases: false, unplaced_every: Some(4), ..LLAMA };
+
 /// Families by `model_type`.
-const FAMILIES: [(&str, Architecture); 10] = [
+const FAMILIES: [(&str, Architecture); 14] = [
     ("gpt2", GPT2),
     ("llama", LLAMA),
     ("mistral", LLAMA),
@@ -173,6 +198,10 @@ const FAMILIES: [(&str, Architecture); 10] = [
     ("gemma3_text", GEMMA3),
     ("phi", PHI2),
     ("phi3", PHI3),
+    ("olmo2", OLMO2),
+    ("granite", Architecture { name: "granite", ..LLAMA }),
+    ("smollm3", SMOLLM3),
+    ("stablelm", Architecture { name: "stablelm", needs_head: true, ..QWEN }),
 ];
 
 /// Returns the first of these fields that the configuration has as a number.
@@ -213,8 +242,19 @@ impl Architecture {
                 return Err(format!("llama.cpp has no {field} = {} for {family}", config[field]));
             }
         }
-        if config["attention_bias"] == true && !self.takes_biases {
-            return Err(format!("llama.cpp has no attention_bias = true for {family}"));
+        let has = |field: &&str| config[*field] == true;
+        if let Some(field) =
+            ["attention_bias", "mlp_bias"].iter().find(|field| has(field) && !self.takes_biases)
+        {
+            return Err(format!("llama.cpp has no {field} = true for {family}"));
+        }
+        let placed = config["no_rope_layers"].as_array().into_iter().flatten();
+        for (at, is_placed) in (1_usize..).zip(placed) {
+            if self.unplaced_every.is_some_and(|every| (is_placed == 0) != at.is_multiple_of(every)) {
+                return Err(format!(
+                    "llama.cpp has positions in all layers of {family} but each fourth; no_rope_layers has {is_placed} for layer {at}"
+                ));
+            }
         }
         let context = count(config, &CONTEXT)?;
         let cuts = config["sliding_window"].as_u64().is_some_and(|window| window < context);
@@ -282,10 +322,20 @@ impl Architecture {
             let window = count(config, &["sliding_window"])?;
             out.number(&format!("{}.attention.sliding_window", self.name), window);
         }
+        if let Some(is_parallel) = config["use_parallel_residual"].as_bool() {
+            out.flag(&format!("{}.use_parallel_residual", self.name), is_parallel);
+        }
         let mut put = |name: &str, value: f64| out.float(&format!("{}.{name}", self.name), value);
-        for (field, name) in [("attn_logit_softcapping", "attn"), ("final_logit_softcapping", "final")] {
-            if let Some(cap) = config[field].as_f64() {
-                put(&format!("{name}_logit_softcapping"), cap);
+        for (field, name) in [
+            ("attn_logit_softcapping", "attn_logit_softcapping"),
+            ("final_logit_softcapping", "final_logit_softcapping"),
+            ("embedding_multiplier", "embedding_scale"),
+            ("attention_multiplier", "attention.scale"),
+            ("residual_multiplier", "residual_scale"),
+            ("logits_scaling", "logit_scale"),
+        ] {
+            if let Some(value) = config[field].as_f64() {
+                put(name, value);
             }
         }
         for field in ["layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps"] {

@@ -141,6 +141,11 @@ impl Gguf {
         let arranged = tensors.into_iter().map(|tensor| architecture.arranged(tensor, &config));
         let mut tensors = arranged.collect::<Result<Vec<_>, _>>().map_err(refused)?;
         tensors.extend(architecture.further(&config).map_err(refused)?);
+        let named = |name: &str| tensors.iter().find(|tensor| tensor.name == name);
+        if architecture.needs_head && named("output.weight").is_none() {
+            let table = named("token_embd.weight").cloned();
+            tensors.extend(table.map(|table| NamedTensor { name: "output.weight".to_owned(), ..table }));
+        }
         // llama.cpp keeps vectors in 32 bits.
         let format_of =
             |tensor: &NamedTensor| if tensor.shape.len() > 1 { format } else { NumberFormat::F32 };

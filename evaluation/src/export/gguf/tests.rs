@@ -69,6 +69,39 @@ fn merges_that_llama_cpp_would_do_otherwise_are_refused() {
     assert!(written(&other).unwrap_err().contains("\"a▁\""));
 }
 
+/// llama.cpp takes words that are tokens as they are with Llama 3's split, and merges with DBRX's, which is the same.
+#[test]
+fn byte_level_tokenizers_have_the_name_of_their_split_and_of_how_words_become_tokens() {
+    let byte_level =
+        |splits: bool| json!({ "type": "ByteLevel", "add_prefix_space": false, "use_regex": splits });
+    let pattern = vocabulary::SPLITS.map(|(pattern, _)| {
+        let split = json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated", "invert": false });
+        json!({ "type": "Sequence", "pretokenizers": [split, byte_level(false)] })
+    });
+    let digits = json!({ "type": "Sequence", "pretokenizers": [{ "type": "Digits", "individual_digits": true }, byte_level(true)] });
+    let [llama3, qwen2] = &pattern;
+    for (split, takes_words, vocab, want) in [
+        (&byte_level(true), false, json!({ "a": 0, "b": 1, "ab": 2, "bb": 3 }), Some("gpt-2")),
+        (&byte_level(true), true, json!({ "a": 0, "b": 1, "ab": 2 }), Some("gpt-2")),
+        (&byte_level(true), true, json!({ "a": 0, "b": 1, "ab": 2, "bb": 3 }), None),
+        (llama3, true, json!({ "a": 0, "b": 1, "ab": 2, "bb": 3 }), Some("llama-bpe")),
+        (llama3, false, json!({ "a": 0, "b": 1, "ab": 2 }), Some("dbrx")),
+        (qwen2, false, json!({ "a": 0, "b": 1, "ab": 2 }), Some("qwen2")),
+        (&digits, false, json!({ "a": 0, "b": 1, "ab": 2 }), Some("refact")),
+    ] {
+        let written = written(&json!({
+            "normalizer": null, "pre_tokenizer": split, "added_tokens": [],
+            "model": { "type": "BPE", "vocab": vocab, "merges": [["a", "b"]], "ignore_merges": takes_words }
+        }));
+        let named = |name: &str| {
+            let value =
+                [&8_u32.to_le_bytes()[..], &(name.len() as u64).to_le_bytes(), name.as_bytes()].concat();
+            holds(written.as_ref().unwrap(), "tokenizer.ggml.pre", &value)
+        };
+        assert!(want.map_or_else(|| written.is_err(), named), "{want:?} of {split}");
+    }
+}
+
 /// An ASCII character of which the pieces have none is a token, in place of its byte.
 #[test]
 fn a_unigram_model_has_its_scores_and_spells_ascii() {
@@ -110,6 +143,20 @@ fn what_llama_cpp_computes_otherwise_is_refused() {
     ];
     for (field, value, what) in cases {
         let mut config = gemma2.clone();
+        config[field] = value;
+        let said = Architecture::of(&config).err().unwrap();
+        assert!(said.contains(what), "{said}");
+    }
+    let smollm3 = json!({
+        "model_type": "smollm3", "max_position_embeddings": 128, "hidden_act": "silu", "no_rope_layers": [1, 1, 1, 0, 1]
+    });
+    assert!(Architecture::of(&smollm3).is_ok());
+    for (field, value, what) in [
+        ("no_rope_layers", json!([1, 0, 1, 0, 1]), "0 for layer 2"),
+        ("no_rope_layers", json!([1, 1, 1, 1, 1]), "1 for layer 4"),
+        ("mlp_bias", json!(true), "mlp_bias"),
+    ] {
+        let mut config = smollm3.clone();
         config[field] = value;
         let said = Architecture::of(&config).err().unwrap();
         assert!(said.contains(what), "{said}");

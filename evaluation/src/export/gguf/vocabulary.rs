@@ -13,7 +13,7 @@ use super::Pairs;
 const MARK: &str = "▁";
 
 /// The patterns that split text before byte-level BPE, and GGUF's names for them.
-const SPLITS: [(&str, &str); 2] = [
+pub(super) const SPLITS: [(&str, &str); 2] = [
     (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
         "llama-bpe",
@@ -119,6 +119,8 @@ pub(super) fn write(
 
 /// Writes byte-level BPE.
 fn byte_level(json: &Value, rows: usize, out: &mut Pairs) -> Result<(), String> {
+    // Whether a word that is a token is taken as it is, whatever its merges.
+    let takes_words = json["model"]["ignore_merges"] == true;
     let split = match &json["pre_tokenizer"] {
         own if is_byte_level(own, true) => Some("gpt-2"),
         sequence => match sequence["pretokenizers"].as_array().map(Vec::as_slice) {
@@ -126,13 +128,23 @@ fn byte_level(json: &Value, rows: usize, out: &mut Pairs) -> Result<(), String> 
                 let pattern = split["pattern"]["Regex"].as_str();
                 SPLITS.iter().find(|(known, _)| Some(*known) == pattern).map(|(_, name)| *name)
             }
+            Some([digits, bytes]) if digits["type"] == "Digits" && is_byte_level(bytes, true) => {
+                (digits["individual_digits"] == true).then_some("refact")
+            }
             _ => None,
         },
+    };
+    let split = match split {
+        Some("llama-bpe") if takes_words => split,
+        // It splits as Llama 3 does, and merges.
+        Some("llama-bpe") => Some("dbrx"),
+        _ => split.filter(|_| !takes_words || all_are_merged(json)),
     };
     let is_plain = json["normalizer"].is_null() || json["normalizer"]["type"] == "NFC";
     let Some(split) = split.filter(|_| is_plain) else {
         return Err("of tokenizers without marks for blanks, llama.cpp reads byte-level BPE that splits text as GPT-2, \
-                    Llama 3 or Qwen 2 does; it would read this one as another"
+                    Llama 3, Qwen 2 or SmolLM does, and takes words that are tokens as they are with Llama 3's split alone; \
+                    it would read this one as another"
             .to_owned());
     };
     if !json["normalizer"].is_null() {
@@ -144,6 +156,16 @@ fn byte_level(json: &Value, rows: usize, out: &mut Pairs) -> Result<(), String> 
     let merges: Vec<String> = merges(json)?.iter().map(|(left, right)| format!("{left} {right}")).collect();
     out.texts("tokenizer.ggml.merges", &merges);
     Ok(())
+}
+
+/// Whether merges make each token of several characters that is not looked for in the text.
+fn all_are_merged(json: &Value) -> bool {
+    let merged: HashSet<String> =
+        merges(json).into_iter().flatten().map(|(left, right)| format!("{left}{right}")).collect();
+    let added = json["added_tokens"].as_array().into_iter().flatten();
+    let added: HashSet<&str> = added.filter_map(|token| token["content"].as_str()).collect();
+    vocabulary(json)
+        .all(|(token, _)| token.chars().nth(1).is_none() || merged.contains(token) || added.contains(token))
 }
 
 /// Whether the words are the matches of the pattern, which leaves out no character.

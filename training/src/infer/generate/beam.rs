@@ -110,7 +110,7 @@ impl BeamSearch {
         for (beam, (text, values)) in self.growing.iter().zip(logits).enumerate() {
             log_softmax(values);
             let written = [prompt.written.as_slice(), &text.tokens].concat();
-            constraints.exclude(&written, text.tokens.len(), values);
+            constraints.apply(&written, text.tokens.len(), values);
             for (token, value) in (0..).zip(values.iter()) {
                 let score = value + text.score;
                 let worst = if best.len() < most { f32::NEG_INFINITY } else { best[best.len() - 1].score };
@@ -190,7 +190,7 @@ mod tests {
 
     fn run(early_stopping: EarlyStopping, length_penalty: f64, steps: &[&[&[f32]]]) -> BeamSearch {
         let beams = Beams { width: 2, length_penalty, early_stopping };
-        let constraints = Constraints { most: 9, least: 0, no_repeat_ngram: 0, ends: vec![END], known: 9 };
+        let constraints = Constraints { ends: vec![END], ..Constraints::none() };
         let prompt = Prompt { encoder_input: Vec::new(), written: vec![1] };
         let mut search = BeamSearch::new();
         for probabilities in steps.iter().take_while(|_| true) {

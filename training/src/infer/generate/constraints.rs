@@ -1,7 +1,9 @@
 //! Constraints on the tokens of a generated text.
 
+use std::collections::BTreeSet;
+
 /// Limits on generated tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constraints {
     /// Largest number of generated tokens. An end may come earlier.
     pub most: usize,
@@ -10,6 +12,9 @@ pub(crate) struct Constraints {
     /// Length of the runs of tokens that may not occur twice in a text, its prompt included; 0 for
     /// no such limit.
     pub no_repeat_ngram: usize,
+    /// Divides the positive values of tokens that a text already has, its prompt included, and multiplies the others
+    /// (Keskar et al. 2019, <https://arxiv.org/abs/1909.05858>); 1 for no such penalty.
+    pub repetition_penalty: f32,
     /// The tokens that end a text.
     pub ends: Vec<u32>,
     /// Number of known tokens. Later ids have no token, because a checkpoint's vocabulary may be
@@ -18,11 +23,20 @@ pub(crate) struct Constraints {
 }
 
 impl Constraints {
-    /// Excludes tokens that may not follow `written`, of which `generated` tokens were generated. Values are logits or
-    /// log-probabilities.
-    pub fn exclude(&self, written: &[u32], generated: usize, values: &mut [f32]) {
+    /// Changes the values of the tokens that may follow `written`, of which `generated` tokens were generated: penalizes
+    /// repeated ones, and excludes those that may not follow. Values are logits or log-probabilities.
+    pub fn apply(&self, written: &[u32], generated: usize, values: &mut [f32]) {
         let known = self.known.min(values.len());
         values[known..].fill(f32::NEG_INFINITY);
+        if self.repetition_penalty != 1.0 {
+            for token in BTreeSet::from_iter(written) {
+                let value = &mut values[*token as usize];
+                *value = match *value < 0.0 {
+                    true => *value * self.repetition_penalty,
+                    false => *value / self.repetition_penalty,
+                };
+            }
+        }
         if generated < self.least {
             self.ends.iter().for_each(|end| values[*end as usize] = f32::NEG_INFINITY);
         }
@@ -46,6 +60,20 @@ fn repeating(written: &[u32], n: usize) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
+    impl Constraints {
+        /// At most nine of nine tokens, whatever they are.
+        pub fn none() -> Self {
+            Self {
+                most: 9,
+                least: 0,
+                no_repeat_ngram: 0,
+                repetition_penalty: 1.0,
+                ends: Vec::new(),
+                known: 9,
+            }
+        }
+    }
+
     /// Oracle: by hand.
     #[test]
     fn a_run_is_not_completed_twice() {
@@ -57,12 +85,21 @@ mod tests {
         assert_eq!(banned(&[1], 4), [0; 0]);
     }
 
+    /// Oracle: by hand.
+    #[test]
+    fn each_repeated_token_is_penalized_once() {
+        let limits = Constraints { known: 5, repetition_penalty: 2.0, ..Constraints::none() };
+        let mut values = [3.0_f32, -3.0, 1.0, 0.0, 9.0];
+        limits.apply(&[0, 1, 1, 3], 1, &mut values);
+        assert_eq!(values, [1.5, -6.0, 1.0, 0.0, 9.0]);
+    }
+
     #[test]
     fn the_end_and_unknown_tokens_are_excluded_while_they_may_not_come() {
-        let limits = Constraints { most: 9, least: 2, no_repeat_ngram: 0, ends: vec![1], known: 3 };
+        let limits = Constraints { least: 2, ends: vec![1], known: 3, ..Constraints::none() };
         let finite = |generated| {
             let mut values = [0.5_f32; 4];
-            limits.exclude(&[0], generated, &mut values);
+            limits.apply(&[0], generated, &mut values);
             values.map(f32::is_finite)
         };
         assert_eq!(finite(1), [true, false, true, false]);

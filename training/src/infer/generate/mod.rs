@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub use beam::Beams;
 pub use beam::EarlyStopping;
-pub use config::{TextBounds, sampling_of_run};
+pub use config::{TextBounds, UsualDrawing};
 use constraints::Constraints;
 pub(crate) use decoding::Decoding;
 pub use decoding::Prompt;
@@ -38,6 +38,10 @@ pub struct GenerationOptions {
     pub min_tokens: usize,
     /// Length of the runs of tokens that may not occur twice in a text; 0 for no such limit.
     pub no_repeat_ngram: usize,
+    /// Makes tokens less likely that a text already has, its prompt included, as `transformers` does; 1 for no such penalty.
+    pub repetition_penalty: f64,
+    /// Strings that end a text. They are no part of it.
+    pub stops: Vec<String>,
     /// The way in which tokens are chosen.
     pub strategy: DecodingStrategy,
     /// Number of prompts that are continued at a time. Affects speed and memory only.
@@ -46,6 +50,23 @@ pub struct GenerationOptions {
     pub seed: Option<u64>,
     /// Index of the first prompt in the random streams of the seed.
     pub first: u64,
+}
+
+impl Default for GenerationOptions {
+    /// Draws from the model's own distribution.
+    fn default() -> Self {
+        Self {
+            tokens: 64,
+            min_tokens: 0,
+            no_repeat_ngram: 0,
+            repetition_penalty: 1.0,
+            stops: Vec::new(),
+            strategy: DecodingStrategy::Sample(TokenSampling::PLAIN),
+            batch: 64,
+            seed: None,
+            first: 0,
+        }
+    }
 }
 
 /// The way in which tokens are chosen.
@@ -105,17 +126,24 @@ impl<B: Kernels> RunModel<B> {
     ) -> Result<Vec<Generated>, RunError> {
         let prompts: Vec<Prompt> =
             prompts.iter().map(|text| self.prompt(&self.encoded(text)?)).collect::<Result<_, _>>()?;
-        let texts = self.generate(&prompts, options)?;
+        let stops = [options.stops.as_slice(), &self.stops].concat();
+        let options = GenerationOptions { stops, ..options.clone() };
+        let texts = self.generate(&prompts, &options)?;
         let decoded = |(prompt, tokens): (&Prompt, &Vec<u32>)| {
             // The token before a text is no part of the prompt, and an answer does not repeat its question.
             let before = match self.objective.generation() {
                 Generation::Answer { .. } | Generation::Turn { .. } => &[],
                 _ => &prompt.written[1..],
             };
-            let whole = self.tokenizer.decode(&[before, tokens].concat());
+            let mut whole = self.tokenizer.decode(&[before, tokens].concat());
             // If the generated tokens were decoded alone, a blank at their beginning would be lost.
             let text = whole.strip_prefix(&self.tokenizer.decode(before)).map(str::to_owned);
-            Generated { text: text.unwrap_or_else(|| self.tokenizer.decode(tokens)), whole }
+            let mut text = text.unwrap_or_else(|| self.tokenizer.decode(tokens));
+            if let Some(end) = options.stops.iter().filter_map(|stop| text.find(stop)).min() {
+                whole = whole.strip_suffix(&text[end..]).unwrap_or(&whole).to_owned();
+                text.truncate(end);
+            }
+            Generated { text, whole }
         };
         Ok(prompts.iter().zip(&texts).map(decoded).collect())
     }
@@ -203,16 +231,25 @@ pub(super) fn generate_tokens<B: Kernels>(
         most: options.tokens.min(model.most_written().unwrap_or(usize::MAX)),
         least: options.min_tokens,
         no_repeat_ngram: options.no_repeat_ngram,
+        repetition_penalty: options.repetition_penalty as f32,
         ends,
         known: tokenizer.vocab_size(),
     };
     let mut streams = streams(options.seed, options.first..options.first + prompts.len() as u64)?.into_iter();
+    // A token is at least one byte, so that the last tokens hold the whole string.
+    let longest = options.stops.iter().map(String::len).max();
+    let is_stopped = |generated: &[u32]| {
+        longest.is_some_and(|longest| {
+            let tail = tokenizer.decode(&generated[generated.len().saturating_sub(longest)..]);
+            options.stops.iter().any(|stop| tail.contains(stop.as_str()))
+        })
+    };
     let mut generated = Vec::with_capacity(prompts.len());
     for batch in prompts.chunks(options.batch.max(1)) {
         let tokens = match &options.strategy {
             DecodingStrategy::Sample(how) => {
                 let streams = streams.by_ref().take(batch.len()).collect();
-                sampling::sample(model, batch, how, &constraints, streams)
+                sampling::sample(model, batch, how, &constraints, is_stopped, streams)
             }
             DecodingStrategy::Search(how) => beam::search(model, batch, how, &constraints),
         };

@@ -43,9 +43,11 @@ impl PromptFile<'_> {
         let value: serde_json::Value = serde_json::from_str(line)
             .map_err(|error| self.refused(format!("line {number} is not JSON: {error}")))?;
         let field = self.field.split('.').fold(&value, |value, name| &value[name]);
-        field.as_str().map(str::to_owned).ok_or_else(|| {
+        // A list is a conversation, which a prompt holds in JSON.
+        let conversation = || field.is_array().then(|| field.to_string());
+        field.as_str().map(str::to_owned).or_else(conversation).ok_or_else(|| {
             self.refused(format!(
-                "line {number} has no text in field \"{}\"; choose with --field",
+                "line {number} has no text and no messages in field \"{}\"; choose with --field",
                 self.field
             ))
         })

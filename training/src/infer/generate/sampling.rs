@@ -19,11 +19,16 @@ pub struct TokenSampling {
     pub top_k: Option<usize>,
     /// Draws among the fewest likeliest tokens whose probabilities sum to at least this.
     pub top_p: Option<f64>,
+    /// Draws among the tokens that are at least this share as likely as the likeliest one.
+    pub min_p: Option<f64>,
 }
 
 impl TokenSampling {
     /// Always takes the likeliest token.
-    pub const GREEDY: Self = Self { temperature: 0.0, top_k: None, top_p: None };
+    pub const GREEDY: Self = Self { temperature: 0.0, top_k: None, top_p: None, min_p: None };
+
+    /// Draws from the model's own distribution.
+    pub const PLAIN: Self = Self { temperature: 1.0, ..Self::GREEDY };
 
     /// Returns the token at quantile `uniform` of the distribution.
     fn draw(&self, logits: &[f32], uniform: f64) -> u32 {
@@ -46,7 +51,7 @@ impl TokenSampling {
         let top = f64::from(logits[likeliest(logits) as usize]);
         let weight = |&logit: &f32| ((f64::from(logit) - top) / self.temperature).exp();
         let mut weights: Vec<f64> = logits.iter().map(weight).collect();
-        if self.top_k.is_none() && self.top_p.is_none() {
+        if self.top_k.is_none() && self.top_p.is_none() && self.min_p.is_none() {
             return weights;
         }
         let mut order: Vec<usize> = (0..weights.len()).collect();
@@ -65,6 +70,8 @@ impl TokenSampling {
             });
             order.truncate(enough.map_or(order.len(), |at| at + 1));
         }
+        // The likeliest token has the weight 1.
+        order.retain(|&token| weights[token] >= self.min_p.unwrap_or(0.0));
         let mut kept = vec![0.0; weights.len()];
         order.into_iter().for_each(|token| kept[token] = std::mem::take(&mut weights[token]));
         kept
@@ -82,14 +89,16 @@ fn likeliest(logits: &[f32]) -> u32 {
     best as u32
 }
 
-/// Continues each prompt. Row i draws from `streams[i]` alone, so its text does not depend on the other prompts.
+/// Continues each prompt, until a token or `is_stopped` ends its text. Row i draws from `streams[i]` alone, so its text
+/// does not depend on the other prompts.
 ///
-/// The tokens returned are the generated ones, without the end.
+/// The tokens returned are the generated ones, without the token that ends a text.
 pub(super) fn sample<B: Kernels>(
     model: &InferenceModel<B>,
     prompts: &[Prompt],
     sampling: &TokenSampling,
     constraints: &Constraints,
+    is_stopped: impl Fn(&[u32]) -> bool,
     mut streams: Vec<Stream>,
 ) -> Result<Vec<Vec<u32>>, InferenceError> {
     let mut generated: Vec<Vec<u32>> = vec![Vec::new(); prompts.len()];
@@ -104,12 +113,14 @@ pub(super) fn sample<B: Kernels>(
         let mut parents = Vec::new();
         for (row, logits) in logits.iter_mut().enumerate() {
             let owner = owners[row];
-            constraints.exclude(&texts[row], length - 1, logits);
+            constraints.apply(&texts[row], length - 1, logits);
             let next = sampling.draw(logits, streams[owner].uniform());
             if !constraints.ends.contains(&next) {
                 generated[owner].push(next);
-                texts[row].push(next);
-                parents.push(row);
+                if !is_stopped(&generated[owner]) {
+                    texts[row].push(next);
+                    parents.push(row);
+                }
             }
         }
         if parents.is_empty() || length == constraints.most {
@@ -131,7 +142,7 @@ mod tests {
         let logits = [0.0_f32, 1.0, -1.0];
         let total: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
         let edge = 1.0 / total;
-        let plain = TokenSampling { temperature: 1.0, ..TokenSampling::GREEDY };
+        let plain = TokenSampling::PLAIN;
         assert_eq!(plain.draw(&logits, edge - 1e-9), 0);
         assert_eq!(plain.draw(&logits, edge + 1e-9), 1);
         assert_eq!(plain.draw(&logits, 1.0 - 1e-9), 2);
@@ -142,10 +153,11 @@ mod tests {
     #[test]
     fn only_the_likeliest_tokens_are_drawn() {
         let logits = [0.2_f64, 0.4, 0.1, 0.3].map(|p| p.ln() as f32);
-        let kept = |top_k, top_p| {
-            let weights = TokenSampling { temperature: 1.0, top_k, top_p }.weights(&logits);
+        let kept_of = |top_k, top_p, min_p| {
+            let weights = TokenSampling { temperature: 1.0, top_k, top_p, min_p }.weights(&logits);
             weights.into_iter().map(|weight| weight > 0.0).collect::<Vec<_>>()
         };
+        let kept = |top_k, top_p| kept_of(top_k, top_p, None);
         assert_eq!(kept(Some(2), None), [false, true, false, true]);
         assert_eq!(kept(None, Some(0.69)), [false, true, false, true]);
         assert_eq!(kept(None, Some(0.71)), [true, true, false, true]);
@@ -153,7 +165,9 @@ mod tests {
         // The first of the two likeliest tokens has 4/7 of their probability.
         assert_eq!(kept(Some(2), Some(0.57)), [false, true, false, false]);
         assert_eq!(kept(Some(9), Some(1.0)), [true; 4]);
-        let top = TokenSampling { temperature: 0.5, top_k: Some(1), top_p: None };
+        assert_eq!(kept_of(None, None, Some(0.49)), [true, true, false, true]);
+        assert_eq!(kept_of(None, None, Some(0.51)), [false, true, false, true]);
+        let top = TokenSampling { temperature: 0.5, top_k: Some(1), ..TokenSampling::GREEDY };
         assert_eq!([0.0, 0.5, 0.999].map(|at| top.draw(&logits, at)), [1; 3]);
     }
 }

@@ -135,13 +135,15 @@ fn texts_are_those_of(expected: &Value) {
                 most: expected["most"].as_u64().unwrap() as usize,
                 least: setting(case, "min_new_tokens", 0.0) as usize,
                 no_repeat_ngram: setting(case, "no_repeat_ngram_size", 0.0) as usize,
+                repetition_penalty: setting(case, "repetition_penalty", 1.0) as f32,
                 ends: vec![case["end"].as_u64().unwrap() as u32],
                 known: vocab_size,
             };
             let width = setting(case, "num_beams", 1.0) as usize;
             let texts = if width == 1 {
                 let streams = streams(None, 0..prompts.len() as u64).unwrap();
-                sampling::sample(&model, &prompts, &TokenSampling::GREEDY, &constraints, streams).unwrap()
+                let greedy = TokenSampling::GREEDY;
+                sampling::sample(&model, &prompts, &greedy, &constraints, |_| false, streams).unwrap()
             } else {
                 let early_stopping = match &case["settings"]["early_stopping"] {
                     Value::Bool(true) => EarlyStopping::Full,
@@ -174,13 +176,15 @@ fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
                 most: case.model.context as usize - text.len(),
                 least: 0,
                 no_repeat_ngram: 2,
+                repetition_penalty: 1.0,
                 ends: vec![case.expected["end"].as_u64().unwrap() as u32],
                 known: 29,
             };
             let prompts = [Prompt { encoder_input: Vec::new(), written: text }];
             let streams = streams(None, 0..1).unwrap();
+            let greedy = TokenSampling::GREEDY;
             let greedy =
-                sampling::sample(&model, &prompts, &TokenSampling::GREEDY, &constraints, streams).unwrap();
+                sampling::sample(&model, &prompts, &greedy, &constraints, |_| false, streams).unwrap();
             assert_eq!(greedy[0], read("greedy")[index], "{}", case.name);
             let beams = Beams { width: 3, length_penalty: 1.0, early_stopping: EarlyStopping::Unlikely };
             let best = beam::search(&model, &prompts, &beams, &constraints).unwrap();

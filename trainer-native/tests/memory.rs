@@ -1,4 +1,4 @@
-//! Recomputed activations give the same model with less memory and the same guarantee.
+//! Memory: its estimate, and recomputed activations, which take less for the same model and the same guarantee.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,8 +6,8 @@ mod common;
 
 use std::process::Stdio;
 
-use common::{Bench, ledger, tiny};
-use serde_json::json;
+use common::{Bench, ledger, on_public_text, tiny};
+use serde_json::{Value, json};
 
 /// The model's bytes, and the largest memory in KiB that was observed.
 fn model_and_peak(bench: &Bench, out: &str) -> (Vec<u8>, u64) {
@@ -23,6 +23,44 @@ fn model_and_peak(bench: &Bench, out: &str) -> (Vec<u8>, u64) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     (std::fs::read(bench.path(out).join("model.safetensors")).unwrap(), peak)
+}
+
+/// A plan of a model of 19 million parameters and of two steps.
+fn small() -> Value {
+    let mut plan = tiny();
+    plan["model"] =
+        json!({ "family": "gpt2", "d_model": 512, "layers": 6, "heads": 8, "d_ff": 2048, "context": 64 });
+    plan["training"]["steps"] = json!(2);
+    plan["training"]["learning_rate"]["warmup_steps"] = json!(0);
+    plan["performance"]["physical_batch"] = json!(4);
+    plan["privacy"].as_object_mut().unwrap().remove("spare_steps");
+    plan.as_object_mut().unwrap().remove("evaluation");
+    plan
+}
+
+/// `trainer-native/SPEED.md` has larger models and other families.
+#[test]
+fn the_estimate_of_memory_is_within_a_fifth_of_the_peak() {
+    let base = Bench::new(&on_public_text(&small()));
+    base.model("base", &[]);
+    let mut adapted = small();
+    adapted["tokenizer"] =
+        json!({ "public": { "path": base.path("base/tokenizer.json"), "made_from": "public_text" } });
+    adapted["model"]["initial"] = json!({ "checkpoint": base.path("base") });
+    adapted["model"]["checkpoint_made_from"] = json!("public_text");
+    adapted["model"]["trainable"] = json!({ "lora": { "rank": 8, "alpha": 16.0, "targets": ["c_attn"] } });
+    for plan in [small(), adapted] {
+        let bench = Bench::new(&plan);
+        let output = bench.command("run", &["--dry-run", "--json"]).output().unwrap();
+        let estimated: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let estimated = estimated["memory"].as_f64().unwrap();
+        let (_, peak) = model_and_peak(&bench, "run");
+        let ratio = estimated / (peak as f64 * 1024.0);
+        assert!(
+            (0.8..=1.2).contains(&ratio),
+            "{ratio}: {estimated} bytes estimated, {peak} KiB taken: {plan}"
+        );
+    }
 }
 
 #[test]
