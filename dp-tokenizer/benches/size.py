@@ -1,7 +1,7 @@
 """Tokens per word of private vocabularies by the number of records, beside SentencePiece's without privacy on the same records.
 
 usage: python size.py CORPUS RECORDS [ARGUMENT OF TRAIN ...], with sentencepiece, zstd and a built dp-tokenizer (DP_TOKENIZER names it).
-CORPUS: irc, novels or de, of ../../../shared/data. A record is the unit; ε = 3, δ = 1e-6, test keys 1 to 3.
+CORPUS: irc, novels or de, of ../../../shared/data. A record is the unit; ε = 3, δ = 1e-6, test keys 1 to 5. The kind of words follows from RECORDS unless an argument names it.
 """
 
 import gzip
@@ -52,12 +52,13 @@ def main(corpus, count, *options):
         peer = sentencepiece.SentencePieceProcessor(model_file=model + ".model")
         ceiling = sum(map(len, peer.encode(held))) / words
         scores = []
-        for key in "123":
-            budget = ["--epsilon", "3", "--delta", "1e-6", "--test-key", key, "--overwrite"]
+        for key in "12345":
+            budget = ["--epsilon", "3", "--delta", "1e-6", "--units", count, "--test-key", key, "--overwrite"]
             run("train", "--input", text, "--out", out, *budget, *options)
             scores.append(len(run("encode", "--tokenizer", out, "--input", test).split()) / words)
         mean = sum(scores) / len(scores)
-        print(f"{corpus} {count}: SentencePiece {ceiling:.3f}, private {mean:.3f} ({mean / ceiling - 1:+.1%})")
+        spread = max(abs(score - mean) for score in scores)
+        print(f"{corpus} {count}: SentencePiece {ceiling:.3f}, private {mean:.3f} ± {spread:.3f} ({mean / ceiling - 1:+.1%})")
 
 
 main(*sys.argv[1:])

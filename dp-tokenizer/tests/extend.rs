@@ -78,7 +78,7 @@ fn public_words_stand_for_those_that_were_not_released() {
         let statement = std::fs::read(out.join("privacy.json")).unwrap();
         let statement: Value = serde_json::from_slice(&statement).unwrap();
         let digest = durable::sha256_hex(&std::fs::read(prior).unwrap());
-        assert_eq!(statement["prior"]["sha256"], digest);
+        assert_eq!(statement["prior"][0]["sha256"], digest);
         // What a private release made is no public knowledge.
         let none = dir.path().join("none");
         let private = ["--input", path(&notes), "--out", path(&none), "--prior", path(&out)];

@@ -363,22 +363,30 @@ fn released_words_extend_the_vocabulary_and_the_tables_of_a_checkpoint() {
 
 /// The ε of a private vocabulary would be spent twice.
 #[test]
-fn a_private_vocabulary_is_not_extended() {
+fn a_private_vocabulary_is_not_extended_and_is_no_prior() {
     let mut plan = tiny();
-    plan["tokenizer"] = json!({ "train": { "model": "unigram", "vocab_size": 400, "release": "pooled" } });
+    let train = json!({ "model": "unigram", "vocab_size": 400, "release": "pooled" });
+    plan["tokenizer"] = json!({ "train": train });
     let bench = Bench::new(&plan);
     bench.model("private", &[]);
-    plan["tokenizer"] =
-        json!({ "extend": { "path": "private/tokenizer.json", "added_tokens": 40, "release": "pooled" } });
-    std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
-    let output = bench.run("tuned", &[]);
-    assert_eq!(output.status.code(), Some(2));
-    let message = stderr(&output);
-    assert!(
-        message.contains("tokenizer.extend.path") && message.contains("fix: name another file"),
-        "{message}"
-    );
-    assert!(!bench.path("tuned").exists());
+    let path = "private/tokenizer.json";
+    let mut beside = train;
+    beside["prior"] = json!([path]);
+    for (field, tokenizer) in [
+        (
+            "tokenizer.extend.path",
+            json!({ "extend": { "path": path, "added_tokens": 40, "release": "pooled" } }),
+        ),
+        ("tokenizer.train.prior", json!({ "train": beside })),
+    ] {
+        plan["tokenizer"] = tokenizer;
+        std::fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
+        let output = bench.run("tuned", &[]);
+        assert_eq!(output.status.code(), Some(2));
+        let message = stderr(&output);
+        assert!(message.contains(field) && message.contains("fix: name another file"), "{message}");
+        assert!(!bench.path("tuned").exists());
+    }
 }
 
 /// `describe` prints the model with which a run was planned, settings included, and a plan with

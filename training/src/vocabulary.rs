@@ -8,7 +8,7 @@ use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::release::{ReleaseConfig, check_units, public_corpus_counts, release_items};
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
-    extend, nothing_added, unigram, wordpiece,
+    extend, joint_prior, nothing_added, prior_words, unigram, wordpiece,
 };
 use mechanisms::{PrivacyRng, PrivacyUnit, Words};
 use plan::CertifiedPlan;
@@ -65,7 +65,7 @@ pub(crate) fn check(plan: &CertifiedPlan, base: &Path) -> Result<(), RunError> {
         plan::Tokenizer::Train(settings) => {
             let training = plan.plan().training();
             let special = special_tokens(training.objective, plan.plan().model().context as usize).len();
-            check_smallest(settings, special)
+            check_smallest(settings, special, &prior(settings, base)?)
         }
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
@@ -92,18 +92,29 @@ pub fn most_tokens(plan: &plan::Plan, base: &Path) -> Result<u32, RunError> {
     }
 }
 
-/// Returns the SHA-256 of the plan's public tokenizer, in hexadecimal; empty if it has none.
+/// Returns the SHA-256 of the plan's public tokenizer or of its public priors, in hexadecimal; empty if it has none.
 ///
 /// # Errors
 /// [`RunError::Refused`] if the file cannot be read.
-pub(crate) fn public_digest(plan: &plan::Plan, base: &Path) -> Result<String, RunError> {
-    match plan.tokenizer() {
-        plan::Tokenizer::Public(plan::PublicTokenizer { path, .. })
-        | plan::Tokenizer::Extend(plan::ExtendedTokenizer { path, .. }) => {
-            Ok(sha256_hex(&durable::read(&base.join(path))?))
+pub(crate) fn public_digests(plan: &plan::Plan, base: &Path) -> Result<Vec<String>, RunError> {
+    let tokenizer = plan.tokenizer();
+    let files = tokenizer.file().into_iter().chain(tokenizer.prior().iter().map(String::as_str));
+    files.map(|path| Ok(sha256_hex(&durable::read(&base.join(path))?))).collect()
+}
+
+/// Returns the pieces of the plan's public priors, with their shares.
+fn prior(settings: &plan::TrainedTokenizer, base: &Path) -> Result<Vec<(String, f64)>, RunError> {
+    let read = |path: &String| {
+        let words = prior_words(&read_file(&base.join(path))?);
+        match words.is_empty() {
+            true => Err(RunError::Refused(format!(
+                "tokenizer.train.prior: {path}: none of its tokens is a piece of a word; allowed: a tokenizer with learnt pieces; fix: name \
+                 another public tokenizer.json, or remove it"
+            ))),
+            false => Ok(words),
         }
-        plan::Tokenizer::Train(_) | plan::Tokenizer::Bytes => Ok(String::new()),
-    }
+    };
+    Ok(joint_prior(&settings.prior.iter().map(read).collect::<Result<Vec<_>, _>>()?))
 }
 
 /// Extends the public tokenizer by released words.
@@ -122,20 +133,24 @@ fn extended(
 }
 
 /// Trains the plan's kind of vocabulary, with room for `special` more tokens, on the released words
-/// alone. Pieces of words that a release did not find would save tokens, but under noise a model
+/// and those of a public prior alone. Pieces of invented words would save tokens, but under noise a model
 /// learns a larger vocabulary worse (quickstart: a perplexity per word of 210 with 2,048 tokens,
 /// 148 with 1,080).
 fn train(
     settings: &plan::TrainedTokenizer,
     special: usize,
     words: &[(String, f64)],
+    prior: &[(String, f64)],
 ) -> Result<Trained, TrainError> {
     let vocab_size = (settings.vocab_size as usize).saturating_sub(special);
     let byte_fallback = settings.byte_fallback;
     let cased = settings.model == plan::TokenizerModel::WordpieceCased;
     match settings.model {
         plan::TokenizerModel::Unigram => {
-            unigram(words, &UnigramConfig { vocab_size, byte_fallback, ..UnigramConfig::default() })
+            let kind = if settings.words == Words::AsWritten { Words::AsWritten } else { Words::ByClass };
+            let (released, prior) = ((!prior.is_empty()).then_some(kind), prior.to_vec());
+            let config = UnigramConfig { released, prior, ..UnigramConfig::default() };
+            unigram(words, &UnigramConfig { vocab_size, byte_fallback, ..config })
         }
         plan::TokenizerModel::Bpe => bpe(words, &BpeConfig { vocab_size, ..BpeConfig::default() }),
         plan::TokenizerModel::Wordpiece | plan::TokenizerModel::WordpieceCased => {
@@ -209,8 +224,9 @@ fn make(
             marked(extended(settings, &public, &words.words)?, &words, plan, base, store)
         }
         plan::Tokenizer::Train(settings) => {
+            let prior = prior(settings, base)?;
             let words = words(plan, base, store, rng, 0)?;
-            let trained = train(settings, special.len(), &words.words)
+            let trained = train(settings, special.len(), &words.words, &prior)
                 .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
             if let Some(warning) = trained.warning() {
                 note(&format!("tokenizer.train: {warning}"));
@@ -232,6 +248,9 @@ fn marked(
     let Some(release) = plan.tokenizer_release() else { return Ok(tokenizer.to_json()) };
     let mut mark = StageMark::new("trainer-native", &store.ledger().header().id);
     let plan = plan.plan();
+    if !plan.tokenizer().prior().is_empty() {
+        mark = mark.with_prior(&public_digests(plan, base)?);
+    }
     let a_text = words.words_a_text(plan.data().units, release.method.count_share() > 0.0);
     if !plan.training().objective.has_labels() {
         let objective = Objective::new(plan, &tokenizer, chat::of_plan(plan, base)?.as_ref())?;
@@ -290,8 +309,12 @@ fn words(
     Ok(ReleasedWords::of(released.words, words))
 }
 
-fn check_smallest(settings: &plan::TrainedTokenizer, special: usize) -> Result<(), RunError> {
-    match train(settings, special, &[(BLANK.to_owned(), 1.0)]) {
+fn check_smallest(
+    settings: &plan::TrainedTokenizer,
+    special: usize,
+    prior: &[(String, f64)],
+) -> Result<(), RunError> {
+    match train(settings, special, &[(BLANK.to_owned(), 1.0)], prior) {
         Err(TrainError::TooSmall { given, needed }) => Err(RunError::Refused(format!(
             "tokenizer.train.vocab_size: {}, of which {special} are special tokens of the objective; allowed: at least {}, for the \
              bytes and characters that every vocabulary has; fix: raise it, better to some thousands",

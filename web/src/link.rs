@@ -41,14 +41,13 @@ fn remove_file_names(plan: &mut PlanFile) {
             *source = Source::Path(neutral.to_owned());
         }
     }
-    let tokenizer = match &mut plan.tokenizer {
-        Tokenizer::Public(public) => Some(&mut public.path),
-        Tokenizer::Extend(extended) => Some(&mut extended.path),
-        Tokenizer::Train(_) | Tokenizer::Bytes => None,
+    let tokenizers = match &mut plan.tokenizer {
+        Tokenizer::Public(public) => std::slice::from_mut(&mut public.path),
+        Tokenizer::Extend(extended) => std::slice::from_mut(&mut extended.path),
+        Tokenizer::Train(trained) => &mut trained.prior,
+        Tokenizer::Bytes => &mut [],
     };
-    if let Some(path) = tokenizer {
-        "tokenizer.json".clone_into(path);
-    }
+    tokenizers.iter_mut().for_each(|path| "tokenizer.json".clone_into(path));
     if let Initial::Checkpoint(path) = &mut plan.model.initial {
         "checkpoint".clone_into(path);
     }

@@ -10,10 +10,14 @@ use crate::toolchain::tools;
 
 /// Runs the benchmarks of a crate.
 pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
-    let venv = match rest {
-        [] => None,
-        ["--venv", path] => Some(Path::new(path)),
-        other => bail!("`{}` is not an option of bench; allowed: --venv PATH", other.join(" ")),
+    let (venv, files) = match rest {
+        [] => (None, None),
+        ["--venv", path] => (Some(Path::new(path)), None),
+        ["--venv", path, "--files", files] if subject == "tokenizer" => (Some(Path::new(path)), Some(*files)),
+        other => bail!(
+            "`{}` is not an option of bench; allowed: --venv PATH, and after it for tokenizer --files FOLDER",
+            other.join(" ")
+        ),
     };
     let package = match subject {
         "accountant" => "accountant",
@@ -23,7 +27,9 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
         other => bail!("`{other}` has no benchmarks; allowed: accountant, tokenizer, trainer, lora"),
     };
     let mut jobs = Vec::new();
-    for name in benches(&root.join(package).join("benches"))? {
+    // The files of other models have a benchmark of their own.
+    let is_wanted = |name: &String| files.is_none() || name == "current";
+    for name in benches(&root.join(package).join("benches"))?.into_iter().filter(is_wanted) {
         // Building a single package would select other features of Burn than the workspace does,
         // and compile it again.
         jobs.push(Job::cargo(root).args(["bench", "--workspace", "--bench", name.as_str()]));
@@ -31,6 +37,7 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
     let native = tools::target_dir(root).join("accountant-native.jsonl");
     for job in jobs {
         let job = job.env("NATIVE_TIMES", &native);
+        let job = files.into_iter().fold(job, |job, files| job.env("CURRENT_TOKENIZERS", files));
         match venv {
             // The benchmarks that compare with other libraries read this variable.
             Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")).run()?,

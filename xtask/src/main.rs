@@ -48,6 +48,8 @@ Page and packages
 Measurements
   bench <accountant|tokenizer|trainer|lora> [--venv PATH]
            Run the benchmarks of a crate, or compare adapters with peft and Opacus
+  bench tokenizer --venv PATH --files FOLDER
+           Measure the tokenizers in a folder beside those of the Python there
   conformance --venv PATH [CORPUS ...]
            Compare token ids, offsets and decoded text with other tokenizers
   papers [--data DIR] [--only PAPER] [--seeds N] [--smoke]

@@ -39,6 +39,12 @@ pub enum NotText {
          data.encoding), else convert the file from its encoding, for example with iconv -f WINDOWS-1250 -t UTF-8"
     )]
     PerhapsWindows1252,
+    /// They are UTF-8 but for surrogates.
+    #[error(
+        "not valid UTF-8: surrogates are written as characters (bytes ED A0 to ED BF), as Java and some databases write emoji (CESU-8); \
+         convert the file, for example with uconv -f CESU-8 -t UTF-8"
+    )]
+    Surrogates,
     /// They are not in the encoding that was named.
     #[error("not valid {}; name the encoding of the file (--encoding; in a plan data.encoding)", .0.name())]
     Named(Encoding),
@@ -47,6 +53,7 @@ pub enum NotText {
 impl NotText {
     pub(super) fn of(bytes: &[u8], encoding: Encoding) -> Self {
         match encoding {
+            Encoding::Utf8 if has_surrogates(bytes) => Self::Surrogates,
             Encoding::Utf8 if may_be_windows_1252(bytes) => Self::PerhapsWindows1252,
             Encoding::Utf8 => Self::Utf8,
             named => Self::Named(named),
@@ -57,6 +64,19 @@ impl NotText {
 /// Whether bytes that are no UTF-8 may be Windows-1252, as those of other encodings may be, too.
 pub(super) fn may_be_windows_1252(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| character(*byte) != Some(0))
+}
+
+/// Whether bytes that are no UTF-8 would be but for surrogates, each written as three bytes: CESU-8, or UTF-8 with lone surrogates.
+pub(super) fn has_surrogates(bytes: &[u8]) -> bool {
+    let is_surrogate = |three: &[u8]| matches!(three, [0xED, 0xA0..=0xBF, 0x80..=0xBF]);
+    let (mut rest, mut found) = (bytes, false);
+    while let Err(error) = std::str::from_utf8(rest) {
+        let at = error.valid_up_to();
+        let Some(three) = rest.get(at..at + 3).filter(|three| is_surrogate(three)) else { return false };
+        found = true;
+        rest = &rest[at + three.len()..];
+    }
+    found
 }
 
 /// Returns what Windows-1252 writes by a byte from 0x80 to 0x9F.
@@ -243,6 +263,11 @@ mod tests {
             assert_eq!(read(bytes, Encoding::Utf16).unwrap(), want);
         }
         assert_eq!(read(b"a\x81b", Encoding::Windows1252).unwrap(), b"a\xFFb");
+        let surrogates = b"caf\xC3\xA9 \xED\xA0\xBD\xED\xB8\x80 \xED\xB8\x80";
+        assert_eq!(NotText::of(surrogates, Encoding::Utf8), NotText::Surrogates);
+        for other in [&b"\xED\xA0"[..], b"\xED\xA0\xBD \xE9", b"caf\xE9"] {
+            assert_eq!(NotText::of(other, Encoding::Utf8), NotText::PerhapsWindows1252);
+        }
         assert!(!may_be_windows_1252(b"a\x81b") && may_be_windows_1252(b"caf\xE9 \x80"));
     }
 

@@ -8,7 +8,7 @@ use mechanisms::Encoding;
 use super::CorpusError;
 use super::encoding::marked;
 #[cfg(not(target_arch = "wasm32"))]
-use super::encoding::may_be_windows_1252;
+use super::encoding::{has_surrogates, may_be_windows_1252};
 #[cfg(not(target_arch = "wasm32"))]
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 #[cfg(not(target_arch = "wasm32"))]
@@ -60,7 +60,7 @@ pub fn likely_encoding(path: &Path) -> Result<LikelyEncoding, CorpusError> {
     let (mut line, mut is_utf8, mut may_be_other) = (Vec::new(), true, true);
     while let Line::Read(_) = read_line(&mut input, &mut line, MAX_LINE_BYTES).map_err(failed)? {
         is_utf8 &= std::str::from_utf8(&line).is_ok();
-        may_be_other &= may_be_windows_1252(&line);
+        may_be_other &= may_be_windows_1252(&line) && !has_surrogates(&line);
     }
     Ok(if !is_utf8 && may_be_other { LikelyEncoding::PerhapsWindows1252 } else { unknown })
 }

@@ -19,7 +19,7 @@ mod words;
 pub use bpe::{BpeConfig, bpe};
 pub use characters::{CharacterConfig, characters};
 pub use extend::{extend, nothing_added};
-pub use prior::prior_words;
+pub use prior::{joint_prior, prior_words};
 pub use unigram::{Trained, unigram};
 pub use unigram_config::UnigramConfig;
 pub use unseen::unseen_words;

@@ -51,16 +51,17 @@ pub fn unigram(words: &[(String, f64)], config: &UnigramConfig) -> Result<Traine
     let mut words = merge(words, config)?;
     let mut invented = Vec::new();
     if let Some(kind) = config.released {
-        let completed = match config.prior.is_empty() {
-            true => complete(&words),
-            false => Completed { invented: vec![false; words.len()], words },
-        };
-        Completed { words, invented } = if kind == Words::ByClass { join(&completed) } else { completed };
-        if !config.prior.is_empty() {
-            // Public words are words of the language, unlike invented ones.
-            words = prior::complete(&words, &config.prior);
-            invented = Vec::new();
+        let weight = if config.prior.is_empty() { 0.0 } else { prior::weight(words.len()) };
+        let mut completed = complete(&words);
+        let counts = completed.words.iter_mut().zip(&completed.invented);
+        counts.filter(|word| *word.1).for_each(|word| word.0.1 *= 1.0 - weight);
+        if kind == Words::ByClass {
+            completed = join(&completed);
         }
+        if !config.prior.is_empty() {
+            completed = prior::complete(&completed, &config.prior, weight);
+        }
+        Completed { words, invented } = completed;
     }
     scale(&mut words);
     let sentinels: Vec<String> = (0..config.sentinels).rev().map(|n| format!("<extra_id_{n}>")).collect();

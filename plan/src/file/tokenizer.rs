@@ -38,6 +38,11 @@ pub struct TrainedTokenizer {
     #[serde(default, skip_serializing_if = "Words::is_by_class")]
     #[schemars(extend("default" = "by_class"))]
     pub words: Words,
+    /// Public `tokenizer.json` files, relative to the plan file, whose pieces stand for words that were not released (unigram). They cost
+    /// nothing and must be made from public text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1)))]
+    pub prior: Vec<String>,
 }
 
 /// A public vocabulary and privately released words. Tokens of the file keep their ids.
@@ -62,6 +67,15 @@ impl Tokenizer {
             Self::Train(trained) => Some((trained.release, trained.words)),
             Self::Extend(extended) => Some((extended.release, Words::ByClass)),
             Self::Public(_) | Self::Bytes => None,
+        }
+    }
+
+    /// Returns the public files whose pieces stand for words that were not released, relative to the plan file.
+    #[must_use]
+    pub fn prior(&self) -> &[String] {
+        match self {
+            Self::Train(trained) => &trained.prior,
+            Self::Extend(_) | Self::Public(_) | Self::Bytes => &[],
         }
     }
 

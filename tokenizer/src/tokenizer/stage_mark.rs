@@ -56,6 +56,13 @@ impl StageMark {
         self
     }
 
+    /// Returns this mark with the SHA-256 of public files that stood for words that the stage did not release.
+    #[must_use]
+    pub fn with_prior(mut self, digests: &[String]) -> Self {
+        self.0["prior"] = digests.into();
+        self
+    }
+
     /// Returns this mark with words that the stage counted by label: the label, the word's place among the words, and
     /// its noisy count. The place after the last word counts the texts with this label.
     #[must_use]

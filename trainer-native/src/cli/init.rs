@@ -68,6 +68,9 @@ pub(super) struct InitArgs {
     /// Fine-tune the checkpoint of transformers in this folder instead of training a small model from random weights
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
+    /// PUBLIC tokenizer.json whose pieces stand for words that are not released, where a vocabulary is trained; may be repeated
+    #[arg(long, value_name = "FILE")]
+    prior: Vec<PathBuf>,
     /// All labels of texts or tags of words; they become public
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     labels: Option<Vec<String>>,
@@ -164,6 +167,7 @@ impl InitArgs {
             epsilon,
             delta: self.delta,
             checkpoint: self.checkpoint,
+            prior: self.prior,
             labels,
             label_separator: self.label_separator,
             evaluation: self.evaluation,
@@ -525,7 +529,8 @@ pub(super) fn plan_for(arguments: InitArgs, named: Option<&Path>) -> Result<(Pro
     let (mut choices, why) = arguments.choose()?;
     if let Some(named) = named {
         choices.data = vec![named.to_owned()];
-        for path in [&mut choices.checkpoint, &mut choices.evaluation].into_iter().flatten() {
+        let named = choices.checkpoint.iter_mut().chain(&mut choices.evaluation).chain(&mut choices.prior);
+        for path in named {
             *path = absolute(&path).map_err(|error| RunError::storage("find", path, &error))?;
         }
     }

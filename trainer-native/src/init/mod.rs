@@ -47,6 +47,8 @@ pub(crate) struct Choices {
     pub epsilon: f64,
     pub delta: Option<f64>,
     pub checkpoint: Option<PathBuf>,
+    /// Public tokenizers whose pieces stand for words that are not released.
+    pub prior: Vec<PathBuf>,
     /// The labels of texts or words, if the task has any.
     pub labels: Option<Vec<String>>,
     /// What separates labels of a record that has several.

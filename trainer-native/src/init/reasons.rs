@@ -78,6 +78,14 @@ fn tokenizer(tokenizer: &Tokenizer) -> String {
                 "bytes: of fewer than {LEAST_UNITS_FOR_WORDS} units, too few words can be released to make a better one"
             )
         }
+        Tokenizer::Train(trained) if !trained.prior.is_empty() => {
+            format!(
+                "at most {} tokens from words released with noise, which are part of ε, and from the pieces of {}, public, for words that \
+                 too few units have",
+                trained.vocab_size,
+                trained.prior.join(" and ")
+            )
+        }
         Tokenizer::Train(trained) => {
             format!(
                 "at most {} tokens from words released with noise, which are part of ε",

@@ -13,6 +13,8 @@ use super::{Choices, Task, beside};
 
 /// Number of units below which too few words would pass the threshold of a release.
 pub(super) const LEAST_UNITS_FOR_WORDS: u64 = 2000;
+/// The same beside a public prior, which spells the words that are not released.
+pub(super) const LEAST_UNITS_WITH_PRIOR: u64 = 500;
 /// Number of units from which a vocabulary of 8000 tokens pays off.
 const MANY_UNITS: u64 = 50_000;
 /// Most tokens of a text and of a conversation, unless the user says otherwise: a checkpoint's own limit makes a step of short texts many
@@ -34,9 +36,15 @@ pub(super) struct Start {
 
 impl Start {
     pub fn of(choices: &Choices, out: &Path) -> Result<Self, RunError> {
+        if !choices.prior.is_empty() && (choices.checkpoint.is_some() || choices.task != Task::LanguageModel)
+        {
+            return Err(RunError::Refused(
+                "--prior: only a language model without a checkpoint learns a vocabulary from it; fix: remove it".to_owned(),
+            ));
+        }
         match (&choices.checkpoint, choices.task) {
             (Some(folder), _) => Self::checkpoint(choices, folder, out),
-            (None, Task::LanguageModel) => Ok(Self::random(choices.units)),
+            (None, Task::LanguageModel) => Self::random(choices, out),
             (None, Task::Synthesis) => {
                 Ok(Self::from_words_by_label("bpe", decoder(64, 2, 2, 64), "text_to_text"))
             }
@@ -108,22 +116,28 @@ impl Start {
     }
 
     /// Proposes a small model, and a vocabulary that this number of units can pay for.
-    fn random(units: u64) -> Self {
+    fn random(choices: &Choices, out: &Path) -> Result<Self, RunError> {
+        let units = choices.units;
         let (vocab_size, width, layers) = if units < MANY_UNITS { (2048, 128, 2) } else { (8000, 256, 4) };
-        let has_words = units >= LEAST_UNITS_FOR_WORDS;
-        let tokenizer = match has_words {
+        let least = if choices.prior.is_empty() { LEAST_UNITS_FOR_WORDS } else { LEAST_UNITS_WITH_PRIOR };
+        let has_words = units >= least;
+        let mut tokenizer = match has_words {
             true => json!({
                 "train": { "model": "unigram", "vocab_size": vocab_size, "release": "pooled", "words": "pairs" }
             }),
             false => json!("bytes"),
         };
-        Self {
+        if has_words && !choices.prior.is_empty() {
+            let files = choices.prior.iter().map(|path| beside(out, path)).collect::<Result<Vec<_>, _>>()?;
+            tokenizer["train"]["prior"] = json!(files);
+        }
+        Ok(Self {
             tokenizer,
             model: decoder(width, layers, 4, if has_words { 64 } else { 256 }),
             objective: json!("causal_lm"),
             learning_rate: 1e-3,
             dropout: 0.0,
-        }
+        })
     }
 
     /// Proposes a model that learns most from words counted by label, as those of `EXAMPLES.md` and `UTILITY.md` do.

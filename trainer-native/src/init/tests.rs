@@ -19,6 +19,7 @@ fn choices(units: u64) -> Choices {
         epsilon: 4.0,
         delta: None,
         checkpoint: None,
+        prior: Vec::new(),
         labels: None,
         label_separator: None,
         label_field: None,

@@ -296,7 +296,8 @@ fn make_absolute(file: &mut PlanFile, base: &Path) -> Result<(), RunError> {
     match &mut file.tokenizer {
         Tokenizer::Public(public) => paths.push(&mut public.path),
         Tokenizer::Extend(extended) => paths.push(&mut extended.path),
-        Tokenizer::Train(_) | Tokenizer::Bytes => {}
+        Tokenizer::Train(trained) => paths.extend(&mut trained.prior),
+        Tokenizer::Bytes => {}
     }
     if let Initial::Checkpoint(path) = &mut file.model.initial {
         paths.push(path);

@@ -71,7 +71,7 @@ impl Inputs {
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
         let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
         // Of a public tokenizer, the file and what stands beside it for conversations.
-        let tokenizer = job.ranks.agree(vocabulary::public_digest(job.plan.plan(), &job.base))?;
+        let tokenizer = job.ranks.agree(vocabulary::public_digests(job.plan.plan(), &job.base))?.concat();
         let template = job.ranks.agree(chat::of_plan(job.plan.plan(), &job.base))?;
         let template = template.map(|template| template.identity()).unwrap_or_default();
         let own = [&text, initial, &evaluation, &tokenizer, &template];

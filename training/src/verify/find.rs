@@ -27,6 +27,8 @@ struct Reference {
 
 /// The plan's field of a tokenizer to extend, which is always public.
 const EXTENDED: &str = "tokenizer.extend.path";
+/// That of tokenizers whose pieces stand for words that were not released, which are public too.
+const PRIOR: &str = "tokenizer.train.prior";
 
 /// Finds the stages behind the plan's checkpoint and tokenizer, whose paths start at `base`.
 ///
@@ -44,12 +46,16 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
         };
         reference.add(plan, &mut lineage)?;
     }
-    if let Some(path) = plan.tokenizer().file() {
+    let tokenizer = plan.tokenizer();
+    for path in tokenizer.file().into_iter().chain(tokenizer.prior().iter().map(String::as_str)) {
         let path = base.join(path);
-        let is_extended = matches!(plan.tokenizer(), Tokenizer::Extend(_));
         let reference = Reference {
-            field: if is_extended { EXTENDED } else { "tokenizer.public.made_from" },
-            declared: plan.tokenizer().made_from(),
+            field: match tokenizer {
+                Tokenizer::Extend(_) => EXTENDED,
+                Tokenizer::Train(_) => PRIOR,
+                Tokenizer::Public(_) | Tokenizer::Bytes => "tokenizer.public.made_from",
+            },
+            declared: tokenizer.made_from(),
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
             tokenizer: Some(path),
         };
@@ -215,6 +221,10 @@ impl Reference {
                  to which released words are added; fix: name another file"
                     .to_owned())
             }
+            (true, _) if self.field == PRIOR => Err(
+                "it was made from private text; allowed: a tokenizer of public text; fix: name another file"
+                    .to_owned(),
+            ),
             (true, MadeFrom::PublicText) => {
                 let (how, allowed) = if proof.is_not_private() {
                     (

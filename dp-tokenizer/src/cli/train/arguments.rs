@@ -73,9 +73,9 @@ pub(in crate::cli) struct Train {
     )]
     pub(super) extend: Option<PathBuf>,
     /// PUBLIC tokenizer, or counts of words (.tsv: a word, a tab and its count), whose words stand for those that were not released
-    /// (unigram). With fewer than some ten thousand units, this needs the fewest tokens.
-    #[arg(long, value_name = "PUBLIC", conflicts_with_all = ["extend", "public"], help_heading = "Vocabulary")]
-    pub(super) prior: Option<PathBuf>,
+    /// (unigram); may be repeated, and two that know the language need fewer tokens than one.
+    #[arg(long = "prior", value_name = "PUBLIC", conflicts_with_all = ["extend", "public"], help_heading = "Vocabulary")]
+    pub(super) priors: Vec<PathBuf>,
     /// Most tokens that --extend adds [default: 4000].
     #[arg(long, help_heading = "Vocabulary", value_name = "N", requires = "extend")]
     pub(super) added_tokens: Option<usize>,
@@ -113,6 +113,8 @@ pub(super) enum Text {
 /// Units times ε from which a vocabulary of runs needs fewer tokens than one of words by class. Measured on public text; README.md has the
 /// table.
 const SIZE_FOR_RUNS: f64 = 40_000.0;
+/// The same beside a prior, which has the words that runs leave no budget for.
+const SIZE_FOR_RUNS_WITH_PRIOR: f64 = 10_000.0;
 
 impl Train {
     pub(super) fn text(&self) -> Text {
@@ -128,7 +130,7 @@ impl Train {
         match (self.words, self.size()) {
             _ if !self.options.split_by_whitespace => Words::Runs,
             (Some(name), _) => name.into(),
-            (None, Some(size)) if size >= SIZE_FOR_RUNS => Words::Runs,
+            (None, Some(size)) if size >= self.size_for_runs() => Words::Runs,
             (None, _) => Words::ByClass,
         }
     }
@@ -136,21 +138,25 @@ impl Train {
     /// Returns the units times ε, both public, if the kind of words follows from them.
     fn size(&self) -> Option<f64> {
         let has_runs = matches!(self.model, ModelName::Unigram | ModelName::Bpe) && self.extend.is_none();
-        let is_open = self.words.is_none() && self.options.split_by_whitespace && self.prior.is_none();
+        let is_open = self.words.is_none() && self.options.split_by_whitespace;
         let is_counted_here = self.text() == Text::Private && self.runs.is_empty();
         if has_runs && is_open && is_counted_here { Some(self.units? as f64 * self.epsilon?) } else { None }
     }
 
+    fn size_for_runs(&self) -> f64 {
+        if self.priors.is_empty() { SIZE_FOR_RUNS } else { SIZE_FOR_RUNS_WITH_PRIOR }
+    }
+
     /// Says which kind of words was chosen, and why.
     pub(super) fn reason_of_words(&self) -> Option<String> {
-        let size = self.size()?;
-        let (name, order, why) = match size >= SIZE_FOR_RUNS {
+        let (size, least) = (self.size()?, self.size_for_runs());
+        let (name, order, why) = match size >= least {
             true => ("runs", "at least", "enough runs of words are released, and pieces reach across blanks"),
             false => {
                 ("by-class", "below", "the fewer kinds of words there are, the more of them are released")
             }
         };
-        Some(format!("--words {name}, because units times ε is {size:.0}, {order} {SIZE_FOR_RUNS:.0}: {why}"))
+        Some(format!("--words {name}, because units times ε is {size:.0}, {order} {least:.0}: {why}"))
     }
 }
 

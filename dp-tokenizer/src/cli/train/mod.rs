@@ -33,7 +33,7 @@ use arguments::Text;
 pub(super) use arguments::Train;
 use counted::Counted;
 use extension::Extension;
-use prior::Prior;
+use prior::Priors;
 use vocabulary_files::VocabularyFiles;
 use vocabulary_options::ModelName;
 
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
     // Everything that can be refused is refused before hours of work, and before anything is spent.
     options::check(arguments, given)?;
     let extension = Extension::of(arguments)?;
-    let prior = Prior::of(arguments)?;
+    let prior = Priors::of(arguments)?;
     let largest = extension.as_ref().map_or(arguments.vocab_size, Extension::largest);
     if extension.is_none() {
         rehearse(arguments, prior.as_ref())?;
@@ -105,7 +105,7 @@ pub(super) fn run(arguments: &Train, given: &Given) -> anyhow::Result<Summary> {
 /// Public knowledge that a vocabulary is made with.
 struct Public<'a> {
     extension: Option<&'a Extension>,
-    prior: Option<&'a Prior>,
+    prior: Option<&'a Priors>,
 }
 
 /// Trains on the words and writes the vocabulary.
@@ -156,7 +156,7 @@ fn make(
 
 /// Trains on one public word. This refuses what no words could mend: a vocabulary without room, a special token that is
 /// listed twice.
-fn rehearse(arguments: &Train, prior: Option<&Prior>) -> anyhow::Result<()> {
+fn rehearse(arguments: &Train, prior: Option<&Priors>) -> anyhow::Result<()> {
     match train(arguments, prior, &[("\u{2581}a".to_owned(), 1.0)])? {
         Ok(_) | Err(TrainError::NoWords) => Ok(()),
         Err(error) => Err(refuse(error)),
@@ -183,7 +183,7 @@ fn frequent(arguments: &Train, words: Vec<(String, f64)>) -> anyhow::Result<Vec<
 /// Trains on words that are paid for. Where their characters do not fit, words with the rarest ones are left out.
 fn train_to_fit(
     arguments: &Train,
-    prior: Option<&Prior>,
+    prior: Option<&Priors>,
     words: &[(String, f64)],
 ) -> anyhow::Result<Trained> {
     let mut kept = words.to_vec();
@@ -228,7 +228,7 @@ fn leave_out_rarest_characters(words: &mut Vec<(String, f64)>, excess: usize) {
 /// Trains the vocabulary. The outer error reports wrong options, the inner one words that give no vocabulary.
 fn train(
     arguments: &Train,
-    prior: Option<&Prior>,
+    prior: Option<&Priors>,
     words: &[(String, f64)],
 ) -> anyhow::Result<Result<Trained, TrainError>> {
     let roles = arguments.options.roles(arguments.model);
@@ -240,7 +240,7 @@ fn train(
 
 fn train_model(
     arguments: &Train,
-    prior: Option<&Prior>,
+    prior: Option<&Priors>,
     words: &[(String, f64)],
     roles: &RoleTokens,
 ) -> anyhow::Result<Result<Trained, TrainError>> {
@@ -332,7 +332,7 @@ fn inputs(arguments: &Train) -> anyhow::Result<Vec<PathBuf>> {
         .iter()
         .chain(&options.normalization_rules)
         .chain(&arguments.extend)
-        .chain(&arguments.prior)
+        .chain(&arguments.priors)
         .cloned();
     Ok(expand(&named).map_err(refuse)?.into_iter().chain(read).collect())
 }

@@ -103,7 +103,7 @@ fn check_model(arguments: &Train) -> anyhow::Result<()> {
             !matches!(model, ModelName::Wordpiece | ModelName::Word | ModelName::Char),
         ),
         (*sentinels > 0, "--sentinels", "unigram", is_unigram),
-        (arguments.prior.is_some(), "--prior", "unigram", is_unigram),
+        (!arguments.priors.is_empty(), "--prior", "unigram", is_unigram),
         (
             character_coverage.is_some(),
             "--character-coverage",

@@ -1,9 +1,9 @@
 //! `--prior`: public words that stand for those that were not released.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dp_tokenizer::corpus::read_counts;
-use dp_tokenizer::train::prior_words;
+use dp_tokenizer::train::{joint_prior, prior_words};
 use serde_json::{Value, json};
 
 use super::arguments::Train;
@@ -11,22 +11,43 @@ use super::extension::public_tokenizer;
 use crate::cli::failure::refuse;
 use crate::cli::tokenizer_file;
 
-/// Public words with their shares.
-pub(super) struct Prior {
-    path: PathBuf,
-    digest: String,
+/// The public files, and their words with their shares.
+pub(super) struct Priors {
+    files: Vec<Prior>,
     pub(super) words: Vec<(String, f64)>,
 }
 
-impl Prior {
-    /// Reads the file that the arguments name: counts of words (.tsv), or a public tokenizer.
+impl Priors {
+    /// Reads the files that the arguments name; `None` if they name none.
     pub(super) fn of(arguments: &Train) -> anyhow::Result<Option<Self>> {
-        let Some(path) = arguments.prior.clone() else { return Ok(None) };
+        let read = |path: &PathBuf| Prior::read(path, arguments);
+        let files = arguments.priors.iter().map(read).collect::<anyhow::Result<Vec<Prior>>>()?;
+        let words: Vec<Vec<(String, f64)>> = files.iter().map(|prior| prior.words.clone()).collect();
+        Ok((!files.is_empty()).then(|| Self { words: joint_prior(&words), files }))
+    }
+
+    /// Returns the part of privacy.json about the priors.
+    pub(super) fn statement(&self) -> Value {
+        self.files.iter().map(Prior::statement).collect()
+    }
+}
+
+/// Public words with their counts or shares.
+struct Prior {
+    path: PathBuf,
+    digest: String,
+    words: Vec<(String, f64)>,
+}
+
+impl Prior {
+    /// Reads counts of words (.tsv), or a public tokenizer.
+    fn read(path: &Path, arguments: &Train) -> anyhow::Result<Self> {
+        let path = path.to_owned();
         if path.extension().is_some_and(|extension| extension == "tsv") {
             let bytes =
                 std::fs::read(&path).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
             let words = read_counts(std::slice::from_ref(&path), arguments.words()).map_err(refuse)?;
-            return Ok(Some(Self { path, digest: durable::sha256_hex(&bytes), words }));
+            return Ok(Self { path, digest: durable::sha256_hex(&bytes), words });
         }
         let path = tokenizer_file::locate(&path.to_string_lossy()).map_err(refuse)?;
         let (public, digest) = public_tokenizer(&path)?;
@@ -37,11 +58,10 @@ impl Prior {
                 path.display()
             )));
         }
-        Ok(Some(Self { path, digest, words }))
+        Ok(Self { path, digest, words })
     }
 
-    /// Returns the part of privacy.json about the prior.
-    pub(super) fn statement(&self) -> Value {
+    fn statement(&self) -> Value {
         let file = self.path.file_name().map(|name| name.to_string_lossy());
         json!({"file": file, "sha256": self.digest, "words": self.words.len()})
     }

@@ -145,6 +145,19 @@ fn check_words(file: &PlanFile, trained: &TrainedTokenizer) -> Result<(), PlanEr
     )
 }
 
+/// Checks that the model learns from words of a public prior.
+fn check_prior(trained: &TrainedTokenizer) -> Result<(), PlanError> {
+    if trained.prior.is_empty() || trained.model == TokenizerModel::Unigram {
+        return Ok(());
+    }
+    refuse(
+        "tokenizer.train.prior",
+        "given with a model that does not learn from it",
+        "with tokenizer.train.model \"unigram\"",
+        "remove it, or set tokenizer.train.model to \"unigram\"",
+    )
+}
+
 /// Checks that words can be counted by label: a record is one listed label and one text.
 fn check_words_by_label(file: &PlanFile) -> Result<(), PlanError> {
     let labels = file.labels_of_words();
@@ -170,6 +183,7 @@ fn check_words_by_label(file: &PlanFile) -> Result<(), PlanError> {
 fn check_release(file: &PlanFile) -> Result<(), PlanError> {
     if let Tokenizer::Train(trained) = &file.tokenizer {
         check_words(file, trained)?;
+        check_prior(trained)?;
     }
     let Some((release, _)) = file.tokenizer.release() else { return Ok(()) };
     let is_words = matches!(file.privacy.unit, PrivacyUnit::Words(1..=MAX_ITEMS_PER_UNIT));

@@ -130,6 +130,7 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
     let task = |objective: &str| plain(of_task(objective, two.clone()));
     let public_file = json!({ "public": { "path": "words.json", "made_from": "public_text" } });
     let extended = json!({ "extend": { "path": "words.json", "added_tokens": 10, "release": "sips" } });
+    let prior = json!({ "train": { "model": "unigram", "vocab_size": 420, "release": "sips", "prior": ["words.json"] } });
     let histogram = json!({ "labels": ["a", "b"], "noise_multiplier": 4 });
     let read = with(of_file(), "/tokenizer", public_file.clone());
     let chat = with(with(read.clone(), "/data/text_field", json!("messages")), "/evaluation", Value::Null);
@@ -190,6 +191,11 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
             file(),
         ),
         ("The tokenizer is a public file", set("/tokenizer", public_file.clone()), file()),
+        (
+            "holds pieces of public tokenizers",
+            set("/tokenizer", prior),
+            set("/tokenizer", public_file.clone()),
+        ),
         (
             "that released words extend is a public file",
             set("/tokenizer", extended),

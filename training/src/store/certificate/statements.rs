@@ -189,6 +189,9 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
         let which = if tokenizer.release().is_some() { " that released words extend" } else { "" };
         list.push(wording.public_tokenizer.replace("{which}", which));
     }
+    if !tokenizer.prior().is_empty() {
+        list.push(wording.public_prior.to_owned());
+    }
     if plan.plan().data().made_from() != MadeFrom::PublicText {
         list.push(wording.written_text.to_owned());
     }

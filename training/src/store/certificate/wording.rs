@@ -15,6 +15,7 @@ pub struct Wording {
     /// Origin of public files in which no mark of an earlier stage was found.
     pub public_checkpoint: &'static str,
     pub public_tokenizer: &'static str,
+    pub public_prior: &'static str,
     /// Comparison with the text of earlier stages that called it public.
     pub earlier_public_text: &'static str,
     /// Origin of text that the model of an earlier run wrote.
@@ -99,6 +100,9 @@ pub(crate) const CURRENT: Wording = Wording {
                         from.",
     public_tokenizer: "The tokenizer{which} is a public file. No mark in it or beside it says that private text made it. That it was \
                        made without private text is a declaration of the plan, which no program can check.",
+    public_prior: "The vocabulary holds pieces of public tokenizers for words that were not released (tokenizer.train.prior; the mark in \
+                   tokenizer.json has the SHA-256 of these files). No mark in them or beside them says that private text made them. That \
+                   they were made without private text is a declaration of the plan, which no program can check.",
     earlier_public_text: "Earlier stages ({stages}) used text without noise, as public text. Their ledgers and statements keep sketches of \
                           it, which the run compared with the training text: neither holds half of the records or of the runs of 13 words \
                           (20 characters in scripts without blanks) of the other, as far as 256 hashes of each tell. The guarantee \

@@ -174,6 +174,7 @@ fn set_kind(plan: &mut PlanFile, name: &str) {
             release: ReleaseMethod::Sips,
             byte_fallback: true,
             words: Words::ByClass,
+            prior: Vec::new(),
         }),
     };
     plan.training.warm_start = None;
