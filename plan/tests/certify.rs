@@ -416,3 +416,16 @@ const PINNED: &str = concat!(
     r#""warmup_steps":0},"objective":"causal_lm","optimizer":{"adamw":{"beta1":0.9,"beta2":0.99,"epsilon":1e-8,"#,
     r#""weight_decay":0.01}},"steps":10},"version":1}"#,
 );
+
+#[test]
+fn a_public_prior_is_refused_with_a_model_that_does_not_learn_from_it_and_costs_nothing() {
+    let prior = |model: &str| {
+        altered(&[("/tokenizer/train/model", json!(model)), ("/tokenizer/train/prior", json!(["t5.json"]))])
+    };
+    for model in ["bpe", "wordpiece", "char"] {
+        let message = refusal(&prior(model));
+        assert!(message.contains("tokenizer.train.prior") && message.contains("\"unigram\""), "{message}");
+    }
+    let certified = certify(&prior("unigram")).unwrap();
+    assert_eq!(certified.event(), certify(&altered(&[])).unwrap().event());
+}

@@ -135,18 +135,6 @@ fn words_by_label_need_the_labels_and_a_start_that_draws_from_them() {
 }
 
 #[test]
-fn a_public_prior_is_refused_with_a_model_that_does_not_learn_from_it_and_costs_nothing() {
-    let prior = |model: &str| {
-        altered(&[("/tokenizer/train/model", json!(model)), ("/tokenizer/train/prior", json!(["t5.json"]))])
-    };
-    for model in ["bpe", "wordpiece", "char"] {
-        assert_says(&refusal(&prior(model)), &["tokenizer.train.prior", "\"unigram\""]);
-    }
-    let certified = certify(&prior("unigram")).unwrap();
-    assert_eq!(certified.event(), certify(&altered(&[])).unwrap().event());
-}
-
-#[test]
 fn words_as_written_are_refused_with_a_model_that_cuts_them_at_punctuation() {
     let words = |model: &str| {
         altered(&[("/tokenizer/train/model", json!(model)), ("/tokenizer/train/words", json!("as_written"))])

@@ -70,7 +70,7 @@ pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> T
     let ([m, k], n) = (a.dims(), b.dims()[1]);
     let threads = threads.min(m * k * n / WORTH_A_THREAD).min(n);
     if threads < 2 {
-        return product(a, b);
+        return layer_product(a, b);
     }
     let width = n.div_ceil(threads);
     let columns = |first: usize| b.clone().narrow(1, first, width.min(n - first));
@@ -79,10 +79,10 @@ pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> T
             .step_by(width)
             .map(|first| {
                 let (a, b) = (a.clone(), columns(first));
-                scope.spawn(move || product(a, b))
+                scope.spawn(move || layer_product(a, b))
             })
             .collect();
-        let first = product(a.clone(), columns(0));
+        let first = layer_product(a.clone(), columns(0));
         let others = others.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
         std::iter::once(first).chain(others).collect()
     });
