@@ -4,7 +4,7 @@
 mod common;
 
 use accountant::{DpEvent, NeighboringRelation};
-use common::{altered, certify, quickstart};
+use common::{altered, certify, quickstart, refusal};
 use plan::CertifiedPlan;
 use serde_json::{Value, json};
 
