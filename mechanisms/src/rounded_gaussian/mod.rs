@@ -134,12 +134,10 @@ impl RoundedGaussian {
                 values.iter_mut().zip(&mut *fractions).for_each(|(value, fraction)| split(value, fraction));
             }
             if !vectorized(Block::<SHIFTED> { fast: &fast, words, fractions, noise }) {
-                for (offset, (&word, noise)) in words.iter().zip(noise.iter_mut()).enumerate() {
-                    let fraction = fractions[offset];
-                    if !fast.draw::<SHIFTED>(word, fraction).1 {
-                        let element = first + (at * BLOCK + offset) as u64;
-                        *noise = self.exact(&fast, word, fraction, stream.beyond(element));
-                    }
+                for (offset, noise) in noise.iter_mut().enumerate().filter(|(_, noise)| **noise == UNCERTAIN)
+                {
+                    let element = first + (at * BLOCK + offset) as u64;
+                    *noise = self.exact(&fast, words[offset], fractions[offset], stream.beyond(element));
                 }
             }
             values.iter_mut().zip(&*noise).for_each(|(value, noise)| *value = value.wrapping_add(*noise));
@@ -210,7 +208,10 @@ impl Fast<'_> {
     }
 }
 
-/// The draw of the noise of several words. Its output is whether all of it is certain.
+/// Stands for noise that the draw in double precision leaves open.
+const UNCERTAIN: i64 = i64::MIN;
+
+/// The draw of the noise of several words, or of [`UNCERTAIN`]. Its output is whether all of it is certain.
 struct Block<'a, const SHIFTED: bool> {
     fast: &'a Fast<'a>,
     words: &'a [u64],
@@ -231,7 +232,7 @@ impl<const SHIFTED: bool> Block<'_, SHIFTED> {
             shifts[..fractions.len()].copy_from_slice(fractions);
             for ((&word, &fraction), drawn) in uniform.iter().zip(&shifts).zip(&mut drawn) {
                 let (integer, is_certain) = self.fast.draw::<SHIFTED>(word, fraction);
-                *drawn = integer;
+                *drawn = if is_certain { integer } else { UNCERTAIN };
                 uncertain |= u64::from(!is_certain);
             }
             noise.copy_from_slice(&drawn[..noise.len()]);
