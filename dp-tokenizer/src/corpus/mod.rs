@@ -27,7 +27,7 @@ mod recognize;
 mod rows;
 #[cfg(not(target_arch = "wasm32"))]
 mod same_text;
-pub(crate) mod separated;
+mod separated;
 mod user;
 
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use std::io::{Seek, SeekFrom};
 
 use super::Files;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
-use super::rows::{JsonLines, RowFault, Rows, push_json_string};
+use super::rows::{RowFault, Rows, push_json_string};
 use crate::survey::usual_names::{TEXTS, USERS, last_name};
 
 /// The character between fields.
@@ -52,18 +52,6 @@ const MOST_LISTED: usize = 50;
 
 /// The separators of CSV files.
 const SEPARATORS: [u8; 4] = *b",;\t|";
-
-/// Returns the JSON lines of a table that is no file: the text and the user of each row.
-pub(crate) fn json_lines<R: BufRead>(
-    input: R,
-    separator: Separator,
-    text_field: &str,
-    user_field: Option<&str>,
-) -> Result<impl std::io::Read + use<R>> {
-    let user_field = user_field.map(str::to_owned);
-    let files = Files { text_field: text_field.to_owned(), user_field, ..Files::of([]) };
-    Ok(JsonLines::new(Separated::open(input, separator, &files)?))
-}
 
 /// Lists the columns for a message, if they are given, or the first line has a usual name of a field: else it may be of private cells.
 fn listed(names: &[Vec<u8>], are_given: bool) -> String {

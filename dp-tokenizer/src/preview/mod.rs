@@ -6,14 +6,12 @@
 mod counts;
 mod records;
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::io::BufRead;
 
 use accountant::{DpEvent, normal};
 use mechanisms::{MechanismError, OsRng, PrivacyRng, PrivacyUnit, ReleaseMethod, Words};
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::separated::{self, Separator};
 use crate::corpus::{CorpusError, Record, Records};
 use crate::items::{word_of_label, words_of_pair};
 use crate::release::{
@@ -159,55 +157,6 @@ pub enum PreviewError {
 /// [`PreviewError`] if the text is empty, binary or in another format, a setting is out of range, or no word is released.
 pub fn preview(reader: impl BufRead, settings: &Settings) -> Result<Preview, PreviewError> {
     preview_with(reader, settings, &OsRng::new()?)
-}
-
-/// A table with a header line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Table {
-    /// Columns are separated by commas (RFC 4180).
-    Csv,
-    /// Columns are separated by tabs; quotation marks are text.
-    Tsv,
-}
-
-/// Does what [`preview()`] does for a table, whose columns are the fields of `settings`.
-///
-/// ```
-/// use dp_tokenizer::preview::{Settings, Table, preview_table};
-/// use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
-/// let text = "who,note\n".to_owned() + &"ann,\"fever, rising\"\n".repeat(500);
-/// let settings = Settings {
-///     text_field: Some("note".into()),
-///     user_field: None,
-///     unit: PrivacyUnit::Record,
-///     words: Words::ByClass,
-///     method: ReleaseMethod::Sips.into(),
-///     noise_multiplier: 1.0,
-///     threshold_delta: 1e-6,
-///     vocab_size: 400,
-///     sentence: None,
-/// };
-/// let seen = preview_table(text.as_bytes(), Table::Csv, &settings)?;
-/// assert_eq!((seen.units, seen.distinct_words), (500, 3));
-/// # Ok::<(), dp_tokenizer::preview::PreviewError>(())
-/// ```
-///
-/// # Errors
-/// As [`preview()`]; a missing column; a row that is not as the header line says.
-pub fn preview_table(
-    reader: impl BufRead,
-    table: Table,
-    settings: &Settings,
-) -> Result<Preview, PreviewError> {
-    let separator = match table {
-        Table::Csv => Separator::Comma,
-        Table::Tsv => Separator::Tab,
-    };
-    let text_field = settings.text_field.clone().unwrap_or_else(|| "text".to_owned());
-    let lines = separated::json_lines(reader, separator, &text_field, settings.user_field.as_deref());
-    let failed = |error| UnitError::from(CorpusError::of_reading(Path::new(records::NAME), 0, &error));
-    let settings = Settings { text_field: Some(text_field), ..settings.clone() };
-    preview(BufReader::new(lines.map_err(failed)?), &settings)
 }
 
 /// Does what [`preview()`] does for records that [`crate::survey::open`] found. The fields of `settings` are not used.

@@ -9,7 +9,7 @@ use crate::corpus::lines::{Line, MAX_LINE_BYTES, read_line};
 use crate::corpus::{CorpusError, NotText, Record, json_line};
 
 /// The name of the text in errors.
-pub(super) const NAME: &str = "the text";
+const NAME: &str = "the text";
 
 /// Records, line by line.
 pub(super) struct Lines<R> {

@@ -107,28 +107,3 @@ fn no_text_binary_and_broken_text_are_named() {
     let wrong = Settings { noise_multiplier: 0.0, ..settings() };
     assert!(refused(b"text", &wrong).contains("noise multiplier"));
 }
-
-#[test]
-fn tables_give_texts_and_users_and_name_what_is_wrong() {
-    let settings = Settings {
-        text_field: Some("message".into()),
-        user_field: Some("customer".into()),
-        unit: PrivacyUnit::User,
-        noise_multiplier: 1.0,
-        ..settings()
-    };
-    let rows = |separator: &str| {
-        let row = |n: usize| format!("{n}{separator}c{}{separator}shared words\n", n / 2);
-        let header = format!("id{separator}customer{separator}message\n");
-        header + &(0..1200).map(row).collect::<String>()
-    };
-    for (text, table) in [(rows(","), Table::Csv), (rows("\t"), Table::Tsv)] {
-        let seen = preview_table(text.as_bytes(), table, &settings).unwrap();
-        assert_eq!((seen.units, seen.distinct_words), (600, 2));
-    }
-    let refused = |text: &str| preview_table(text.as_bytes(), Table::Csv, &settings).unwrap_err().to_string();
-    assert!(refused("id,customer\n1,c\n").contains("message"), "{}", refused("id,customer\n1,c\n"));
-    let narrow = refused("id,customer,message\n1,c,words\n2,c\n");
-    assert!(narrow.contains("line 3"), "{narrow}");
-    assert!(refused("").contains("message"), "{}", refused(""));
-}
