@@ -8,41 +8,77 @@ use crate::js;
 use crate::process::{Job, note, on_path};
 use crate::toolchain::tools;
 
+/// The options of `bench`.
+#[derive(Default)]
+struct Options<'a> {
+    /// A Python environment with the libraries to compare with.
+    venv: Option<&'a Path>,
+    /// Tokenizers of other models.
+    files: Option<&'a str>,
+    /// The device of the trainer's steps.
+    device: Option<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    fn of(subject: &str, rest: &[&'a str]) -> Result<Self> {
+        let mut options = Self::default();
+        for pair in rest.chunks(2) {
+            match (subject, pair) {
+                (_, ["--venv", path]) => options.venv = Some(Path::new(*path)),
+                ("tokenizer", ["--files", folder]) => options.files = Some(folder),
+                ("trainer", ["--device", device @ ("cpu" | "wgpu" | "cuda")]) => {
+                    options.device = Some(device)
+                }
+                _ => bail!(
+                    "`{}` is not an option of bench {subject}; allowed: --venv PATH; of tokenizer also --files FOLDER, of trainer also \
+                     --device cpu|wgpu|cuda",
+                    pair.join(" ")
+                ),
+            }
+        }
+        if options.files.is_some() && options.venv.is_none() {
+            bail!("--files compares with other libraries; give --venv PATH too");
+        }
+        Ok(options)
+    }
+
+    /// The job of a benchmark, with what it reads from the environment.
+    fn job(&self, root: &Path, name: &str) -> Job {
+        // Building a single package would select other features of Burn than the workspace does,
+        // and compile it again.
+        let mut job = Job::cargo(root).args(["bench", "--workspace", "--bench", name]);
+        if let Some(device @ ("wgpu" | "cuda")) = self.device {
+            job = job.args(["--features".to_owned(), format!("trainer-native/{device}")]);
+        }
+        if let Some(device) = self.device {
+            job = job.args(["--", "--device", device]);
+        }
+        if let Some(files) = self.files {
+            job = job.env("CURRENT_TOKENIZERS", files);
+        }
+        match self.venv {
+            Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")),
+            None => job,
+        }
+    }
+}
+
 /// Runs the benchmarks of a crate.
 pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
-    let (venv, files) = match rest {
-        [] => (None, None),
-        ["--venv", path] => (Some(Path::new(path)), None),
-        ["--venv", path, "--files", files] if subject == "tokenizer" => (Some(Path::new(path)), Some(*files)),
-        other => bail!(
-            "`{}` is not an option of bench; allowed: --venv PATH, and after it for tokenizer --files FOLDER",
-            other.join(" ")
-        ),
-    };
+    let options = Options::of(subject, rest)?;
     let package = match subject {
         "accountant" => "accountant",
         "tokenizer" => "dp-tokenizer",
         "trainer" => "training",
-        "lora" => return lora(root, venv),
-        other => bail!("`{other}` has no benchmarks; allowed: accountant, tokenizer, trainer, lora"),
+        "lora" => return lora(root, options.venv),
+        "curves" => return curves(root, &options),
+        other => bail!("`{other}` has no benchmarks; allowed: accountant, tokenizer, trainer, lora, curves"),
     };
-    let mut jobs = Vec::new();
     // The files of other models have a benchmark of their own.
-    let is_wanted = |name: &String| files.is_none() || name == "current";
-    for name in benches(&root.join(package).join("benches"))?.into_iter().filter(is_wanted) {
-        // Building a single package would select other features of Burn than the workspace does,
-        // and compile it again.
-        jobs.push(Job::cargo(root).args(["bench", "--workspace", "--bench", name.as_str()]));
-    }
+    let is_wanted = |name: &String| options.files.is_none() || name == "current";
     let native = tools::target_dir(root).join("accountant-native.jsonl");
-    for job in jobs {
-        let job = job.env("NATIVE_TIMES", &native);
-        let job = files.into_iter().fold(job, |job, files| job.env("CURRENT_TOKENIZERS", files));
-        match venv {
-            // The benchmarks that compare with other libraries read this variable.
-            Some(venv) => job.env("PEERS_PYTHON", venv.join("bin/python")).run()?,
-            None => job.run()?,
-        }
+    for name in benches(&root.join(package).join("benches"))?.into_iter().filter(is_wanted) {
+        options.job(root, &name).env("NATIVE_TIMES", &native).run()?;
     }
     if package == "accountant" {
         if on_path("node").is_none() {
@@ -54,6 +90,23 @@ pub fn run(root: &Path, subject: &str, rest: &[&str]) -> Result<bool> {
         js::measure(root, &native)?;
     }
     Ok(true)
+}
+
+/// Measures how a step of the trainer grows with its sizes, and draws the curves.
+fn curves(root: &Path, options: &Options<'_>) -> Result<bool> {
+    let points = options.job(root, "step").args(["--", "--curves"]).output()?;
+    let file = tools::target_dir(root).join("curves.jsonl");
+    std::fs::write(&file, points)?;
+    let draw = Job::cargo(root).args([
+        "run",
+        "--release",
+        "--package",
+        "trainer-native",
+        "--example",
+        "curves",
+        "--",
+    ]);
+    draw.args([file, tools::target_dir(root).join("curves")]).run().map(|()| true)
 }
 
 /// Compares steps that train adapters with those of peft and Opacus.

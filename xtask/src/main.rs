@@ -46,8 +46,10 @@ Page and packages
   python                  Build the Python wheel, install it into a new environment, and test it there
 
 Measurements
-  bench <accountant|tokenizer|trainer|lora> [--venv PATH]
-           Run the benchmarks of a crate, or compare adapters with peft and Opacus
+  bench <accountant|tokenizer|trainer|lora|curves> [--venv PATH]
+           Run the benchmarks of a crate; compare adapters with peft and Opacus; draw how a step grows with its sizes
+  bench trainer --device <wgpu|cuda> [--venv PATH]
+           Run the trainer's benchmark on a graphics processor
   bench tokenizer --venv PATH --files FOLDER
            Measure the tokenizers in a folder beside those of the Python there
   conformance --venv PATH [CORPUS ...]

@@ -3,9 +3,11 @@
 //! memory of each kind of step in its own process, and the model's operations a second. If
 //! `PEERS_PYTHON` names a Python with PyTorch, Opacus and JAX, these run the same models.
 //!
-//! `cargo bench --workspace --bench step [-- NAME… [--device cpu|wgpu|cuda] [--context N] [--lot N] [--physical-batch N] [--pairs N]]`;
-//! a device must be built in: `--features trainer-native/cuda`.
+//! `cargo bench --workspace --bench step [-- NAME… [--device cpu|wgpu|cuda] [--context N] [--lot N] [--physical-batch N] [--pairs N]
+//! [--width N] [--layers N]]`; a device must be built in: `--features trainer-native/cuda`. With `--curves [context|lot|width|layers…]`,
+//! prints points of curves instead.
 
+mod curves;
 mod operations;
 mod peers;
 mod request;
@@ -52,7 +54,10 @@ impl OnDevice for Request {
             }
             return Ok(());
         }
-        compare::<B>(&self, &device, &mut out)
+        match &self.curves {
+            Some(names) => curves::print::<B>(names, &self.settings[0], &self, &device, &mut out),
+            None => compare::<B>(&self, &device, &mut out),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Compares with PyTorch, Opacus and JAX on the same models, with as many threads, on the same
 //! device.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -28,9 +29,7 @@ pub fn compare(ours: &[(&Setting, Figures)], device: &str, threads: usize, out: 
         if setting.family == "t5" || !matches!(setting.trainable, Trainable::All) {
             continue;
         }
-        let answers =
-            PROGRAMS.map(|program| answers([&python, OsStr::new(program)], setting, device, threads));
-        for answer in answers.into_iter().collect::<Outcome<Vec<_>>>()?.into_iter().flatten() {
+        for answer in all_answers(&python, setting, device, threads)? {
             let (peer, Some(seconds)) = (&answer["peer"], answer["seconds"].as_f64()) else {
                 writeln!(out, "{answer}")?;
                 continue;
@@ -41,6 +40,18 @@ pub fn compare(ours: &[(&Setting, Figures)], device: &str, threads: usize, out: 
         }
     }
     Ok(())
+}
+
+/// Returns the seconds of each peer that could take the step, by name; none without peers.
+pub fn times(setting: &Setting, device: &str, threads: usize) -> Outcome<BTreeMap<String, f64>> {
+    let Some(python) = std::env::var_os("PEERS_PYTHON") else { return Ok(BTreeMap::new()) };
+    let time = |answer: &Value| Some((answer["peer"].as_str()?.to_owned(), answer["seconds"].as_f64()?));
+    Ok(all_answers(&python, setting, device, threads)?.iter().filter_map(time).collect())
+}
+
+fn all_answers(python: &OsStr, setting: &Setting, device: &str, threads: usize) -> Outcome<Vec<Value>> {
+    let answers = PROGRAMS.map(|program| answers([python, OsStr::new(program)], setting, device, threads));
+    Ok(answers.into_iter().collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Returns the figures that the peers of a program print.

@@ -11,9 +11,8 @@ pub struct Request {
     pub device: Device,
     /// The kind of step of which this process takes several to report its peak memory.
     pub memory_of: Option<String>,
-    context: Option<usize>,
-    lot: Option<usize>,
-    physical_batch: Option<usize>,
+    /// The curves to print in place of a table: all if none is named.
+    pub curves: Option<Vec<String>>,
 }
 
 impl Request {
@@ -23,8 +22,8 @@ impl Request {
     /// For flags and settings that do not exist, with those that do.
     pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let mut arguments = arguments.peekable();
-        let (mut names, mut device, mut memory_of) = (Vec::new(), "cpu".to_owned(), None);
-        let [mut context, mut lot, mut physical_batch, mut pairs] = [None; 4];
+        let (mut names, mut device, mut memory_of, mut curves) = (Vec::new(), "cpu".to_owned(), None, false);
+        let [mut context, mut lot, mut physical_batch, mut pairs, mut width, mut layers] = [None; 6];
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
@@ -35,24 +34,35 @@ impl Request {
                 "--pairs" => pairs = Some(value()?.parse()?),
                 "--lot" => lot = Some(value()?.parse()?),
                 "--physical-batch" => physical_batch = Some(value()?.parse()?),
+                "--width" => width = Some(value()?.parse()?),
+                "--layers" => layers = Some(value()?.parse()?),
                 "--memory-of" => memory_of = Some(value()?),
+                "--curves" => curves = true,
                 flag if flag.starts_with("--") => {
-                    let allowed = "--device, --context, --lot, --physical-batch, --pairs";
+                    let allowed =
+                        "--device, --context, --lot, --physical-batch, --pairs, --width, --layers, --curves";
                     return Err(format!("{flag} is no flag; allowed: {allowed}").into());
                 }
                 name => names.push(name.to_owned()),
             }
         }
         let device: Device = serde_json::from_value(device.into())?;
-        let mut settings = chosen(&names)?;
+        let curves = curves.then(|| std::mem::take(&mut names));
+        let mut settings =
+            if curves.is_some() { chosen(&["gpt2-small".to_owned()])? } else { chosen(&names)? };
         for setting in &mut settings {
             setting.device = device;
             setting.context = context.unwrap_or(setting.context);
             setting.pairs = pairs.map_or(setting.pairs, |pairs: usize| pairs as u64);
             setting.lot = lot.unwrap_or(setting.lot);
             setting.physical_batch = physical_batch.unwrap_or(setting.physical_batch);
+            setting.layers = layers.map_or(setting.layers, |layers: usize| layers as u32);
+            if let Some(width) = width {
+                setting.d_model = width as u32;
+                setting.heads = (width / 64).max(1) as u32;
+            }
         }
-        Ok(Self { settings, device, memory_of, context, lot, physical_batch })
+        Ok(Self { settings, device, memory_of, curves })
     }
 
     pub fn device_name(&self) -> &'static str {
@@ -66,13 +76,16 @@ impl Request {
     /// Returns the arguments of a process that reports its peak memory after steps of this kind.
     pub fn memory_arguments(&self, setting: &Setting, kind: &str) -> Vec<String> {
         let flags = [
-            ("--memory-of", Some(kind.to_owned())),
-            ("--device", Some(self.device_name().to_owned())),
-            ("--context", self.context.map(|tokens| tokens.to_string())),
-            ("--lot", self.lot.map(|lot| lot.to_string())),
-            ("--physical-batch", self.physical_batch.map(|rows| rows.to_string())),
+            ("--memory-of", kind.to_owned()),
+            ("--device", self.device_name().to_owned()),
+            ("--context", setting.context.to_string()),
+            ("--lot", setting.lot.to_string()),
+            ("--physical-batch", setting.physical_batch.to_string()),
+            ("--layers", setting.layers.to_string()),
         ];
-        let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        // A width decides the number of heads, which some settings have otherwise.
+        let width = self.curves.as_ref().map(|_| ("--width", setting.d_model.to_string()));
+        let given = flags.into_iter().chain(width).map(|(flag, value)| [flag.to_owned(), value]);
         std::iter::once(setting.name.to_owned()).chain(given.flatten()).collect()
     }
 }
