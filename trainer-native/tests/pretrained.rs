@@ -172,6 +172,41 @@ fn a_run_of_adapters_goes_on_to_the_same_bits_and_from_no_other_checkpoint() {
     assert_eq!(bench.model("stopped", &["--test-key", "6", "--resume"]), whole);
 }
 
+/// `sentence-transformers` makes an embedding as it did with the checkpoint, unless that had layers of its own.
+#[test]
+fn modules_of_an_embedding_are_kept() {
+    let bench = pretrained(&[]);
+    let module = |at: usize, path: &str, class: &str| json!({ "idx": at, "name": at.to_string(), "path": path, "type": format!("sentence_transformers.models.{class}") });
+    let modules = json!([
+        module(0, "", "Transformer"),
+        module(1, "1_Pooling", "Pooling"),
+        module(2, "2_Normalize", "Normalize")
+    ]);
+    let pooling = json!({ "word_embedding_dimension": 16, "pooling_mode_mean_tokens": true });
+    let write = |name: &str, value: &Value| {
+        std::fs::write(bench.path("public").join(name), value.to_string()).unwrap()
+    };
+    std::fs::create_dir(bench.path("public/1_Pooling")).unwrap();
+    write("modules.json", &modules);
+    write("1_Pooling/config.json", &pooling);
+    bench.model("tuned", &[]);
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(bench.path("tuned").join(name)).unwrap()).unwrap()
+    };
+    assert_eq!((read("modules.json"), read("1_Pooling/config.json")), (modules, pooling));
+    assert_eq!(read("sentence_bert_config.json")["max_seq_length"], json!(tiny()["model"]["context"]));
+    write(
+        "modules.json",
+        &json!([
+            module(0, "", "Transformer"),
+            module(1, "1_Pooling", "Pooling"),
+            module(2, "2_Dense", "Dense")
+        ]),
+    );
+    bench.model("other", &[]);
+    assert!(!bench.path("other/modules.json").exists());
+}
+
 #[test]
 fn a_target_that_is_no_matrix_is_refused() {
     let lora = json!({ "lora": { "rank": 2, "alpha": 4.0, "targets": ["q_proj"] } });

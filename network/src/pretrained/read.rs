@@ -138,6 +138,28 @@ impl PretrainedCheckpoint {
         Ok(durable::read_json(&self.folder.join(GENERATION_CONFIG_FILE_NAME))?.unwrap_or_default())
     }
 
+    /// Returns `modules.json` and the configuration of the pooling, by which `sentence-transformers` makes an embedding of the hidden states;
+    /// `None` if the folder has none, or modules with weights of their own.
+    ///
+    /// # Errors
+    /// [`FileError`] for a file that is not JSON.
+    pub fn embedding(&self) -> Result<Option<[Value; 2]>, FileError> {
+        const ALLOWED: [(&str, &str); 3] =
+            [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")];
+        let Some(modules) = durable::read_json::<Value>(&self.folder.join("modules.json"))? else {
+            return Ok(None);
+        };
+        let is_known = |(module, (class, path)): (&Value, (&str, &str))| {
+            let last = module["type"].as_str().and_then(|name| name.rsplit('.').next());
+            last == Some(class) && module["path"] == path
+        };
+        let list = modules.as_array().map(Vec::as_slice).unwrap_or_default();
+        if !(2..=ALLOWED.len()).contains(&list.len()) || !list.iter().zip(ALLOWED).all(is_known) {
+            return Ok(None);
+        }
+        Ok(durable::read_json(&self.folder.join("1_Pooling/config.json"))?.map(|pooling| [modules, pooling]))
+    }
+
     /// Returns the folder's `config.json`.
     pub fn config(&self) -> &Value {
         &self.config

@@ -91,7 +91,7 @@ pub(super) fn model<'a, B: Kernels>(
         let write = move |path: &Path| super::peft::write(&run.trainer, path, &mark);
         files.push(ModelFile { name: files::ADAPTER, write: Box::new(write) });
     }
-    files.extend(sentence_transformers::files(job.plan.plan(), &run.trainer, &mark)?);
+    files.extend(sentence_transformers::files(job.plan.plan(), run, &mark)?);
     let write = move |path: &Path| run.trainer.write_model(path, &mark);
     files.push(ModelFile { name: files::MODEL, write: Box::new(write) });
     Ok(files)

@@ -31,6 +31,8 @@ pub(super) struct Prepared<B: Kernels> {
     pub progressed: Progressed,
     /// The settings of generation in the checkpoint that the run starts from.
     pub generation: serde_json::Value,
+    /// How `sentence-transformers` makes an embedding with that checkpoint.
+    pub embedding: Option<[serde_json::Value; 2]>,
 }
 
 impl<B: Kernels> Prepared<B> {
@@ -88,6 +90,7 @@ impl<B: Kernels> Prepared<B> {
             .transpose()?
             .flatten();
         let generation = initial.as_ref().map(|initial| initial.generation.clone()).unwrap_or_default();
+        let embedding = initial.as_ref().and_then(|initial| initial.embedding.clone());
         let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
         if let Some(saved) = saved {
             trainer.load_state(saved).map_err(|error| RunError::Refused(error.to_string()))?;
@@ -102,7 +105,7 @@ impl<B: Kernels> Prepared<B> {
         add_features(job.plan.plan(), &mut set, &trainer)?;
         job.check_interrupt()?;
         let data = TrainingData::new(job.plan.plan(), set, objective);
-        Ok(Self { tokenizer, data, trainer, held_out, progressed, generation })
+        Ok(Self { tokenizer, data, trainer, held_out, progressed, generation, embedding })
     }
 
     /// Returns the figures of the current weights on the held-out text, if there is any. The ranks

@@ -24,6 +24,8 @@ pub(super) struct Start {
     pub ignored: Vec<String>,
     /// The checkpoint's settings of generation.
     pub generation: serde_json::Value,
+    /// How `sentence-transformers` makes an embedding with the checkpoint; see [`PretrainedCheckpoint::embedding`].
+    pub embedding: Option<[serde_json::Value; 2]>,
 }
 
 /// Reads the checkpoint that a plan starts from, if it names one, and compares it with the plan's model and tokenizer.
@@ -61,7 +63,7 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
     let Assigned { weights, ignored, .. } =
         checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
     let (sha256, generation) = (checkpoint.sha256().to_owned(), checkpoint.generation_config()?);
-    Ok(Some(Start { weights, vocab_size, sha256, ignored, generation }))
+    Ok(Some(Start { weights, vocab_size, sha256, ignored, generation, embedding: checkpoint.embedding()? }))
 }
 
 impl Start {
