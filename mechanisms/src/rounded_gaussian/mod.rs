@@ -5,8 +5,6 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
-use pulp::{Simd, WithSimd};
-
 use self::quantile::Quantile;
 use self::tail::{Fixed, LARGEST, MAX_WORDS};
 use crate::{MechanismError, Stream, out_of_range};
@@ -241,11 +239,12 @@ impl<const SHIFTED: bool> Block<'_, SHIFTED> {
     }
 }
 
-impl<const SHIFTED: bool> WithSimd for Block<'_, SHIFTED> {
+#[cfg(target_arch = "x86_64")]
+impl<const SHIFTED: bool> pulp::WithSimd for Block<'_, SHIFTED> {
     type Output = bool;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> bool {
+    fn with_simd<S: pulp::Simd>(self, _: S) -> bool {
         self.draw()
     }
 }
