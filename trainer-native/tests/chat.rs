@@ -127,7 +127,11 @@ fn synthetic_conversations_are_prompts_with_an_answer_each_that_ends_at_the_stop
     let wanted: Vec<&str> = whole.iter().map(|text| &text[..before(text).unwrap_or(text.len())]).collect();
     assert_eq!(cut, wanted);
     assert!(wanted.iter().zip(&whole).any(|(cut, whole)| cut.len() < whole.len()), "{whole:?}");
-    assert!(fs::read_to_string(bench.path("cut.card.md")).unwrap().contains("\"stop\":[\"</s>\",\"<|im_start|>\"]"));
+    assert!(
+        fs::read_to_string(bench.path("cut.card.md"))
+            .unwrap()
+            .contains("\"stop\":[\"</s>\",\"<|im_start|>\"]")
+    );
 }
 
 #[test]

@@ -91,6 +91,41 @@ fn the_fast_path_and_the_exact_path_draw_the_same_integers() {
     }
 }
 
+/// Oracle: the place between two neighbouring words at which the integer changes.
+#[test]
+fn noise_beside_an_edge_is_left_open_and_the_rest_of_its_block_is_not() {
+    let noise = RoundedGaussian::new(1 << 28).unwrap();
+    let fast = Fast { table: Quantile::table(), std: noise.std as f64, reach: 0.5 - noise.tolerance() };
+    let integer = |word: u64| fast.draw::<false>(word, 0).0;
+    let (mut low, mut high) = (1 << 60, (1 << 60) + (1 << 40));
+    let first = integer(low);
+    assert!(integer(high) != first);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if integer(middle) == first { low = middle } else { high = middle }
+    }
+    for place in [0, 63, 64, 77] {
+        let mut words: Vec<u64> =
+            (0..100).map(|at| (1 << 61) + (at << 41)).filter(|&word| fast.draw::<false>(word, 0).1).collect();
+        let mut drawn = vec![0; words.len()];
+        let block = |words: &[u64], noise: &mut [i64]| {
+            let fractions = &vec![0; words.len()];
+            vectorized(Block::<false> { fast: &fast, words, fractions, noise })
+        };
+        assert!(words.len() > place && block(&words, &mut drawn));
+        let whole: Vec<i64> = words.iter().map(|&word| integer(word)).collect();
+        assert_eq!(drawn, whole);
+        words[place] = low;
+        assert!(!block(&words, &mut drawn), "{place}");
+        assert!(
+            drawn
+                .iter()
+                .enumerate()
+                .all(|(at, &drawn)| drawn == if at == place { UNCERTAIN } else { whole[at] })
+        );
+    }
+}
+
 /// Draws by importance: a word with j leading zeros after its sign is one of the 2^−j share of
 /// largest magnitudes. Oracle: the integer's own interval of the tail holds the word's v, and given
 /// the share, v is uniform within it.
