@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Encode, Merges, Token, WordCache};
-use crate::byte_alphabet::{byte_to_char, spell_bytes};
+use crate::byte_alphabet::byte_to_char;
 use crate::pretokenize::{METASPACE, MarkCuts};
 use crate::vocabulary::{Vocabulary, byte_token};
 
@@ -210,7 +210,7 @@ impl Bpe {
         match self.alphabet {
             _ if !self.rules.ignore_merges => None,
             Alphabet::Bytes if word.len() > self.longest => None,
-            Alphabet::Bytes => self.vocabulary.id(&spell_bytes(word)),
+            Alphabet::Bytes => self.vocabulary.id_of_bytes(word.as_bytes()),
             Alphabet::Characters { .. } => self.vocabulary.id(word),
         }
     }
