@@ -168,7 +168,7 @@ impl Merges {
 
     /// Returns the rank and the result of the merge of two symbols, if there is one.
     #[inline]
-    fn find(&self, left: u32, right: u32) -> Option<(u32, u32)> {
+    pub(super) fn find(&self, left: u32, right: u32) -> Option<(u32, u32)> {
         let pair = pair(left, right);
         let (place, bit) = bit(pair, self.filter.len());
         if self.filter.get(place)? & bit == 0 { None } else { self.pairs.get(&pair).copied() }
