@@ -122,7 +122,7 @@ fn stay_apart(
     let (mut left_until, mut right_until) = (limit, limit);
     loop {
         // Of two merges of one pair that overlap, the left one is made.
-        if find(left, right).is_some_and(|rank| rank + 1 < left_until && rank + 1 <= right_until) {
+        if find(left, right).is_some_and(|rank| rank + 1 < left_until && rank < right_until) {
             return false;
         }
         let (of_left, of_right) = (made[left as usize], made[right as usize]);

@@ -90,7 +90,7 @@ pub(crate) struct Bpe {
     /// The bytes of words of more than [`FEW_BYTES`] that were merged so far.
     merged_bytes: AtomicUsize,
     /// Tables that find tokens without merging, made once they are worth it; `None` if the model's rules do not allow them.
-    longest_first: OnceLock<Option<LongestFirst>>,
+    longest_first: OnceLock<Option<Box<LongestFirst>>>,
 }
 
 impl Bpe {
@@ -258,7 +258,7 @@ impl Bpe {
         tables.as_ref().is_some_and(|tables| tables.encode(word.as_bytes(), rank, out))
     }
 
-    fn tables(&self) -> Option<LongestFirst> {
+    fn tables(&self) -> Option<Box<LongestFirst>> {
         if self.alphabet != Alphabet::Bytes || !self.merges_spell_text() {
             return None;
         }
@@ -269,7 +269,7 @@ impl Bpe {
         let rank = |left, right| self.table.find(left, right).map(|merge| merge.0);
         let merges =
             self.merges.iter().map(|pair| (*pair, self.table.find(pair.0, pair.1).map_or(0, |m| m.1)));
-        Some(LongestFirst::new(bytes.collect(), self.bytes.iter().flatten().copied(), merges, rank))
+        Some(Box::new(LongestFirst::new(bytes.collect(), self.bytes.iter().flatten().copied(), merges, rank)))
     }
 
     /// Returns the id of the first symbol of a merged token.
