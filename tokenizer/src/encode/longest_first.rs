@@ -69,7 +69,7 @@ impl LongestFirst {
         Self { trie, made, shorter, lengths: bytes.iter().map(|bytes| bytes.len() as u8).collect() }
     }
 
-    /// Appends the tokens of `word`; false if the word is long or has a byte without a token.
+    /// Appends the tokens of `word`; false, with nothing appended, if it is long or has no list of known tokens.
     pub(super) fn encode(
         &self,
         word: &[u8],

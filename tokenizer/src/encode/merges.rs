@@ -185,7 +185,7 @@ impl Merges {
         match out.len() - start {
             0..=1 => {}
             2..=FEW => self.merge_by_scan::<FEW>(start, out),
-            17..=SHORT => self.merge_by_scan::<SHORT>(start, out),
+            count if count <= SHORT => self.merge_by_scan::<SHORT>(start, out),
             count if count > WINDOW => match self.over.get_or_init(|| Some(self.find_over(first()?))) {
                 Some(over) => self.merge_in_windows(WINDOW, start, out, over),
                 None => self.merge_by_queue(start, out, &mut || false),
