@@ -13,6 +13,7 @@
 //! ```
 
 mod aligned_text;
+mod ascii_words;
 mod byte_alphabet;
 pub mod character_class;
 mod decode;

@@ -4,6 +4,8 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
+use crate::byte_alphabet::byte_to_char;
+
 /// Distinct tokens. The id of a token is its position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vocabulary {
@@ -66,6 +68,20 @@ impl Vocabulary {
             return None;
         }
         find(&self.slots, &self.tokens, token, hash(token)).ok()
+    }
+
+    /// Returns the id of the token that spells `bytes` in GPT-2's alphabet.
+    pub(crate) fn id_of_bytes(&self, bytes: &[u8]) -> Option<u32> {
+        const SHORT: usize = 64;
+        let mut spelt = [0; 2 * SHORT];
+        let Some(room) = bytes.len().checked_mul(2).and_then(|length| spelt.get_mut(..length)) else {
+            return self.id(&bytes.iter().map(|byte| byte_to_char(*byte)).collect::<String>());
+        };
+        let mut length = 0;
+        for byte in bytes {
+            length += byte_to_char(*byte).encode_utf8(&mut room[length..]).len();
+        }
+        self.id(std::str::from_utf8(&room[..length]).ok()?)
     }
 
     /// Replaces `ids` by the ids of `tokens`. The table is far larger than a processor's cache, and reading the places of all

@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// The most symbols among which the best merge is found by linear search. With more, a queue finds it.
-const SHORT: usize = 48;
+const SHORT: usize = 128;
+/// The most symbols of most words. Tables of this length are set up faster.
+const FEW: usize = 16;
 /// The number of symbols that are merged at a time in a long word.
 const WINDOW: usize = 1 << 11;
 const NEVER: u32 = u32::MAX;
@@ -18,6 +20,8 @@ const NEVER: u32 = u32::MAX;
 pub(crate) struct Merges {
     /// Pair of symbols → rank and merged symbol.
     pairs: FxHashMap<u64, (u32, u32)>,
+    /// A bit for each hash of a pair. Few pairs merge, and this table, unlike `pairs`, is small enough for a processor's cache.
+    filter: Vec<u64>,
     /// A symbol and the first unmerged symbol of a right part → the lowest rank of such a merge. `None` if the text does not tell
     /// the first symbols of merged ones. Made for the first long word.
     over: OnceLock<Option<FxHashMap<u64, u32>>>,
@@ -25,6 +29,13 @@ pub(crate) struct Merges {
 
 fn pair(left: u32, right: u32) -> u64 {
     u64::from(left) << 32 | u64::from(right)
+}
+
+/// Returns the place and the bit of a pair in a filter of this length, which is a power of two.
+#[inline]
+fn bit(pair: u64, length: usize) -> (usize, u64) {
+    let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((hash >> 20) as usize & length.wrapping_sub(1), 1 << (hash >> 58))
 }
 
 /// Symbols of a word as a linked list, with the queue of their merges.
@@ -60,7 +71,7 @@ impl<'a> Queue<'a> {
     fn propose(&mut self, left: u32, right: u32) {
         let of = |at: u32| self.symbols.get(at as usize);
         let Some((&a, &b)) = of(left).zip(of(right)) else { return };
-        if let Some(&(rank, merged)) = self.merges.pairs.get(&pair(a, b)) {
+        if let Some((rank, merged)) = self.merges.find(a, b) {
             self.queue.push(Reverse((rank, left, a, b, merged)));
         }
     }
@@ -97,12 +108,70 @@ impl<'a> Queue<'a> {
     }
 }
 
+/// The number of ranks of which the lowest one is kept.
+const BLOCK: usize = 16;
+
+/// The merges of at most N symbols, each with the next one.
+struct Ranks<const N: usize> {
+    of: [u32; N],
+    merged: [u32; N],
+    /// The lowest rank of each block.
+    lowest: [u32; SHORT / BLOCK],
+}
+
+impl<const N: usize> Ranks<N> {
+    fn new() -> Self {
+        Self { of: [NEVER; N], merged: [0; N], lowest: [NEVER; SHORT / BLOCK] }
+    }
+
+    #[inline]
+    fn find_lowest(&mut self, block: usize) {
+        self.lowest[block] = self.of[BLOCK * block..][..BLOCK].iter().copied().fold(NEVER, u32::min);
+    }
+
+    #[inline]
+    fn set(&mut self, at: usize, merge: Option<(u32, u32)>) {
+        let before = self.of[at];
+        (self.of[at], self.merged[at]) = merge.unwrap_or((NEVER, 0));
+        let lowest = &mut self.lowest[at / BLOCK];
+        if self.of[at] <= *lowest {
+            *lowest = self.of[at];
+        } else if before == *lowest {
+            self.find_lowest(at / BLOCK);
+        }
+    }
+
+    /// Returns the place of the leftmost merge of the lowest rank, if there is a merge.
+    #[inline]
+    fn leftmost_lowest(&self) -> Option<usize> {
+        let lowest = self.lowest.iter().copied().fold(NEVER, u32::min);
+        let block = self.lowest.iter().position(|rank| *rank == lowest).filter(|_| lowest != NEVER)?;
+        let of = &self.of[BLOCK * block..][..BLOCK];
+        Some(BLOCK * block + of.iter().position(|rank| *rank == lowest)?)
+    }
+}
+
 impl Merges {
     /// Returns merges, each as its pair of symbols, its rank and the merged symbol. Of a pair that occurs twice, the last one counts.
     pub(crate) fn new(merges: impl Iterator<Item = ((u32, u32), u32, u32)>) -> Self {
         let mut pairs = FxHashMap::with_capacity_and_hasher(merges.size_hint().0, FxBuildHasher);
         pairs.extend(merges.map(|((left, right), rank, merged)| (pair(left, right), (rank, merged))));
-        Self { pairs, over: OnceLock::new() }
+        // Eight bits for each pair.
+        let mut filter = vec![0; pairs.len().div_ceil(8).next_power_of_two()];
+        let length = filter.len();
+        for pair in pairs.keys() {
+            let (place, bit) = bit(*pair, length);
+            filter[place] |= bit;
+        }
+        Self { pairs, filter, over: OnceLock::new() }
+    }
+
+    /// Returns the rank and the result of the merge of two symbols, if there is one.
+    #[inline]
+    pub(super) fn find(&self, left: u32, right: u32) -> Option<(u32, u32)> {
+        let pair = pair(left, right);
+        let (place, bit) = bit(pair, self.filter.len());
+        if self.filter.get(place)? & bit == 0 { None } else { self.pairs.get(&pair).copied() }
     }
 
     /// Merges the symbols from `start` on. `first` returns a function from a merged symbol to the first of those of which it was
@@ -114,7 +183,9 @@ impl Merges {
         first: impl Fn() -> Option<F>,
     ) {
         match out.len() - start {
-            0..=SHORT => self.merge_by_scan(start, out),
+            0..=1 => {}
+            2..=FEW => self.merge_by_scan::<FEW>(start, out),
+            count if count <= SHORT => self.merge_by_scan::<SHORT>(start, out),
             count if count > WINDOW => match self.over.get_or_init(|| Some(self.find_over(first()?))) {
                 Some(over) => self.merge_in_windows(WINDOW, start, out, over),
                 None => self.merge_by_queue(start, out, &mut || false),
@@ -135,31 +206,43 @@ impl Merges {
         over
     }
 
-    /// Merges the symbols from `start` on by looking for the lowest rank each time, leftmost first.
-    fn merge_by_scan(&self, start: usize, out: &mut Vec<u32>) {
-        const NONE: (u32, u32) = (NEVER, 0);
-        let mut merges = [NONE; SHORT];
-        let merge_at = |symbols: &[u32], at: usize| match symbols.get(at..at + 2) {
-            Some(two) => self.pairs.get(&pair(two[0], two[1])).copied().unwrap_or(NONE),
-            None => NONE,
-        };
-        let mut count = out.len() - start;
-        for (at, merge) in merges.iter_mut().enumerate().take(count) {
-            *merge = merge_at(&out[start..], at);
-        }
-        while let Some((at, merge)) = (0..count).map(|i| (i, merges[i])).min_by_key(|(_, merge)| merge.0) {
-            if merge.0 == NEVER {
-                break;
+    /// Merges the symbols from `start` on, at most N, by looking for the lowest rank each time, leftmost first.
+    fn merge_by_scan<const N: usize>(&self, start: usize, out: &mut Vec<u32>) {
+        let symbols = &mut out[start..];
+        let count = symbols.len();
+        let mut ranks = Ranks::<N>::new();
+        let (mut next, mut previous) = ([0_u8; N], [0_u8; N]);
+        for at in 0..count {
+            (next[at], previous[at]) = (at as u8 + 1, (at as u8).wrapping_sub(1));
+            if let Some(found) = symbols.get(at + 1).and_then(|after| self.find(symbols[at], *after)) {
+                (ranks.of[at], ranks.merged[at]) = found;
             }
-            out[start + at] = merge.1;
-            out.remove(start + at + 1);
-            merges.copy_within(at + 2..count, at + 1);
-            count -= 1;
-            merges[at] = merge_at(&out[start..], at);
+        }
+        (0..count.div_ceil(BLOCK)).for_each(|block| ranks.find_lowest(block));
+        while let Some(at) = ranks.leftmost_lowest() {
+            let right = usize::from(next[at]);
+            let after = usize::from(next[right]);
+            symbols[at] = ranks.merged[at];
+            symbols[right] = GONE;
+            next[at] = after as u8;
+            ranks.set(right, None);
+            ranks.set(at, symbols.get(after).and_then(|symbol| self.find(symbols[at], *symbol)));
+            if after < count {
+                previous[after] = at as u8;
+            }
             if at > 0 {
-                merges[at - 1] = merge_at(&out[start..], at - 1);
+                let before = usize::from(previous[at]);
+                ranks.set(before, self.find(symbols[before], symbols[at]));
             }
         }
+        let mut end = start;
+        for at in start..start + count {
+            if out[at] != GONE {
+                out[end] = out[at];
+                end += 1;
+            }
+        }
+        out.truncate(end);
     }
 
     /// Merges as [`Self::merge_by_scan`] does, with a queue over a linked list: in time n log n, for long words. A
@@ -277,8 +360,13 @@ mod tests {
             prop_assert_eq!(in_windows, &whole[..]);
             let mut queued = scanned.clone();
             merges.merge_by_queue(0, &mut queued, &mut || false);
-            merges.merge_by_scan(0, &mut scanned);
+            let mut few = scanned[..scanned.len().min(FEW)].to_vec();
+            merges.merge_by_scan::<SHORT>(0, &mut scanned);
             prop_assert_eq!(scanned, queued);
+            queued = few.clone();
+            merges.merge_by_queue(0, &mut queued, &mut || false);
+            merges.merge_by_scan::<FEW>(0, &mut few);
+            prop_assert_eq!(few, queued);
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
 use super::{PreTokenize, place};
 use crate::FormatError;
 use crate::aligned_text::AlignedText;
+use crate::ascii_words::{AsciiWords, letters};
 use crate::character_class::{is_letter, is_number};
 use crate::stage::flag;
 
@@ -89,6 +90,30 @@ pub fn byte_level_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Hands the words of [`byte_level_words`] to `take`, each with its place and its [`crate::short_key::short_key`], or 0.
+#[inline]
+pub(super) fn each_byte_level_word(text: &str, mut take: impl FnMut(Range<usize>, u128)) {
+    let mut from = 0;
+    while from < text.len() {
+        let short = text.as_bytes()[from..].first_chunk().and_then(|next| WORDS.short(next));
+        let (length, key) = short.unwrap_or_else(|| (first_word(&text[from..]), 0));
+        take(from..from + length, key);
+        from += length;
+    }
+}
+
+/// The words of ASCII letters: a blank may open one, and one ends before every other ASCII character.
+static WORDS: AsciiWords = {
+    let mut words = AsciiWords { opens: [0; 256], ends: [false; 256], cuts_before_capitals: false };
+    words.opens[b' ' as usize] = 1;
+    let mut byte = 0_u8;
+    while byte < 128 {
+        words.ends[byte as usize] = !byte.is_ascii_alphabetic();
+        byte += 1;
+    }
+    words
+};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Blank,
@@ -113,7 +138,16 @@ static ASCII: [Option<Class>; 256] = {
     classes
 };
 
+/// The classes of each 256 characters of which one was sought. Searching Unicode's tables takes longer.
+static PAGES: [OnceLock<Box<[Class; 256]>>; 0x1100] = [const { OnceLock::new() }; 0x1100];
+
 fn class(c: char) -> Class {
+    let (page, place) = (c as u32 >> 8, c as usize & 0xFF);
+    let of = |code: u32| char::from_u32(page << 8 | code).map_or(Class::Other, sought_class);
+    PAGES[page as usize].get_or_init(|| Box::new(std::array::from_fn(|code| of(code as u32))))[place]
+}
+
+fn sought_class(c: char) -> Class {
     if is_letter(c) {
         Class::Letter
     } else if c.is_whitespace() {
@@ -148,7 +182,11 @@ fn class_at(text: &str, at: usize) -> Option<Class> {
 fn end_of_run(text: &str, from: usize, kind: Class) -> usize {
     let (bytes, mut end) = (text.as_bytes(), from);
     loop {
-        end += bytes[end..].iter().take_while(|byte| ASCII[usize::from(**byte)] == Some(kind)).count();
+        if kind == Class::Letter {
+            end += letters(&bytes[end..], 0x20);
+        } else {
+            end += bytes[end..].iter().take_while(|byte| ASCII[usize::from(**byte)] == Some(kind)).count();
+        }
         match text[end..].chars().next() {
             Some(c) if !c.is_ascii() && class(c) == kind => end += c.len_utf8(),
             _ => return end,
@@ -209,6 +247,13 @@ mod tests {
     }
 
     #[test]
+    fn pages_have_the_classes_of_their_characters() {
+        for c in ('\0'..=char::MAX).step_by(7) {
+            assert_eq!(class(c), sought_class(c), "{c:?}");
+        }
+    }
+
+    #[test]
     fn runs_go_on_over_characters_outside_ascii() {
         assert_eq!(words("naïveté née 12٣4½ a—b…"), ["naïveté", " née", " 12٣4½", " a", "—", "b", "…"]);
     }
@@ -216,6 +261,9 @@ mod tests {
     proptest! {
         #[test]
         fn joined_words_are_the_text(text in "(\\PC|[ \t\n's])*") {
+            let mut places = Vec::new();
+            each_byte_level_word(&text, |place, _| places.push(&text[place]));
+            prop_assert_eq!(words(&text), places);
             prop_assert_eq!(words(&text).concat(), text);
         }
     }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{METASPACE, MarkCuts, Metaspace, PreTokenizer, byte_level_words, next_blank, place};
+use super::{
+    METASPACE, MarkCuts, Metaspace, PreTokenizer, byte_level::each_byte_level_word, next_blank, place,
+};
 use crate::short_key::short_word;
 
 /// The way in which the words of a text are found: by the pre-tokenizer of the file, or faster with the same result.
@@ -14,6 +16,8 @@ pub(crate) enum WordFinder {
     Stages,
     /// The stages only cut, so that words stand in the text as they are.
     Cuts,
+    /// As [`Self::Cuts`], with one stage, a pattern of which each match is a word.
+    Matches,
     /// GPT-2's rule finds the words.
     ByteLevel,
     /// Words lie between blanks, and a mark goes before each.
@@ -106,11 +110,15 @@ impl WordFinder {
                 take(Word { text, place, key: 0, spelling: Spelling::AsWritten });
             }),
             Self::ByteLevel => {
-                let mut from = 0;
-                for word in byte_level_words(text) {
-                    let place = from..from + word.len();
-                    from = place.end;
-                    take(Word { text, place, key: 0, spelling: Spelling::AsWritten });
+                each_byte_level_word(text, |place, key| {
+                    take(Word { text, place, key, spelling: Spelling::AsWritten });
+                });
+            }
+            Self::Matches => {
+                if let Some(matches) = stages.matches() {
+                    matches.each(text, |place, key| {
+                        take(Word { text, place, key, spelling: Spelling::AsWritten });
+                    });
                 }
             }
             Self::AtBlanks(space) => {

@@ -28,6 +28,7 @@ pub use byte_level::byte_level_words;
 pub(crate) use fast::{Marks, Spelling, WordFinder};
 pub(crate) use marks::{METASPACE, MarkCuts, next_blank, next_mark};
 pub use metaspace::{Metaspace, PrependScheme};
+use split::Matches;
 use whitespace::WhitespaceSplit;
 
 /// A pre-tokenizer. A new one is registered in [`KINDS`].
@@ -67,6 +68,11 @@ pub(crate) trait PreTokenize: Debug + Send + Sync {
     /// Whether the pre-tokenizer does nothing but cut a text.
     fn only_cuts(&self) -> bool {
         false
+    }
+
+    /// Returns the pattern, if the pre-tokenizer does nothing but cut a text so that each of its matches is a word.
+    fn matches(&self) -> Option<Matches<'_>> {
+        None
     }
 
     /// Whether the pre-tokenizer does nothing but cut a text by GPT-2's rule.
@@ -170,6 +176,7 @@ impl PreTokenizer {
             [one] if !self.spells(0) => match one.metaspace() {
                 Some(space) if space.replacement == METASPACE && space.split => WordFinder::AtBlanks(*space),
                 None if one.cuts_as_gpt2() => WordFinder::ByteLevel,
+                None if one.matches().is_some() => WordFinder::Matches,
                 None if one.only_cuts() => WordFinder::Cuts,
                 _ => WordFinder::Stages,
             },
@@ -179,11 +186,19 @@ impl PreTokenizer {
                 let only_cuts = |stage: &Arc<dyn PreTokenize>| stage.only_cuts();
                 let ends_with_cut = last.only_cuts() || last.is_identity() && !self.spells(number);
                 match ends_with_cut && cuts.iter().all(only_cuts) {
+                    true if number == 1 && !last.only_cuts() && self.matches().is_some() => {
+                        WordFinder::Matches
+                    }
                     true => WordFinder::Cuts,
                     false => WordFinder::Stages,
                 }
             }
         }
+    }
+
+    /// Returns the pattern of the first stage, if each of its matches is a word.
+    fn matches(&self) -> Option<Matches<'_>> {
+        self.stages.first()?.matches()
     }
 
     /// Hands the place of each word at `place` of `text` to `take`, in order, where all stages from `number` on only cut.

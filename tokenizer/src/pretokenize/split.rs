@@ -9,6 +9,7 @@ use super::PreTokenize;
 use crate::FormatError;
 use crate::character_class::is_bert_punctuation;
 use crate::pattern::Pattern;
+use crate::regex::Regex;
 use crate::stage::{character, flag, lacking};
 
 /// What happens to a match.
@@ -86,6 +87,34 @@ impl<'a> Joiner<'a> {
     }
 }
 
+/// The words of a pattern of which each match is a word.
+#[derive(Clone, Copy)]
+pub(crate) struct Matches<'a> {
+    regex: &'a Regex,
+    /// Whether the text between two matches is a word, too.
+    has_gaps: bool,
+}
+
+impl Matches<'_> {
+    /// Hands each word of `text` to `take`, in order, with its [`crate::short_key::short_key`], or 0.
+    #[inline]
+    pub(crate) fn each(self, text: &str, mut take: impl FnMut(Range<usize>, u128)) {
+        let mut last = 0;
+        self.regex.each_with_key(text, |found, key| {
+            if self.has_gaps && found.start > last {
+                take(last..found.start, 0);
+            }
+            last = found.end;
+            if !found.is_empty() {
+                take(found, key);
+            }
+        });
+        if self.has_gaps && last < text.len() {
+            take(last..text.len(), 0);
+        }
+    }
+}
+
 /// Cuts where a pattern is found, or where it is not.
 #[derive(Debug)]
 pub(super) struct Split {
@@ -104,24 +133,10 @@ impl Split {
 
 impl PreTokenize for Split {
     fn cut(&self, text: &str, take: &mut dyn FnMut(Range<usize>)) {
-        // In the common cases, each match is a word, and each gap between matches is one or none is.
-        let mut last = 0;
-        let has_gaps = self.behavior == Behavior::Isolated;
-        if has_gaps || (self.behavior == Behavior::Removed && self.invert) {
-            self.pattern.each_match(text, |found| {
-                if has_gaps && found.start > last {
-                    take(last..found.start);
-                }
-                last = found.end;
-                if !found.is_empty() {
-                    take(found);
-                }
-            });
-            if has_gaps && last < text.len() {
-                take(last..text.len());
-            }
-            return;
+        if let Some(matches) = self.matches() {
+            return matches.each(text, |place, _| take(place));
         }
+        let mut last = 0;
         let mut joiner = Joiner::new(self.behavior, take);
         self.pattern.each_match(text, |found| {
             if found.start > last {
@@ -144,6 +159,13 @@ impl PreTokenize for Split {
 
     fn only_cuts(&self) -> bool {
         true
+    }
+
+    fn matches(&self) -> Option<Matches<'_>> {
+        let has_gaps = self.behavior == Behavior::Isolated;
+        let Pattern::Regex(regex) = &self.pattern else { return None };
+        let are_words = has_gaps || (self.behavior == Behavior::Removed && self.invert);
+        are_words.then_some(Matches { regex, has_gaps })
     }
 }
 

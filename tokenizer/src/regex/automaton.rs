@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use super::class::{Set, decode};
 use super::node::Place;
 use super::program::{Op, Run};
+use crate::ascii_words::AsciiWords;
 
 /// The most states. An expression that needs more, or counts more repetitions, is left to the search.
 const MAX_STATES: usize = 2000;
@@ -19,7 +20,7 @@ const MAX_COUNT: u32 = 64;
 pub(super) struct Automaton {
     classes: Classes,
     /// Finds most words; `None` where the expression has no such words.
-    pub(super) words: Option<AsciiWords>,
+    pub(super) words: Option<Box<AsciiWords>>,
     /// For each state and class, with the end of text as the last class: twice the place of the next state's row, plus
     /// 1 if the text before the character is a match.
     steps: Vec<u32>,
@@ -28,21 +29,9 @@ pub(super) struct Automaton {
 /// The row of the state with no way left.
 const DEAD: u32 = 0;
 
-/// Words of ASCII letters, alone or behind one other character, as the patterns of current models find them: without a step of the
-/// automaton for each letter.
-#[derive(Clone, Debug)]
-pub(super) struct AsciiWords {
-    /// For each byte, 1 if it may open a word, else 0.
-    opens: Box<[u8; 256]>,
-    /// Whether a word certainly ends before a byte.
-    ends: Box<[bool; 256]>,
-    /// Whether a capital behind a small letter opens the next word.
-    cuts_before_capitals: bool,
-}
-
 impl AsciiWords {
-    /// Returns the words that the automaton finds; `None` if it finds other words of letters.
-    fn new(automaton: &Automaton) -> Option<Self> {
+    /// Returns the words that an automaton finds; `None` if it finds other words of letters.
+    fn of(automaton: &Automaton) -> Option<Self> {
         let start = automaton.classes.sets.len() as u32 + 1;
         let after = |row: u32, letters: std::ops::RangeInclusive<u8>| {
             let mut rows = letters.map(|letter| automaton.step(row, Some(letter)).0);
@@ -67,8 +56,7 @@ impl AsciiWords {
         if !is_word {
             return None;
         }
-        let mut words =
-            Self { opens: Box::new([0; 256]), ends: Box::new([false; 256]), cuts_before_capitals };
+        let mut words = Self { opens: [0; 256], ends: [false; 256], cuts_before_capitals };
         for byte in 0..128_u8 {
             let is_capital = byte.is_ascii_uppercase() && cuts_before_capitals;
             words.ends[usize::from(byte)] = ends_all(Some(byte)) || is_capital;
@@ -79,40 +67,6 @@ impl AsciiWords {
         }
         Some(words)
     }
-
-    /// Returns the end of the word at `from`, if it is such a word.
-    #[inline]
-    fn end(&self, text: &[u8], from: usize) -> Option<usize> {
-        let start = from + usize::from(self.opens[usize::from(*text.get(from)?)]);
-        let mut end = start;
-        if self.cuts_before_capitals {
-            end += text[start..].iter().take_while(|byte| byte.is_ascii_uppercase()).count();
-            end += letters(&text[end..], 0);
-        } else {
-            end += letters(&text[start..], 0x20);
-        }
-        let is_end = text.get(end).is_none_or(|next| self.ends[usize::from(*next)]);
-        (end > start && is_end).then_some(end)
-    }
-}
-
-/// Returns the number of small letters at the start of a text. With `fold` = 0x20, capitals count too.
-#[inline]
-fn letters(text: &[u8], fold: u8) -> usize {
-    const EACH: u64 = u64::from_le_bytes([1; 8]);
-    let mut count = 0;
-    while let Some(eight) = text[count..].first_chunk() {
-        let eight = u64::from_le_bytes(*eight);
-        let low = (eight | (EACH * u64::from(fold))) & (EACH * 0x7F);
-        // The highest bit of a byte tells whether it is at least `a`, and whether it is above `z`.
-        let (from_a, above_z) = (low + EACH * u64::from(0x80 - b'a'), low + EACH * u64::from(0x7F - b'z'));
-        let others = (!from_a | above_z | eight) & (EACH * 0x80);
-        count += others.trailing_zeros() as usize / 8;
-        if others != 0 {
-            return count;
-        }
-    }
-    count + text[count..].iter().take_while(|byte| (**byte | fold).is_ascii_lowercase()).count()
 }
 
 /// Classes of characters, each of which no set of the expression tells apart.
@@ -157,7 +111,7 @@ impl Automaton {
             at += 1;
         }
         let mut automaton = Self { classes, words: None, steps };
-        automaton.words = AsciiWords::new(&automaton);
+        automaton.words = AsciiWords::of(&automaton).map(Box::new);
         Some(automaton)
     }
 
@@ -334,24 +288,6 @@ impl Step<'_> {
             Op::Jump(there) => self.take((there, 0)),
             Op::Match => Some(true),
             Op::Place(_) | Op::Ahead { .. } | Op::Behind { .. } | Op::Atomic { .. } => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn letters_are_counted_up_to_the_first_other_byte() {
-        for length in 0..20 {
-            for other in 0..=255_u8 {
-                let text = [&b"zabcyXYZAklmnopqrstu"[..length], &[other], b"a"].concat();
-                for fold in [0, 0x20] {
-                    let want = text.iter().take_while(|byte| (**byte | fold).is_ascii_lowercase()).count();
-                    assert_eq!(letters(&text, fold), want, "{length} {other} {fold}");
-                }
-            }
         }
     }
 }

@@ -19,6 +19,7 @@ mod search;
 
 use std::ops::Range;
 
+use crate::ascii_words::AsciiWords;
 use automaton::Automaton;
 pub(crate) use class::read as class;
 use program::Program;
@@ -58,16 +59,36 @@ impl Regex {
     }
 
     /// Hands each match to `take`, from left to right. Matches do not overlap, and an empty one never follows another at once.
-    pub(crate) fn each_match(&self, text: &str, take: impl FnMut(Range<usize>)) {
-        each_match(Matcher::new(&self.program, self.automaton.as_ref(), text), text, take);
+    pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
+        self.each_with_key(text, |found, _| take(found));
+    }
+
+    /// Does what [`Self::each_match`] does, and passes on a match's [`crate::short_key::short_key`] if it was computed, else 0.
+    #[inline]
+    pub(crate) fn each_with_key(&self, text: &str, take: impl FnMut(Range<usize>, u128)) {
+        let words = self.automaton.as_ref().and_then(|automaton| automaton.words.as_deref());
+        each_match(Matcher::new(&self.program, self.automaton.as_ref(), text), words, text, take);
     }
 }
 
 #[inline]
-fn each_match(mut matcher: Matcher<'_>, text: &str, mut take: impl FnMut(Range<usize>)) {
+fn each_match(
+    mut matcher: Matcher<'_>,
+    words: Option<&AsciiWords>,
+    text: &str,
+    mut take: impl FnMut(Range<usize>, u128),
+) {
     let mut from = 0;
     let mut last_end = None;
-    while let Some(found) = matcher.next_from(from) {
+    loop {
+        let next = text.as_bytes().get(from..).and_then(|rest| rest.first_chunk());
+        if let Some((length, key)) = words.zip(next).and_then(|(words, next)| words.short(next)) {
+            take(from..from + length, key);
+            from += length;
+            last_end = Some(from);
+            continue;
+        }
+        let Some(found) = matcher.next_from(from) else { return };
         if found.is_empty() && last_end == Some(found.end) {
             from = next_char(text, from);
             if from > text.len() {
@@ -77,7 +98,7 @@ fn each_match(mut matcher: Matcher<'_>, text: &str, mut take: impl FnMut(Range<u
         }
         from = found.end;
         last_end = Some(found.end);
-        take(found);
+        take(found, 0);
     }
 }
 
@@ -104,7 +125,7 @@ mod tests {
             assert_eq!(found(&regex), first, "{pattern} {text:?}");
         }
         let mut with_memory = Vec::new();
-        each_match(Matcher::with_memory(&regex.program, text), text, |range| {
+        each_match(Matcher::with_memory(&regex.program, text), None, text, |range, _| {
             with_memory.push(&text[range]);
         });
         assert_eq!(with_memory, first, "{pattern} {text:?}");

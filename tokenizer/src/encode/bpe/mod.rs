@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Encode, Merges, Token, WordCache};
-use crate::byte_alphabet::{byte_to_char, spell_bytes};
+use super::{Encode, LongestFirst, Merges, Token, WordCache};
+use crate::byte_alphabet::{byte_to_char, char_to_byte};
 use crate::pretokenize::{METASPACE, MarkCuts};
 use crate::vocabulary::{Vocabulary, byte_token};
 
@@ -58,6 +60,12 @@ pub(crate) enum BpeError {
     },
 }
 
+/// Words of more bytes than this are found faster by tables than by merging.
+const FEW_BYTES: usize = 16;
+/// The bytes of such words, for each token of the vocabulary, after which tables are made: that takes about as long as the merging so
+/// far.
+const MERGED_BYTES: usize = 16;
+
 /// The number of merges that are read at a time.
 const MERGES_AT_ONCE: usize = 64;
 
@@ -65,7 +73,7 @@ const MERGES_AT_ONCE: usize = 64;
 ///
 /// # References
 /// Sennrich, Haddow, Birch 2016, <https://arxiv.org/abs/1508.07909>.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Bpe {
     vocabulary: Vocabulary,
     /// The two parts of each merge, by rank.
@@ -79,6 +87,10 @@ pub(crate) struct Bpe {
     mark_cuts: Option<MarkCuts>,
     /// The number of bytes of the longest token.
     longest: usize,
+    /// The bytes of words of more than [`FEW_BYTES`] that were merged so far.
+    merged_bytes: AtomicUsize,
+    /// Tables that find tokens without merging, made once they are worth it; `None` if the model's rules do not allow them.
+    longest_first: OnceLock<Option<Box<LongestFirst>>>,
 }
 
 impl Bpe {
@@ -129,6 +141,8 @@ impl Bpe {
             rules,
             mark_cuts: None,
             longest: 0,
+            merged_bytes: AtomicUsize::new(0),
+            longest_first: OnceLock::new(),
         };
         bpe.longest = bpe.vocabulary.tokens().iter().map(String::len).max().unwrap_or(0);
         bpe.add_merges(merges)?;
@@ -210,7 +224,7 @@ impl Bpe {
         match self.alphabet {
             _ if !self.rules.ignore_merges => None,
             Alphabet::Bytes if word.len() > self.longest => None,
-            Alphabet::Bytes => self.vocabulary.id(&spell_bytes(word)),
+            Alphabet::Bytes => self.vocabulary.id_of_bytes(word.as_bytes()),
             Alphabet::Characters { .. } => self.vocabulary.id(word),
         }
     }
@@ -225,6 +239,37 @@ impl Bpe {
         self.rules.continuing_prefix.is_empty()
             && self.rules.word_suffix.is_empty()
             && (fallback.is_empty() || !parts.any(|part| fallback.contains(part)))
+    }
+
+    /// Appends the ids of `word` by tables, if they are worth it and find them.
+    fn encode_longest_first(&self, word: &str, out: &mut Vec<u32>) -> bool {
+        let tables = match self.longest_first.get() {
+            Some(tables) => tables,
+            None if word.len() <= FEW_BYTES => return false,
+            None => {
+                let merged = self.merged_bytes.fetch_add(word.len(), Ordering::Relaxed);
+                if merged < MERGED_BYTES * self.vocabulary.len() {
+                    return false;
+                }
+                self.longest_first.get_or_init(|| self.tables())
+            }
+        };
+        let rank = |left, right| self.table.find(left, right).map(|merge| merge.0);
+        tables.as_ref().is_some_and(|tables| tables.encode(word.as_bytes(), rank, out))
+    }
+
+    fn tables(&self) -> Option<Box<LongestFirst>> {
+        if self.alphabet != Alphabet::Bytes || !self.merges_spell_text() {
+            return None;
+        }
+        let bytes = self.vocabulary.tokens().iter().map(|token| {
+            let bytes: Option<Vec<u8>> = token.chars().map(char_to_byte).collect();
+            bytes.filter(|bytes| bytes.len() < 128).unwrap_or_default()
+        });
+        let rank = |left, right| self.table.find(left, right).map(|merge| merge.0);
+        let merges =
+            self.merges.iter().map(|pair| (*pair, self.table.find(pair.0, pair.1).map_or(0, |m| m.1)));
+        Some(Box::new(LongestFirst::new(bytes.collect(), self.bytes.iter().flatten().copied(), merges, rank)))
     }
 
     /// Returns the id of the first symbol of a merged token.
@@ -352,6 +397,9 @@ impl Encode for Bpe {
     fn encode(&self, word: &str, out: &mut Vec<u32>) {
         if let Some(id) = self.whole(word) {
             return out.push(id);
+        }
+        if self.encode_longest_first(word, out) {
+            return;
         }
         let start = out.len();
         self.each_symbol(word, |id, _| out.push(id));

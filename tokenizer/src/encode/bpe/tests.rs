@@ -26,6 +26,11 @@ fn by_definition(bpe: &Bpe, word: &str) -> Vec<String> {
 
 /// A random but well-formed table of merges over a, b, c.
 fn table(picks: &[(usize, usize)]) -> Bpe {
+    rotated_table(picks, 0)
+}
+
+/// A table whose first merges come last: parts of merges are then made later than they are merged.
+fn rotated_table(picks: &[(usize, usize)], by: usize) -> Bpe {
     let mut tokens: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
     let mut merges: Vec<(String, String)> = Vec::new();
     for (left, right) in picks {
@@ -38,12 +43,14 @@ fn table(picks: &[(usize, usize)]) -> Bpe {
             merges.push(two);
         }
     }
+    let by = by.checked_rem(merges.len()).unwrap_or(0);
+    merges.rotate_left(by);
     Bpe::new(Vocabulary::new(tokens).unwrap(), merges, Alphabet::Bytes).unwrap()
 }
 
 proptest! {
     #[test]
-    fn merging_equals_the_definition(picks: Vec<(usize, usize)>, word in "[abc]{0,60}") {
+    fn merging_equals_the_definition(picks: Vec<(usize, usize)>, word in "[abc]{0,140}") {
         let bpe = table(&picks);
         let want: Vec<u32> = by_definition(&bpe, &word).iter().map(|t| bpe.vocabulary.id(t).unwrap()).collect();
         let symbols: Vec<u32> = word.bytes().filter_map(|b| bpe.bytes[usize::from(b)]).collect();
@@ -51,6 +58,57 @@ proptest! {
         bpe.merge(1, &mut merged);
         prop_assert_eq!(&merged[1..], &want);
     }
+
+    /// What is found is right. In another order of merges than that of training, less is found.
+    #[test]
+    fn longest_tokens_first_are_the_tokens_of_merging(
+        picks in prop::collection::vec((0..60_usize, 0..60_usize), 0..60),
+        by in prop_oneof![Just(0_usize), 1..60_usize],
+        words in prop::collection::vec("[abc]{1,127}", 1..9),
+    ) {
+        let bpe = rotated_table(&picks, by);
+        let tables = bpe.tables().unwrap();
+        for word in words {
+            let (mut want, mut found) = (Vec::new(), vec![7]);
+            bpe.each_symbol(&word, |id, _| want.push(id));
+            bpe.merge(0, &mut want);
+            let rank = |left, right| bpe.table.find(left, right).map(|merge| merge.0);
+            let is_found = tables.encode(word.as_bytes(), rank, &mut found);
+            prop_assert!(!is_found || found[1..] == want, "{:?} {:?}", found, want);
+            prop_assert!(is_found || found == [7], "{:?}", found);
+        }
+    }
+}
+
+#[test]
+fn tables_take_over_from_merging_with_the_same_ids() {
+    let bpe = table(&[(0, 1), (3, 2), (4, 4), (0, 0), (5, 3)]);
+    let mut words: Vec<String> =
+        (0..200).map(|n: u32| format!("{n:b}").repeat(3).replace('0', "ab").replace('1', "c")).collect();
+    words.extend((1..99).map(|length| "a".repeat(length)));
+    let ids = || {
+        words
+            .iter()
+            .map(|word| {
+                let mut ids = Vec::new();
+                bpe.encode(word, &mut ids);
+                ids
+            })
+            .collect::<Vec<_>>()
+    };
+    let merged = ids();
+    let tables = bpe.longest_first.get().and_then(Option::as_deref).expect("enough was merged");
+    let rank = |left, right| bpe.table.find(left, right).map(|merge| merge.0);
+    assert!(
+        words.iter().all(|word| word.len() > 127 || tables.encode(word.as_bytes(), rank, &mut Vec::new()))
+    );
+    assert_eq!(ids(), merged);
+    let want: Vec<Vec<String>> = words.iter().map(|word| by_definition(&bpe, word)).collect();
+    let texts: Vec<Vec<String>> = merged
+        .iter()
+        .map(|ids| ids.iter().map(|id| bpe.vocabulary.token(*id).unwrap().to_owned()).collect())
+        .collect();
+    assert_eq!(texts, want);
 }
 
 #[test]
