@@ -102,8 +102,11 @@ pub(crate) fn public_digests(plan: &plan::Plan, base: &Path) -> Result<Vec<Strin
     files.map(|path| Ok(sha256_hex(&durable::read(&base.join(path))?))).collect()
 }
 
-/// Returns the pieces of the plan's public priors, with their shares.
-fn prior(settings: &plan::TrainedTokenizer, base: &Path) -> Result<Vec<(String, f64)>, RunError> {
+/// Returns the pieces of the plan's public priors, with their shares. Paths start at `base`.
+///
+/// # Errors
+/// [`RunError::Refused`] for a file that is no `tokenizer.json`, or without pieces of words.
+pub fn prior(settings: &plan::TrainedTokenizer, base: &Path) -> Result<Vec<(String, f64)>, RunError> {
     let read = |path: &String| {
         let words = prior_words(&read_file(&base.join(path))?);
         match words.is_empty() {

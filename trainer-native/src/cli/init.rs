@@ -516,7 +516,11 @@ impl InitArgs {
 /// Returns a plan, and what was chosen and why.
 fn proposed(choices: &Choices, out: &Path, why: &str) -> Result<(Proposal, String), RunError> {
     let proposal = propose(choices, out)?;
-    let tokens = vocabulary::most_tokens(proposal.certified.plan(), out.parent().unwrap_or(Path::new("")))?;
+    let (plan, base) = (proposal.certified.plan(), out.parent().unwrap_or(Path::new("")));
+    if let plan::Tokenizer::Train(settings) = plan.tokenizer() {
+        vocabulary::prior(settings, base)?;
+    }
+    let tokens = vocabulary::most_tokens(plan, base)?;
     let reasons = reasons(&proposal.certified, choices, tokens, why)?;
     Ok((proposal, reasons))
 }

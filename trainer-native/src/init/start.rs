@@ -42,6 +42,12 @@ impl Start {
                 "--prior: only a language model without a checkpoint learns a vocabulary from it; fix: remove it".to_owned(),
             ));
         }
+        if !choices.prior.is_empty() && choices.units < LEAST_UNITS_WITH_PRIOR {
+            return Err(RunError::Refused(format!(
+                "--prior: of fewer than {LEAST_UNITS_WITH_PRIOR} units, too few words can be released for a vocabulary; fix: remove it, and the \
+                 model reads bytes"
+            )));
+        }
         match (&choices.checkpoint, choices.task) {
             (Some(folder), _) => Self::checkpoint(choices, folder, out),
             (None, Task::LanguageModel) => Self::random(choices, out),
