@@ -461,3 +461,30 @@ fn a_described_checkpoint_is_the_model_of_a_plan_that_starts_from_it() {
     assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
     assert!(message.contains("hidden_activation = \"relu\""), "{message}");
 }
+
+#[test]
+fn init_reads_a_prior_before_a_plan_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes: String = (0..900).map(|at| format!("note {at} of a patient with fever\n")).collect();
+    std::fs::write(folder.path().join("notes.txt"), notes).unwrap();
+    for (prior, wanted) in [("none.json", "none.json"), ("notes.txt", "only tokenizer.json is read here")] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_trainer-native"))
+            .current_dir(folder.path())
+            .args([
+                "init",
+                "notes.txt",
+                "--units",
+                "900",
+                "--epsilon",
+                "4",
+                "--out",
+                "plan.json",
+                "--prior",
+                prior,
+            ])
+            .output()
+            .unwrap();
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(wanted), "{}", stderr(&output));
+        assert!(!folder.path().join("plan.json").exists());
+    }
+}
