@@ -286,12 +286,7 @@ const FIRST_TRAINER_LINES: &[(&str, &str)] = &[
     ("history vocabulary", "train the vocabulary again"),
     ("runs none", "none"),
     ("init none.txt --out new.json", "none.txt"),
-    ("init text.txt --units 900 --epsilon 4 --prior none.json --out new.json", "none.json"),
-    (
-        "init text.txt --units 900 --epsilon 4 --prior text.txt --out new.json",
-        "text.txt: not a tokenizer.json",
-    ),
-    ("init text.txt --units 100 --epsilon 4 --prior text.txt --out new.json", "fewer than 500 units"),
+    ("init text.txt --units 1 --epsilon 4 --prior text.txt --out new.json", "fewer than 500 units"),
     ("train text.txt", "trainer-native init text.txt"),
     ("eval run text.txt", "--text"),
     ("predict run text.txt", "--input"),
