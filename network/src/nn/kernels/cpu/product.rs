@@ -1,5 +1,5 @@
-//! Matrix products of 32 bits in the memory of their result. The product of `burn-flex` clears that memory, copies it to another place and clears
-//! its pages twice, which took a tenth of a step's time.
+//! Matrix products of 32 bits in the memory of their result. The product of `burn-flex` clears memory for its result and then copies these
+//! zeros to other memory, whose pages the system clears, too.
 
 use gemm::{Parallelism, gemm};
 
