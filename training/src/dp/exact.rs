@@ -297,6 +297,35 @@ mod tests {
         assert_is_within_the_bound(example, &specs, grid_step);
     }
 
+    /// Oracle: the same gradient as a whole. Its shape is no multiple of a tile's.
+    #[test]
+    fn the_tiles_of_a_matrix_are_the_matrix() {
+        let (grid_step, shape) = (2.0_f64.powi(-20), [TILE + 40, 2 * TILE + 7]);
+        let specs =
+            [ParamSpec { name: String::new(), shape: shape.to_vec(), initial: Initializer::Constant(0.0) }];
+        let numbered = |shape: [usize; 2]| {
+            let values = (0..shape[0] * shape[1]).map(|at| (at * 7 % 23) as f32 / 8.0 - 1.0).collect();
+            from_host::<Flex, 2>(values, shape, FloatDType::F32, &FlexDevice)
+        };
+        let (left, right, added) =
+            (numbered([shape[0], 2]), numbered([2, shape[1]]), numbered([3, shape[1]]));
+        let places = vec![5, TILE + 1, 5];
+        let index = Tensor::from_ints([5, (TILE + 1) as i32, 5], &FlexDevice);
+        let whole = left.clone().matmul(right.clone());
+        let whole = whole.select_assign(0, index, added.clone(), IndexingUpdateOp::Add).flatten(0, 1);
+        let square = whole.clone().powf_scalar(2.0).sum();
+        let factors = Factors { square, product: Some([left, right]), looked_up: Some((places, added)) };
+        let clip = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap();
+        let sums = [Gradient::Whole(whole), Gradient::Factors(factors)].map(|part| {
+            let sum = GridSum::zero(&specs, 1.0, grid_step);
+            add_examples(vec![clip.of_parts(vec![part], &specs)], &specs, &sum);
+            sum.finish().unwrap().parts.concat()
+        });
+        // The clip factors are 32-bit numbers of two ways to compute one norm.
+        assert!(sums[0].iter().zip(&sums[1]).all(|(whole, tiled)| (whole - tiled).abs() <= 1));
+        assert!(sums[0].iter().filter(|integer| **integer != 0).count() > shape[0] * shape[1] / 2);
+    }
+
     /// Likewise the tiles in which a matrix is added.
     #[test]
     fn the_tiles_of_a_matrix_share_one_norm() {
