@@ -30,7 +30,7 @@ mod weights;
 
 pub use cache::Cache;
 pub use kernels::piece_length;
-pub use kernels::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask};
+pub use kernels::{AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, Kernels, Mask};
 pub use layout::{Layout, ParamList, Part};
 pub use lora::Adapter;
 pub use op::*;

@@ -6,7 +6,9 @@ use mechanisms::Stream;
 use plan::Precision;
 
 use super::selection::Role;
-use super::{Adapter, Initializer, Kernels, ParamId, ParamSpec, Selection, Stored};
+use super::{
+    Adapter, Attended, BlockedAttention, Initializer, Kernels, ParamId, ParamSpec, Selection, Stored,
+};
 use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
 use crate::tensor_file::NumberFormat;
 
@@ -312,6 +314,14 @@ impl<B: Kernels> Weights<B> {
         match self.precision {
             Precision::F32 => B::attention_product(a, b),
             Precision::Bf16 => B::product_bf16(a, b),
+        }
+    }
+
+    /// Returns attention that holds no probabilities, if the device has it in the chosen precision.
+    pub(super) fn blocked_attention(&self, attended: &Attended<B>) -> Option<BlockedAttention<B>> {
+        match self.precision {
+            Precision::F32 => B::blocked_attention(attended),
+            Precision::Bf16 => None,
         }
     }
 

@@ -5,8 +5,9 @@
 //!
 //! `cargo bench --workspace --bench step [-- NAME… [--device cpu|wgpu|cuda] [--context N] [--lot N] [--physical-batch N] [--pairs N]
 //! [--width N] [--layers N]]`; a device must be built in: `--features trainer-native/cuda`. With `--curves [context|lot|width|layers…]`,
-//! prints points of curves instead.
+//! prints points of curves instead; with `--crossover`, the times of the two ways to a matrix's clipped sum.
 
+mod crossover;
 mod curves;
 mod operations;
 mod peers;
@@ -53,6 +54,9 @@ impl OnDevice for Request {
                 writeln!(out, "{}", peak_of::<B>(setting, kind_named(kind)?, &device)?)?;
             }
             return Ok(());
+        }
+        if self.crossover {
+            return crossover::print::<B>(&device, &mut out);
         }
         match &self.curves {
             Some(names) => curves::print::<B>(names, &self.settings[0], &self, &device, &mut out),

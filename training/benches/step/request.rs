@@ -13,6 +13,8 @@ pub struct Request {
     pub memory_of: Option<String>,
     /// The curves to print in place of a table: all if none is named.
     pub curves: Option<Vec<String>>,
+    /// Whether to time both ways to the sum of a matrix's gradients instead.
+    pub crossover: bool,
 }
 
 impl Request {
@@ -23,6 +25,7 @@ impl Request {
     pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let mut arguments = arguments.peekable();
         let (mut names, mut device, mut memory_of, mut curves) = (Vec::new(), "cpu".to_owned(), None, false);
+        let mut crossover = false;
         let [mut context, mut lot, mut physical_batch, mut pairs, mut width, mut layers] = [None; 6];
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
@@ -38,9 +41,9 @@ impl Request {
                 "--layers" => layers = Some(value()?.parse()?),
                 "--memory-of" => memory_of = Some(value()?),
                 "--curves" => curves = true,
+                "--crossover" => crossover = true,
                 flag if flag.starts_with("--") => {
-                    let allowed =
-                        "--device, --context, --lot, --physical-batch, --pairs, --width, --layers, --curves";
+                    let allowed = "--device, --context, --lot, --physical-batch, --pairs, --width, --layers, --curves, --crossover";
                     return Err(format!("{flag} is no flag; allowed: {allowed}").into());
                 }
                 name => names.push(name.to_owned()),
@@ -62,7 +65,7 @@ impl Request {
                 setting.heads = (width / 64).max(1) as u32;
             }
         }
-        Ok(Self { settings, device, memory_of, curves })
+        Ok(Self { settings, device, memory_of, curves, crossover })
     }
 
     pub fn device_name(&self) -> &'static str {

@@ -58,6 +58,9 @@ pub(super) struct ClipFactors {
 impl ClipFactors {
     /// The factors that `clipping` asks for, from the squared norms of all trained parameters. Rows from `examples` on are
     /// padding.
+    ///
+    /// # Panics
+    /// If a parameter has not exactly one squared norm, which is an error in a model of the crate `network`.
     pub fn new<B: Kernels>(
         clipping: Clipping,
         squares: &SquaredNorms<B>,
@@ -65,6 +68,11 @@ impl ClipFactors {
         l2_clip_norm: f64,
         specs: &[ParamSpec],
     ) -> Self {
+        let mut records = vec![0; specs.len()];
+        squares.iter().for_each(|(param, _)| records[param.0] += 1);
+        for (spec, records) in specs.iter().zip(records) {
+            assert!(records == 1, "{} has {records} records; its norm would be wrong", spec.name);
+        }
         let one_group = vec![0; specs.len()];
         match clipping {
             Clipping::Flat | Clipping::Adaptive(_) => {

@@ -4,7 +4,7 @@ use plan::Clipping;
 
 use super::clip::ClipFactors;
 use super::norms::{SquaredNorms, squared_norms};
-use super::sum::{ClippedPart, GradSum, SumBuilder};
+use super::sum::{ClippedPart, GradSum, SumBuilder, clipped_parts};
 use network::model::{Batch, Network};
 use network::nn::{GradRecord, Kernels, ParamSpec, Weights, materialize_if_cheaper};
 
@@ -49,20 +49,26 @@ impl<'a, B: Kernels> PerExampleGrads<'a, B> {
         Self { records: Records::Held(records), examples, specs }
     }
 
-    /// Scales each gradient to a norm of at most `l2_clip_norm` and sums them.
-    pub(crate) fn clip_and_sum(self, clipping: Clipping, l2_clip_norm: f64) -> ClippedPart<B> {
+    /// Scales each gradient to a norm of at most `l2_clip_norm`, and hands over their sum parameter by parameter, so that no sum is held
+    /// as a whole. Returns the part of these examples in [`ClippedSum::unclipped_halves`](super::ClippedSum).
+    pub(crate) fn clip_and_sum(
+        self,
+        clipping: Clipping,
+        l2_clip_norm: f64,
+        mut take: impl FnMut(ClippedPart<B>),
+    ) -> i64 {
         let squares = self.squared_norms();
         let factors = ClipFactors::new(clipping, &squares, self.examples, l2_clip_norm, self.specs);
-        let mut sum = SumBuilder::new(self.specs);
+        let mut hand_over = |records| clipped_parts(records, &factors, self.specs).for_each(&mut take);
         match self.records {
-            Records::Held(records) => sum.add(records, Some(&factors)),
+            Records::Held(records) => hand_over(records),
             Records::Recomputed { model, weights, batch } => {
                 model.hand_over_records(weights, batch, true, |block| {
-                    sum.add(materialize_if_cheaper(block), Some(&factors));
+                    hand_over(materialize_if_cheaper(block));
                 });
             }
         }
-        ClippedPart::new(sum.finish(), &factors)
+        factors.unclipped_halves
     }
 
     fn squared_norms(&self) -> SquaredNorms<B> {
@@ -87,6 +93,6 @@ pub(super) fn plain_sum<B: Kernels>(
     recompute: bool,
 ) -> GradSum<B> {
     let mut sum = SumBuilder::new(weights.specs());
-    model.hand_over_records(weights, batch, recompute, |block| sum.add(block, None));
+    model.hand_over_records(weights, batch, recompute, |block| sum.add(block));
     sum.finish()
 }

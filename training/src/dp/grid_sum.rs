@@ -51,14 +51,11 @@ impl GridSum {
         self.grid_step
     }
 
-    /// Adds the sum over a micro-batch, rounded to the grid once.
+    /// Adds a parameter's sum over a micro-batch, rounded to the grid once.
     pub fn add<B: Kernels>(&self, part: ClippedPart<B>) {
-        self.count(part.unclipped_halves);
-        for (sum, part) in self.parts.iter().zip(part.sum.0) {
-            let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
-            if !B::add_on_grid(part, self.grid_step, &mut sum) {
-                self.overflow.store(true, Ordering::Relaxed);
-            }
+        let mut sum = self.parts[part.param].lock().unwrap_or_else(PoisonError::into_inner);
+        if !B::add_on_grid(part.sum, self.grid_step, &mut sum) {
+            self.overflow.store(true, Ordering::Relaxed);
         }
     }
 

@@ -118,8 +118,20 @@ pub fn clip<B: Kernels>(
     examples: usize,
     l2_clip_norm: f64,
     specs: &[ParamSpec],
-) -> ClippedPart<B> {
-    PerExampleGrads::of_records(records, examples, specs).clip_and_sum(Clipping::Flat, l2_clip_norm)
+) -> Vec<ClippedPart<B>> {
+    parts(PerExampleGrads::of_records(records, examples, specs), Clipping::Flat, l2_clip_norm)
+}
+
+/// The clipped sum, in the order of the parameters.
+pub fn parts<B: Kernels>(
+    gradients: PerExampleGrads<'_, B>,
+    clipping: Clipping,
+    l2_clip_norm: f64,
+) -> Vec<ClippedPart<B>> {
+    let mut parts = Vec::new();
+    gradients.clip_and_sum(clipping, l2_clip_norm, |part| parts.push(part));
+    parts.sort_by_key(|part| part.param);
+    parts
 }
 
 /// Returns weights with the same values on every device. They are far enough from the model's
@@ -187,9 +199,9 @@ impl Values for ClippedSum {
     }
 }
 
-impl<B: Kernels> Values for ClippedPart<B> {
+impl<B: Kernels> Values for Vec<ClippedPart<B>> {
     fn values(self) -> Vec<f64> {
-        self.sum.0.into_iter().flat_map(to_host_f64).collect()
+        self.into_iter().flat_map(|part| to_host_f64(part.sum)).collect()
     }
 }
 

@@ -152,7 +152,11 @@ pub(super) fn clipped_sum<B: Kernels>(
     } else {
         lot.for_each(weights, |weights, micro_batch| {
             let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
-            sum.add(gradients.clip_and_sum(summation.clipping, l2_clip_norm));
+            // A device computes a part while the part before it is read.
+            let mut before = None;
+            let mut add = |part| before.replace(part).into_iter().for_each(|part| sum.add(part));
+            sum.count(gradients.clip_and_sum(summation.clipping, l2_clip_norm, &mut add));
+            before.into_iter().for_each(|part| sum.add(part));
         });
     }
     sum.finish()

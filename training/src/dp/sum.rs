@@ -26,17 +26,22 @@ impl<B: Kernels> Add for GradSum<B> {
     }
 }
 
-/// The sum of a micro-batch's gradients, each of norm at most the clip norm.
+/// One parameter's part of the sum of a micro-batch's gradients, each of norm at most the clip norm over all parameters.
 pub(crate) struct ClippedPart<B: Kernels> {
-    pub(super) sum: GradSum<B>,
-    pub(super) unclipped_halves: i64,
+    pub(super) param: usize,
+    pub(super) sum: Tensor<B, 1>,
 }
 
-impl<B: Kernels> ClippedPart<B> {
-    /// The sum of gradients that were scaled by `factors`.
-    pub(super) fn new(sum: GradSum<B>, factors: &ClipFactors) -> Self {
-        Self { sum, unclipped_halves: factors.unclipped_halves }
-    }
+/// Returns the clipped sums of records, computed one by one.
+pub(super) fn clipped_parts<B: Kernels>(
+    records: Vec<GradRecord<B>>,
+    factors: &ClipFactors,
+    specs: &[ParamSpec],
+) -> impl Iterator<Item = ClippedPart<B>> {
+    without_rows(records, &factors.not_finite).into_iter().map(|record| {
+        let param = record.param().0;
+        ClippedPart { param, sum: weighted_sum(record, Some(factors.of_param(param)), &specs[param]) }
+    })
 }
 
 /// Sums over the rows of a micro-batch, parameter by parameter as the records arrive.
@@ -50,20 +55,16 @@ impl<'a, B: Kernels> SumBuilder<'a, B> {
         Self { parts: vec![None; specs.len()], specs }
     }
 
-    /// Sums the rows of each record, scaled by `factors` if there are any.
+    /// Sums the rows of each record.
     ///
     /// # Panics
-    /// If a parameter has two records: its norm would be wrong, which is an error in a model of the crate `network`.
-    pub fn add(&mut self, records: Vec<GradRecord<B>>, factors: Option<&ClipFactors>) {
-        let records = match factors {
-            Some(factors) => without_rows(records, &factors.not_finite),
-            None => records,
-        };
+    /// If a parameter has two records, which is an error in a model of the crate `network`.
+    pub fn add(&mut self, records: Vec<GradRecord<B>>) {
         for record in records {
             let index = record.param().0;
             let (spec, part) = (&self.specs[index], &mut self.parts[index]);
-            assert!(part.is_none(), "{} has two records; its norm would be wrong", spec.name);
-            *part = Some(weighted_sum(record, factors.map(|factors| factors.of_param(index)), spec));
+            assert!(part.is_none(), "{} has two records", spec.name);
+            *part = Some(weighted_sum(record, None, spec));
         }
     }
 

@@ -28,3 +28,32 @@ pub struct CachedKeys<'a, B: Backend> {
     /// If c is given, each score x, after `scale`, becomes c·tanh(x / c).
     pub cap: Option<f64>,
 }
+
+/// Queries, keys and values of an attention without bias, and the keys that a query sees.
+#[derive(Clone)]
+pub struct Attended<B: Backend> {
+    /// The queries of the `group` heads that use one head of keys follow one another: `[batch, kv_heads, group·queries, d_head]`.
+    pub queries: Tensor<B, 4>,
+    /// `[batch, kv_heads, keys, d_head]`
+    pub keys: Tensor<B, 4>,
+    /// `[batch, kv_heads, keys, d_head]`
+    pub values: Tensor<B, 4>,
+    /// Heads of queries for a head of keys.
+    pub group: usize,
+    /// As in [`Mask`].
+    pub lengths: Option<Tensor<B, 1, Int>>,
+    /// As in [`Mask`].
+    pub causal: bool,
+    /// As in [`Mask`].
+    pub window: Option<usize>,
+    /// Factor of the products of queries and keys.
+    pub scale: f64,
+}
+
+/// Attention that holds no probabilities.
+pub struct BlockedAttention<B: Backend> {
+    /// Returns a tensor with the shape of the queries.
+    pub forward: fn(&Attended<B>) -> Tensor<B, 4>,
+    /// Returns the gradients of queries, keys and values from that of the output.
+    pub backward: fn(&Attended<B>, Tensor<B, 4>) -> [Tensor<B, 4>; 3],
+}

@@ -9,7 +9,7 @@ mod gpu;
 pub mod portable;
 
 pub use adam::{AdamStep, AdamTensors};
-pub use attention::{CachedKeys, Mask};
+pub use attention::{Attended, BlockedAttention, CachedKeys, Mask};
 
 pub use self::portable::piece_length;
 use crate::tensor::{Backend, FloatDType, Int, Tensor};
@@ -207,6 +207,11 @@ pub trait Kernels: Backend {
     /// - scores, output: `[batch, heads, queries, keys]`
     fn masked_softmax(scores: Tensor<Self, 4>, mask: Mask<Self>, scale: f64) -> Tensor<Self, 4> {
         portable::masked_softmax(scores, mask, scale)
+    }
+
+    /// `softmax(scale·Q·Kᵀ)·V` and its gradients without holding probabilities, if the device has them for these tensors.
+    fn blocked_attention(_attended: &Attended<Self>) -> Option<BlockedAttention<Self>> {
+        None
     }
 
     /// Attention of one query of each row to the keys in use: softmax of the products times

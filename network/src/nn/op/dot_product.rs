@@ -4,7 +4,7 @@
 use super::rotary::Angles;
 use super::{RmsNorm, Rotary};
 use crate::nn::cache::Kept;
-use crate::nn::{Cache, CachedKeys, ForwardPass, Kernels, Mask, Var, Weights};
+use crate::nn::{Attended, BlockedAttention, Cache, CachedKeys, ForwardPass, Kernels, Mask, Var, Weights};
 use crate::tensor::{Int, Tensor};
 
 /// `softmax(scale·Q·Kᵀ + bias)·V`, head by head.
@@ -46,27 +46,30 @@ pub struct AttentionMask<B: Kernels> {
 
 /// The tensors that the backward pass needs. A group is the query heads of one key head.
 struct Saved<B: Kernels> {
-    /// `[batch, kv_heads, group·queries, d_head]`
-    queries: Tensor<B, 4>,
-    /// `[batch, kv_heads, keys, d_head]`
-    keys: Tensor<B, 4>,
-    /// `[batch, kv_heads, keys, d_head]`
-    values: Tensor<B, 4>,
-    /// `[batch, kv_heads, group·queries, keys]`
-    probabilities: Tensor<B, 4>,
-    /// tanh(product / cap), if products are capped. `[batch, kv_heads, group·queries, keys]`
-    capped: Option<Tensor<B, 4>>,
-    /// Factors of the probabilities, if the pass has dropout.
-    dropout: Option<Tensor<B, 4>>,
+    attended: Attended<B>,
+    probabilities: Probabilities<B>,
     angles: Option<Angles<B>>,
+}
+
+enum Probabilities<B: Kernels> {
+    /// They are computed again.
+    Blocked(BlockedAttention<B>),
+    Held {
+        /// `[batch, kv_heads, group·queries, keys]`
+        probabilities: Tensor<B, 4>,
+        /// tanh(product / cap), if products are capped. `[batch, kv_heads, group·queries, keys]`
+        capped: Option<Tensor<B, 4>>,
+        /// Factors of the probabilities, if the pass has dropout.
+        dropout: Option<Tensor<B, 4>>,
+    },
 }
 
 /// Gradients of queries, keys, values, and scores.
 struct Grads<B: Kernels> {
     /// Gradients of queries, keys and values: `[batch, heads or kv_heads, seq, d_head]` each.
     projected: [Tensor<B, 4>; 3],
-    /// `[batch, kv_heads, group·queries, keys]`
-    scores: Tensor<B, 4>,
+    /// `[batch, kv_heads, group·queries, keys]`; absent where an attention has no bias.
+    scores: Option<Tensor<B, 4>>,
 }
 
 impl<B: Kernels> AttentionMask<B> {
@@ -203,7 +206,7 @@ impl DotProductAttention {
         let needed = bias_slot.is_some() || slots.iter().any(Option::is_some);
         pass.note(context, needed, move |grad, back| {
             let Grads { projected, scores } = self.backward(back.weights, saved, grad);
-            if bias_slot.is_some() {
+            if let Some(scores) = scores.filter(|_| bias_slot.is_some()) {
                 back.add(bias_slot, B::diagonal_sums(scores));
             }
             for (slot, grad) in slots.into_iter().zip(projected) {
@@ -287,9 +290,23 @@ impl DotProductAttention {
             cache.keep(vec![keys.clone(), values.clone()]);
         }
         let [_, _, query_count, _] = queries.dims();
-        let queries = self.by_key_head(queries);
+        let attended = Attended {
+            queries: self.by_key_head(queries),
+            keys,
+            values,
+            group: self.heads / self.kv_heads,
+            lengths: mask.lengths.clone(),
+            causal: mask.causal,
+            window: self.window,
+            scale: self.scale,
+        };
         let weights = pass.weights();
-        let products = weights.product(queries.clone(), keys.clone().transpose());
+        let is_plain = bias.is_none() && self.cap.is_none() && pass.dropout.is_none();
+        if let Some(blocked) = weights.blocked_attention(&attended).filter(|_| is_plain) {
+            let context = B::merge_heads(vec![self.by_query_head((blocked.forward)(&attended))]);
+            return (context, Saved { attended, probabilities: Probabilities::Blocked(blocked), angles });
+        }
+        let products = weights.product(attended.queries.clone(), attended.keys.clone().transpose());
         let (scores, scale, capped) = match self.cap {
             Some(cap) => {
                 let capped = (products * (self.scale / cap)).tanh();
@@ -301,9 +318,12 @@ impl DotProductAttention {
         let probabilities = self.by_key_head(mask.softmax(scores, bias, scale, self.window));
         let dropout = &mut pass.dropout;
         let dropout = dropout.as_mut().map(|dropout| dropout.of_probabilities(&probabilities, query_count));
-        let context = weights.product(dropped(probabilities.clone(), &dropout), values.clone());
+        let context = weights.product(dropped(probabilities.clone(), &dropout), attended.values.clone());
         let context = B::merge_heads(vec![self.by_query_head(context)]);
-        (context, Saved { queries, keys, values, probabilities, capped, dropout, angles })
+        (
+            context,
+            Saved { attended, probabilities: Probabilities::Held { probabilities, capped, dropout }, angles },
+        )
     }
 
     /// Returns the gradients of queries, keys, values and scores.
@@ -311,17 +331,25 @@ impl DotProductAttention {
     /// # Shapes
     /// - grad: `[batch, queries, heads·d_head]`
     fn backward<B: Kernels>(self, weights: &Weights<B>, saved: Saved<B>, grad: Tensor<B, 3>) -> Grads<B> {
-        let Saved { queries, keys, values, probabilities, capped, dropout, angles } = saved;
+        let Saved { attended, probabilities, angles } = saved;
         let grad = self.by_key_head(self.split(grad, self.heads));
-        // The queries of a group lie along one axis, so these products also sum over the group.
-        let values_grad = weights.product(dropped(probabilities.clone(), &dropout).transpose(), grad.clone());
-        let probabilities_grad = dropped(weights.product(grad, values.transpose()), &dropout);
-        let mut scores = B::softmax_backward(probabilities, probabilities_grad, self.scale);
-        if let Some(capped) = capped {
-            scores = scores * (capped.square().neg() + 1.0);
-        }
-        let mut queries_grad = self.by_query_head(weights.product(scores.clone(), keys));
-        let mut keys_grad = weights.product(scores.clone().transpose(), queries);
+        let ([queries_grad, mut keys_grad, values_grad], scores) = match probabilities {
+            Probabilities::Blocked(blocked) => ((blocked.backward)(&attended, grad), None),
+            Probabilities::Held { probabilities, capped, dropout } => {
+                let Attended { queries, keys, values, .. } = attended;
+                // The queries of a group lie along one axis, so these products also sum over the group.
+                let values_grad =
+                    weights.product(dropped(probabilities.clone(), &dropout).transpose(), grad.clone());
+                let probabilities_grad = dropped(weights.product(grad, values.transpose()), &dropout);
+                let mut scores = B::softmax_backward(probabilities, probabilities_grad, self.scale);
+                if let Some(capped) = capped {
+                    scores = scores * (capped.square().neg() + 1.0);
+                }
+                let keys_grad = weights.product(scores.clone().transpose(), queries);
+                ([weights.product(scores.clone(), keys), keys_grad, values_grad], Some(scores))
+            }
+        };
+        let mut queries_grad = self.by_query_head(queries_grad);
         if let Some(angles) = angles {
             queries_grad = angles.turn_back(queries_grad);
             keys_grad = angles.turn_back(keys_grad);

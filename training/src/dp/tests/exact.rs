@@ -5,7 +5,7 @@ use plan::{Adaptive, Automatic};
 
 use super::*;
 use crate::dp::exact::{ExactClip, add_examples};
-use crate::dp::reference::{self, examples};
+use crate::dp::reference::{self, examples, parts};
 use crate::network_tests::testing;
 use network::model::Shape;
 use network::tensor::{Tensor, from_host};
@@ -95,9 +95,8 @@ fn threads_change_no_bit_of_a_fast_sum() {
         Reduce::on_threads(threads).for_each(&micro_batches, &weights, |weights, examples| {
             std::thread::sleep(std::time::Duration::from_micros(50 * examples[0].input.len() as u64));
             let batch = Batch::new(examples, 2, model.shape(), FloatDType::F32, &DEVICE);
-            sum.add(
-                PerExampleGrads::compute(&model, weights, batch, false).clip_and_sum(Clipping::Flat, 0.3),
-            );
+            let gradients = PerExampleGrads::compute(&model, weights, batch, false);
+            gradients.clip_and_sum(Clipping::Flat, 0.3, |part| sum.add(part));
         });
         sum.finish().unwrap().parts
     };
@@ -322,7 +321,7 @@ fn a_gradient_that_cancels_is_not_scaled_beyond_the_clip_norm() {
         });
         let records = vec![GradRecord::Product { param: ParamId(0), input, grad }];
         let automatic = Clipping::Automatic(Automatic { stability: 1e-12 });
-        let sum = PerExampleGrads::of_records(records, 1, &specs).clip_and_sum(automatic, 1.0);
+        let sum = parts(PerExampleGrads::of_records(records, 1, &specs), automatic, 1.0);
         assert!(norm(&flatten(sum)) <= 1.0);
     }
 }

@@ -373,13 +373,13 @@ fn clip_changed(change: impl FnOnce(&mut Vec<GradRecord<Flex>>)) {
 }
 
 #[test]
-#[should_panic(expected = "has two records")]
+#[should_panic(expected = "has 2 records")]
 fn a_parameter_with_two_records_is_refused() {
     clip_changed(|records| records.push(records[0].clone()));
 }
 
 #[test]
-#[should_panic(expected = "has no record")]
+#[should_panic(expected = "has 0 records")]
 fn a_parameter_without_a_record_is_refused() {
     clip_changed(|records| assert_eq!(records.pop().unwrap().param(), ParamId(0)));
 }

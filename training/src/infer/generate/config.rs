@@ -129,8 +129,12 @@ impl UsualDrawing {
 /// end a text.
 pub(crate) fn keep(own: &mut Value, checkpoint: &Value, vocab_size: usize) {
     for (name, value) in checkpoint.as_object().into_iter().flatten() {
-        let is_kept =
-            !name.ends_with("_token_id") && !name.starts_with('_') && name != "transformers_version";
+        let is_kept = match name.as_str() {
+            // This ends texts of the greatest length and does not depend on how the run's texts begin and end.
+            "forced_eos_token_id" => value.as_u64().is_some_and(|id| id < vocab_size as u64),
+            "transformers_version" => false,
+            _ => !name.ends_with("_token_id") && !name.starts_with('_'),
+        };
         if is_kept && own.get(name).is_none() {
             own[name] = value.clone();
         }
@@ -158,11 +162,11 @@ mod tests {
         let mut own = json!({ "eos_token_id": 9, "pad_token_id": 0, "bos_token_id": 1 });
         let checkpoint = json!({
             "_from_model_config": true, "transformers_version": "5", "bos_token_id": 7, "eos_token_id": [8, 9, 10, 99],
-            "do_sample": true, "temperature": 0.6, "top_p": 0.9, "max_length": 4096
+            "forced_eos_token_id": 9, "do_sample": true, "temperature": 0.6, "top_p": 0.9, "max_length": 4096
         });
         keep(&mut own, &checkpoint, 50);
         let wanted = json!({
-            "eos_token_id": [9, 8, 10], "pad_token_id": 0, "bos_token_id": 1, "do_sample": true, "temperature": 0.6, "top_p": 0.9,
+            "eos_token_id": [9, 8, 10], "pad_token_id": 0, "bos_token_id": 1, "forced_eos_token_id": 9, "do_sample": true, "temperature": 0.6, "top_p": 0.9,
             "max_length": 4096
         });
         assert_eq!(own, wanted);
@@ -197,7 +201,8 @@ mod tests {
         own["do_sample"] = json!(false);
         assert_eq!(write(&own), None);
         let mut alone = json!({ "eos_token_id": 3 });
-        keep(&mut alone, &Value::Null, 50);
+        keep(&mut alone, &json!({ "forced_eos_token_id": 50 }), 50);
+        assert_eq!(alone.get("forced_eos_token_id"), None);
         assert_eq!(stops(&json!({ "stop_strings": ["\n\n", ""] })), ["\n\n"]);
         assert_eq!(stops(&json!({ "stop_strings": "END" })), ["END"]);
         assert_eq!((ends(&alone), &alone["eos_token_id"]), (vec![3], &json!(3)));

@@ -1,5 +1,7 @@
 //! Softmax with masks, rotary positions and the layout of heads.
 
+use std::ops::Range;
+
 use super::math::{dot, exp_row, vectorized_loop};
 use super::{close, ints, open, open_int, values, values_mut, zeros};
 use crate::nn::{CachedKeys, Mask};
@@ -25,6 +27,22 @@ pub fn rotate(rows: Tensor<Flex, 4>, cos: Tensor<Flex, 2>, sin: Tensor<Flex, 2>)
     close(rows)
 }
 
+/// The keys that a query sees, of which the first `length` are not padding.
+#[inline(always)]
+pub fn seen(
+    query: usize,
+    [queries, keys]: [usize; 2],
+    length: usize,
+    causal: bool,
+    window: Option<usize>,
+) -> Range<usize> {
+    // A decoder that writes more than its encoder read has more queries than keys; without `causal`, this is not used.
+    let next = (keys + query + 1).saturating_sub(queries);
+    let after = window.map_or(keys, |window| next + window - 1);
+    let end = length.min(if causal { next } else { after.min(keys) });
+    window.map_or(0, |window| next.saturating_sub(window)).min(end)..end
+}
+
 pub fn causal_softmax(scores: Tensor<Flex, 4>, scale: f64) -> Tensor<Flex, 4> {
     masked_softmax(scores, Mask { bias: None, lengths: None, causal: true, window: None }, scale)
 }
@@ -42,17 +60,13 @@ pub fn masked_softmax(scores: Tensor<Flex, 4>, mask: Mask<Flex>, scale: f64) -> 
         for (row, scores) in rows.chunks_exact_mut(keys).enumerate() {
             let (query, example) = (row % queries, row / queries / heads);
             let length = lengths.map_or(keys, |lengths| lengths[example] as usize);
-            // A decoder that writes more than its encoder read has more queries than keys; without `causal`, this is not used.
-            let next = (keys + query + 1).saturating_sub(queries);
-            let after = window.map_or(keys, |window| next + window - 1);
-            let seen = length.min(if causal { next } else { after.min(keys) });
-            let first = window.map_or(0, |window| next.saturating_sub(window)).min(seen);
-            let (seen, unseen) = scores.split_at_mut(seen);
-            let (distant, seen) = seen.split_at_mut(first);
+            let Range { start, end } = seen(query, [queries, keys], length, causal, window);
+            let (seen, unseen) = scores.split_at_mut(end);
+            let (distant, seen) = seen.split_at_mut(start);
             distant.fill(0.0);
             let sum = match bias {
                 Some(bias) => {
-                    let of_row = &bias[row % (heads * queries) * keys + first..];
+                    let of_row = &bias[row % (heads * queries) * keys + start..];
                     seen.iter_mut().zip(of_row).for_each(|(score, bias)| *score = *score * scale + bias);
                     exp_row(seen, 1.0)
                 }

@@ -3,6 +3,7 @@
 
 mod activation;
 mod attention;
+mod blocked_attention;
 mod context;
 mod ghost_norm;
 mod linear;
@@ -13,16 +14,19 @@ mod norm;
 mod product;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod update;
 
-use super::{AdamStep, AdamTensors, CachedKeys, Kernels, Mask, fused_in_f32, portable};
+use super::{
+    AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, Kernels, Mask, fused_in_f32, portable,
+};
 use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorData, TensorPrimitive};
 
 impl Kernels for Flex {
     const HOLDS_16_BITS: bool = true;
 
     fn on_threads<T>(threads: usize, work: impl FnOnce() -> T) -> T {
-        narrow::on_threads(threads, work)
+        threads::on_threads(threads, work)
     }
 
     fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
@@ -50,9 +54,15 @@ impl Kernels for Flex {
         product::product(a, b)
     }
 
+    fn blocked_attention(attended: &Attended<Self>) -> Option<BlockedAttention<Self>> {
+        let in_blocks =
+            BlockedAttention { forward: blocked_attention::forward, backward: blocked_attention::backward };
+        (attended.queries.dtype() == DType::F32).then_some(in_blocks)
+    }
+
     fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
         if narrow::is_narrow(&b) && a.dtype() == DType::F32 {
-            return narrow::on_threads(Self::workers(), || narrow::product(a, b));
+            return threads::on_threads(Self::workers(), || narrow::product(a, b));
         }
         linear::wide_product(a, b, Self::workers())
     }

@@ -1,9 +1,7 @@
 //! Products of rows and a weight that is held in 16 bits. A block of the weight is widened at a time, and stays in the cache until it
 //! is multiplied. The blocks do not depend on the number of threads, so neither do the bits of the product.
 
-use std::cell::Cell;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -11,6 +9,7 @@ use half::{bf16, f16};
 use super::linear::{FEW_ROWS, transposed};
 use super::math::vectorized;
 use super::product::product as matrix_product;
+use super::threads::{self, in_parallel};
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{DType, Flex, FlexTensor, Tensor};
 
@@ -22,18 +21,6 @@ const WORTH_THREADS: usize = 1 << 23;
 
 /// Parts of a sum over a long axis, which are computed in parallel and added in their order.
 const PARTS: usize = 8;
-
-thread_local! {
-    static THREADS: Cell<usize> = const { Cell::new(1) };
-}
-
-/// Runs `work`, in which [`product`] uses this number of threads.
-pub fn on_threads<T>(threads: usize, work: impl FnOnce() -> T) -> T {
-    let before = THREADS.replace(threads.max(1));
-    let output = work();
-    THREADS.set(before);
-    output
-}
 
 pub fn is_narrow<const D: usize>(values: &Tensor<Flex, D>) -> bool {
     matches!(values.dtype(), DType::F16 | DType::BF16)
@@ -62,7 +49,7 @@ fn widen_to(narrow: &FlexTensor, place: Range<usize>, wide: &mut [f32]) {
 /// Computes the product of rows of 32 bits and a weight of 16 bits, `[d_in, d_out]`.
 pub fn product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
     let ([rows, d_in], d_out) = (input.dims(), weight.dims()[1]);
-    let threads = if rows * d_in * d_out < WORTH_THREADS { 1 } else { THREADS.get() };
+    let threads = if rows * d_in * d_out < WORTH_THREADS { 1 } else { threads::available() };
     let primitive = weight.clone().into_primitive().tensor();
     let input: Tensor<Flex, 2> = close(open(input));
     if primitive.layout().strides() == [1, d_in as isize] && d_in > 1 {
@@ -149,29 +136,11 @@ fn widened(
     close(wide)
 }
 
-/// Runs `work` on numbered items, each on one of the threads.
-fn in_parallel<Item: Send>(threads: usize, items: Vec<Item>, work: impl Fn(usize, Item) + Sync) {
-    let threads = threads.min(items.len());
-    let items = Mutex::new(items.into_iter().enumerate());
-    let run = || {
-        loop {
-            let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((at, item)) = next else { break };
-            work(at, item);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(run);
-        }
-        run();
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use mechanisms::{PrivacyRng, Purpose, TestRng};
 
+    use super::super::threads::on_threads;
     use super::*;
     use crate::tensor::{FlexDevice, FloatDType, from_host, to_host};
 

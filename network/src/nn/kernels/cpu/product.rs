@@ -1,12 +1,18 @@
 //! Matrix products of 32 bits in the memory of their result. The product of `burn-flex` clears memory for its result and then copies these
 //! zeros to other memory, whose pages the system clears, too.
 
+use std::ops::Range;
+
 use gemm::{Parallelism, gemm};
 
-use super::{close, zeros};
+use super::threads::{available, in_parallel};
+use super::{close, open, zeros};
 use crate::tensor::{DType, Flex, FlexTensor, Tensor};
 
-/// Matrix product. Axes before the last two are those of a batch.
+/// Multiplications from which further threads save more than they cost.
+const WORTH_THREADS: usize = 1 << 25;
+
+/// Matrix product. Axes before the last two are those of a batch. Several threads divide its rows, which changes no bit.
 pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor<Flex, D> {
     let (left, right) = (a.dims(), b.dims());
     let is_plain = left[..D - 2] == right[..D - 2] && [a.dtype(), b.dtype()] == [DType::F32; 2];
@@ -19,15 +25,30 @@ pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor
     shape[D - 1] = n;
     let mut output = zeros(shape);
     if m * n > 0 {
-        for (at, out) in output.storage_mut::<f32>().chunks_exact_mut(m * n).enumerate() {
-            multiply(&Matrix::of(&a, at), &Matrix::of(&b, at), out);
-        }
+        let out = output.storage_mut::<f32>();
+        let (matrices, multiplications) = (out.len() / (m * n), out.len() * left[D - 1]);
+        let threads = if multiplications < WORTH_THREADS { 1 } else { available() };
+        let height = m.div_ceil(threads.div_ceil(matrices));
+        let parts: Vec<&mut [f32]> =
+            out.chunks_exact_mut(m * n).flat_map(|out| out.chunks_mut(height * n)).collect();
+        let in_each = m.div_ceil(height);
+        in_parallel(threads, parts, |at, out| {
+            let (matrix, first) = (at / in_each, at % in_each * height);
+            let rows = first..first + out.len() / n;
+            multiply(&Matrix::of(&a, matrix).rows(rows), &Matrix::of(&b, matrix), out);
+        });
     }
     close(output)
 }
 
+/// Returns the tensor with strides that are not negative.
+pub fn positive<const D: usize>(tensor: Tensor<Flex, D>) -> FlexTensor {
+    let view = tensor.clone().into_primitive().tensor();
+    if view.layout().has_positive_strides() { view } else { open(tensor) }
+}
+
 /// A matrix in the memory of a tensor.
-struct Matrix<'a> {
+pub struct Matrix<'a> {
     /// From the first element on.
     values: &'a [f32],
     /// Rows and columns.
@@ -37,8 +58,8 @@ struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Matrix number `at` of a batch.
-    fn of(batch: &'a FlexTensor, at: usize) -> Self {
+    /// Matrix number `at` of a batch, whose strides are not negative.
+    pub fn of(batch: &'a FlexTensor, at: usize) -> Self {
         let layout = batch.layout();
         let matrices = layout.num_dims() - 2;
         let sizes: &[usize] = layout.shape();
@@ -54,10 +75,35 @@ impl<'a> Matrix<'a> {
         let length = if is_empty { 0 } else { (shape[0] - 1) * strides[0] + (shape[1] - 1) * strides[1] + 1 };
         Self { values: &batch.storage::<f32>()[first..first + length], shape, strides }
     }
+
+    /// A matrix of so many rows, in row-major order.
+    pub fn in_order(values: &'a [f32], rows: usize) -> Self {
+        let columns = values.len() / rows.max(1);
+        Self { values, shape: [rows, columns], strides: [columns, 1] }
+    }
+
+    pub fn rows(&self, rows: Range<usize>) -> Self {
+        let values = self.values.get(rows.start * self.strides[0]..).unwrap_or_default();
+        Self { values, shape: [rows.len().min(self.shape[0] - rows.start), self.shape[1]], ..*self }
+    }
+
+    pub fn transposed(&self) -> Self {
+        let ([rows, columns], [down, across]) = (self.shape, self.strides);
+        Self { shape: [columns, rows], strides: [across, down], ..*self }
+    }
 }
 
 /// Writes the product, in row-major order.
-fn multiply(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32]) {
+pub fn multiply(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32]) {
+    write_product(a, b, out, false);
+}
+
+/// Adds the product, in row-major order.
+pub fn add_product(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32]) {
+    write_product(a, b, out, true);
+}
+
+fn write_product(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32], adds: bool) {
     let ([m, k], n) = (a.shape, b.shape[1]);
     assert!(b.shape[0] == k && out.len() == m * n, "matrices of other shapes");
     if k == 0 {
@@ -79,14 +125,14 @@ fn multiply(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32]) {
             to,
             1,
             n as isize,
-            false,
+            adds,
             left,
             columns,
             rows,
             right,
             b_columns,
             b_rows,
-            0.0,
+            if adds { 1.0 } else { 0.0 },
             1.0,
             false,
             false,
@@ -98,6 +144,7 @@ fn multiply(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::threads::on_threads;
     use super::*;
     use crate::tensor::{FlexDevice, FloatDType, from_host, to_host};
 
@@ -137,6 +184,25 @@ mod tests {
         // One matrix for all of a batch.
         let shared = numbered([1, 1, 4, 6]);
         assert_eq!(to_host(product(a.clone(), shared.clone())), to_host(a.matmul(shared)));
+    }
+
+    #[test]
+    fn threads_change_no_bit_of_a_product() {
+        let (a, b) = (numbered([1, 301, 500]), numbered([1, 500, 470]));
+        let (batch, others) = (numbered([5, 130, 301]), numbered([5, 301, 400]));
+        let of = |threads: usize| {
+            on_threads(threads, || {
+                let tall = numbered([1, 500, 301]).swap_dims(1, 2);
+                [
+                    product(a.clone(), b.clone()),
+                    product(tall, b.clone()),
+                    product(batch.clone(), others.clone()),
+                ]
+                .map(to_host)
+            })
+        };
+        let one = of(1);
+        assert!([2, 3, 7].into_iter().all(|threads| of(threads) == one));
     }
 
     #[test]

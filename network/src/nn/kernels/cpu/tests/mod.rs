@@ -1,5 +1,6 @@
 //! Tests of each fused kernel against its portable definition in double precision.
 
+mod attention;
 mod generation;
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
