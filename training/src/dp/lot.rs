@@ -19,7 +19,7 @@ const LENGTH_STEP: usize = 8;
 const HELD_WHOLE: usize = 160;
 
 /// Tokens of the examples whose gradients are held at a time, if these are factors.
-const GROUP: usize = 1024;
+const GROUP: usize = 512;
 
 /// The lot of a step: one example of each sampled unit. It may be empty.
 ///
