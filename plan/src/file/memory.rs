@@ -68,7 +68,7 @@ impl<'a> Network<'a> {
     /// Returns a lower bound on the bytes that training takes: those of weights, gradient sums and moments, and of the
     /// activations of one micro-batch.
     pub fn least_training_bytes(self, micro_batch: u32) -> u128 {
-        self.parameter_bytes() + u128::from(micro_batch) * self.least_unit_bytes()
+        self.parameter_bytes() + u128::from(micro_batch) * self.least_unit_bytes(self.held_scores())
     }
 
     /// Returns an estimate of the most bytes that a process on the CPU takes. Adapters, the text, and an evaluation count as
@@ -101,8 +101,8 @@ impl<'a> Network<'a> {
     /// Returns the number of values that a window's forward and backward passes keep at their peak.
     fn window_floats(self, recompute: bool) -> u128 {
         let Self { model, vocabulary, .. } = self;
-        let [d, layers, heads, d_ff, context] =
-            [model.d_model, model.layers, model.heads, model.d_ff, model.context].map(u128::from);
+        let [d, layers, d_ff, context] =
+            [model.d_model, model.layers, model.d_ff, model.context].map(u128::from);
         if model.family == Family::FeedForward {
             let hidden: u128 = model.hidden_widths().into_iter().map(u128::from).sum();
             let history = u128::from(model.history.unwrap_or(1));
@@ -114,8 +114,8 @@ impl<'a> Network<'a> {
             Trainable::All | Trainable::LastLayers(_) => 8 * d + 7 * gates * d_ff / 4,
             _ => 6 * d + gates * d_ff,
         };
-        // T5 adds its bias to the scores, and keeps both.
-        let scores = heads * if is_t5(model.family) { 3 } else { 1 };
+        // The scores, what a bias or a cap makes of them, and T5's bias.
+        let scores = self.held_scores() * if is_t5(model.family) { 3 } else { 2 };
         let of = |positions: u128, keys: u128| positions * (layer + scores * keys);
         let decoder = self.decoder_positions();
         let a_layer = of(context, context) + decoder.map_or(0, |length| 2 * of(length, context.max(length)));
@@ -174,24 +174,28 @@ impl<'a> Network<'a> {
     /// Returns the number of units, a power of two, whose windows each of `workers` can compute at once within half of
     /// the `free` bytes; 1 if none fits.
     pub fn windows_at_once(self, free: u64, workers: u32) -> u32 {
-        let one = u128::from(workers) * WINDOW_FACTOR * self.least_unit_bytes();
+        // Devices other than the CPU hold all scores.
+        let scores = if self.model.family == Family::FeedForward { 0 } else { self.model.heads.into() };
+        let one = u128::from(workers) * WINDOW_FACTOR * self.least_unit_bytes(scores);
         let left = (u128::from(free) / 2).saturating_sub(self.parameter_bytes());
         let fits = |rows: &u32| u128::from(*rows) * one <= left;
         (0..=MAX_AT_ONCE.ilog2()).rev().map(|power| 1 << power).find(fits).unwrap_or(1)
     }
 
-    /// Returns a lower bound on the bytes of the activations of one unit's windows.
-    fn least_unit_bytes(self) -> u128 {
-        u128::from(self.views) * self.least_window_bytes()
+    /// Returns the number of heads whose scores of all queries and keys the CPU holds. Without a bias and a cap, it computes attention in
+    /// blocks of queries.
+    fn held_scores(self) -> u128 {
+        let holds =
+            is_t5(self.model.family) || matches!(self.model.family, Family::Gemma2 | Family::VaultGemma);
+        if holds { self.model.heads.into() } else { 0 }
     }
 
-    /// Returns a lower bound on the bytes of one window's activations.
-    fn least_window_bytes(self) -> u128 {
-        let Self { model, vocabulary, .. } = self;
-        let [d, layers, heads, context] =
-            [model.d_model, model.layers, model.heads, model.context].map(u128::from);
-        let scores = if model.family == Family::FeedForward { 0 } else { heads * context * context };
-        4 * (context * d * layers + self.predicted() * u128::from(vocabulary) + scores)
+    /// Returns a lower bound on the bytes of the activations of one unit's windows, of which so many heads' scores are held.
+    fn least_unit_bytes(self, held_scores: u128) -> u128 {
+        let Self { model, vocabulary, views, .. } = self;
+        let [d, layers, context] = [model.d_model, model.layers, model.context].map(u128::from);
+        let tokens = context * d * layers + self.predicted() * u128::from(vocabulary);
+        u128::from(views) * 4 * (tokens + held_scores * context * context)
     }
 
     /// Returns the number of positions of a window at which tokens are predicted: in BERT masked ones, in T5 those of its shorter
