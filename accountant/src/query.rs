@@ -1,7 +1,7 @@
 //! Answers what ε is at δ, and what δ is at ε.
 
 use crate::dominating_pair::{
-    Composition, DominatingPair, PairRequest, dominating_pairs, has_separate_bounds,
+    Composition, DominatingPair, PairRequest, dominating_pairs, has_alternative, has_separate_bounds,
 };
 use crate::engine::{self, Target};
 use crate::{AccountantError, Bounds, Delta, DpEvent, NeighboringRelation, Result};
@@ -154,12 +154,31 @@ enum Asked {
 
 /// Returns the worst answer of all directions.
 fn worst(event: &DpEvent, asked: Asked, request: PairRequest) -> Result<Bounds> {
+    let ask = |pair: &DominatingPair, floor: f64| match asked {
+        Asked::Epsilon(delta) => epsilon_of(pair, delta, floor),
+        Asked::Delta(epsilon) => delta_of(pair, epsilon),
+    };
+    let pairs = dominating_pairs(event, request)?;
+    // About the part of δ that stages leave out, too.
+    let spare = match asked {
+        Asked::Epsilon(delta) => 1e-4 * delta.get(),
+        Asked::Delta(_) => 1e-18,
+    };
+    let others = if has_alternative(event, request) {
+        dominating_pairs(event, request.alternative(spare))?
+    } else {
+        Vec::new()
+    };
     let mut worst = Bounds { lower: 0.0, upper: 0.0 };
-    for pair in dominating_pairs(event, request)? {
-        let bounds = match asked {
-            Asked::Epsilon(delta) => epsilon_of(&pair, delta, worst.lower)?,
-            Asked::Delta(epsilon) => delta_of(&pair, epsilon)?,
-        };
+    for (index, pair) in pairs.iter().enumerate() {
+        let mut bounds = ask(pair, worst.lower)?;
+        if let Some(other) = others.get(index).filter(|other| *other != pair)
+            && let Ok(second) = ask(other, worst.lower)
+        {
+            // Each pair bounds the event from the same side.
+            let pick = if request.is_lower() { f64::max } else { f64::min };
+            bounds = Bounds::new(pick(bounds.lower, second.lower), pick(bounds.upper, second.upper))?;
+        }
         worst = worst.worse(bounds)?;
     }
     Ok(worst)

@@ -121,6 +121,18 @@ fn an_exchanged_unit_lies_between_orthogonal_and_doubled_noise_around_its_exact_
 }
 
 #[test]
+fn one_statistic_of_an_exchange_reveals_more_than_an_orthogonal_replacement() {
+    // The lower bounds of an orthogonal replacement are 2.690602 and 1.133737.
+    for (noise, batches, epochs, least) in [(1.0, 100, 10, 3.15), (2.0, 40, 5, 1.54)] {
+        let bounds = epsilon(&bins(noise, batches, epochs), at(1e-6), ReplaceOne).unwrap();
+        assert!(bounds.lower > least && bounds.lower < bounds.upper, "{bounds:?}");
+    }
+    // With one bin in twenty of little noise, the exact pair is near two Gaussians: within the upper bound.
+    let rough = epsilon(&bins(0.4, 20, 1), at(1e-6), ReplaceOne).unwrap();
+    assert!(rough.lower > 0.3 * rough.upper, "{rough:?}");
+}
+
+#[test]
 fn what_has_no_proof_or_no_meaning_is_refused_by_name() {
     let group = group_epsilon(&bins(1.0, 10, 1), 2, at(1e-5), AddOrRemoveOne).unwrap_err().to_string();
     assert!(group.contains("balls_in_bins_gaussian") && group.contains("groups"), "{group}");

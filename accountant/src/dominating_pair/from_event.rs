@@ -5,7 +5,7 @@ use super::concentrated::Concentrated;
 use super::cyclic_poisson::CyclicPoisson;
 use super::discrete_gaussian::DiscreteGaussian;
 use super::epsilon_delta::EpsilonDelta;
-use super::fixed_size::FixedSize;
+use super::fixed_size::{FixedSize, Orders, Smoothing};
 use super::gaussian::Gaussian;
 use super::laplace::{Laplace, SampledLaplace};
 use super::poisson::Poisson;
@@ -33,18 +33,24 @@ pub(crate) fn dominating_pairs(event: &DpEvent, request: PairRequest) -> Result<
         }
         NeighboringRelation::ReplaceOne => &[Direction::Replace],
     };
-    let mut epochs = EpochCache::default();
+    let (mut epochs, mut orders) = (EpochCache::default(), Orders::default());
     directions
         .iter()
         .map(|&direction| {
             let mut builder = Builder {
                 view: View { request, direction },
                 epochs: &mut epochs,
+                orders: &mut orders,
                 pair: DominatingPair::default(),
                 thresholds: Thresholds::default(),
+                smoothing: Smoothing::default(),
             };
             builder.add(event, 1, 0)?;
             builder.thresholds.add_failures(&mut builder.pair, request);
+            if let Some((law, lost)) = builder.smoothing.law(direction) {
+                builder.pair.push(Law::Discrete(law), 1);
+                builder.pair.push_failure(lost, 1);
+            }
             Ok(builder.pair)
         })
         .collect()
@@ -71,6 +77,19 @@ pub(crate) fn has_separate_bounds(event: &DpEvent) -> bool {
         | DpEvent::PoissonSampledExamplesGaussian { .. }
         | DpEvent::CyclicPoissonSampledGaussian { .. }
         | DpEvent::ThresholdedHistogram { .. } => false,
+    }
+}
+
+/// Whether some part of `event` has two pairs for the requested bound.
+pub(crate) fn has_alternative(event: &DpEvent, request: PairRequest) -> bool {
+    match event {
+        DpEvent::FixedSizeSampledGaussian { .. } => request.relation != NeighboringRelation::AddOrRemoveOne,
+        DpEvent::BallsInBinsGaussian { .. } => {
+            request.relation == NeighboringRelation::ReplaceOne && request.is_lower()
+        }
+        DpEvent::Composed { events } => events.iter().any(|event| has_alternative(event, request)),
+        DpEvent::SelfComposed { event, .. } => has_alternative(event, request),
+        _ => false,
     }
 }
 

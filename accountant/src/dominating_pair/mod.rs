@@ -27,13 +27,14 @@ mod thresholds;
 mod truncated;
 
 pub(crate) use discrete::{DiscretePair, Outcome};
-pub(crate) use from_event::{dominating_pairs, has_separate_bounds};
+pub(crate) use from_event::{dominating_pairs, has_alternative, has_separate_bounds};
 pub(crate) use mixture::{Component, MixturePair};
 pub(crate) use selection::Selection;
 pub(crate) use truncated::TruncationMixture;
 
 use crate::{AccountantError, Delta, NeighboringRelation, Result};
 use allocation::EpochCache;
+use fixed_size::{Orders, Smoothing};
 use thresholds::Thresholds;
 
 /// The dominating pair of a composition in one direction: a product of independent factors.
@@ -276,6 +277,9 @@ pub(crate) struct PairRequest {
     /// Number of units in which neighbouring data sets differ.
     pub(crate) group_size: u32,
     pub(crate) bound: Bound,
+    /// Asks for the second pair of an event that has two for the same bound, and says which failure probability it may add in all. Either
+    /// pair alone gives valid bounds.
+    pub(crate) alternative: Option<f64>,
 }
 
 /// The side from which a pair bounds the event.
@@ -290,7 +294,7 @@ pub(crate) enum Bound {
 impl PairRequest {
     /// The dominating pairs for one unit.
     pub(crate) fn new(relation: NeighboringRelation) -> Self {
-        Self { relation, group_size: 1, bound: Bound::Upper }
+        Self { relation, group_size: 1, bound: Bound::Upper, alternative: None }
     }
 
     /// Requests pairs for a lower bound.
@@ -298,7 +302,12 @@ impl PairRequest {
         Self { bound: Bound::Lower, ..self }
     }
 
-    fn is_lower(&self) -> bool {
+    /// Requests the second pairs.
+    pub(crate) fn alternative(self, failure: f64) -> Self {
+        Self { alternative: Some(failure), ..self }
+    }
+
+    pub(crate) fn is_lower(&self) -> bool {
         self.bound == Bound::Lower
     }
 }
@@ -326,7 +335,9 @@ struct Builder<'a> {
     pair: DominatingPair,
     /// Shared by both directions.
     epochs: &'a mut EpochCache,
+    orders: &'a mut Orders,
     thresholds: Thresholds,
+    smoothing: Smoothing,
 }
 
 /// A request in one direction.

@@ -24,9 +24,11 @@ fn least_narrow(engine: &Entry) -> usize {
         "inversion" => 9,
         "pld_fft, short" => 9,
         "pld_fft" => 11,
+        "pld_fft, fine" => 8,
         "pld_adaptive, coarse" => 6,
         "pld_adaptive" => 11,
         "truncation counts" => 2,
+        "truncation outcomes" => 2,
         "rare truncation" => 1,
         other => panic!("{other}: say here in how many rows it must be narrow"),
     }

@@ -16,6 +16,7 @@ mod pld_fft;
 mod rare_truncation;
 mod stages;
 mod truncation_counts;
+mod truncation_outcomes;
 
 use core::cell::OnceCell;
 
@@ -143,6 +144,8 @@ engines! {
     PLD_FFT_SHORT = "pld_fft, short": pld_fft::PldFft { longest: pld_fft::SHORT }, known_outcomes_only, REFINED;
     /// [`PLD_FFT_SHORT`] on a grid of up to 2¹⁸ points.
     PLD_FFT = "pld_fft": pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, REFINED;
+    /// [`PLD_FFT`] until its bounds are narrower, for events of which a lower bound comes from another pair: its width adds to theirs.
+    PLD_FFT_FINE = "pld_fft, fine": pld_fft::PldFft { longest: pld_fft::LONGEST }, known_outcomes_only, FINE;
     /// PLDs on an uneven grid, squared (after Ghazi, Kamath, Kumar & Manurangsi 2022), and only as
     /// fine as a first look needs, which shows that a direction is not the worst.
     PLD_ADAPTIVE_COARSE = "pld_adaptive, coarse": pld_adaptive::PldAdaptive { finest: pld_adaptive::COARSE }, without_moments, REFINED;
@@ -151,6 +154,8 @@ engines! {
     /// The composition for each number of truncated batches, weighted by its probability, because
     /// the coin is public. From above only.
     TRUNCATION_COUNTS = "truncation counts": truncation_counts::TruncationCounts, with_truncation_only, ONE_SIDED;
+    /// A truncated step as one discrete pair, composed as by [`PLD_FFT`].
+    TRUNCATION_OUTCOMES = "truncation outcomes": truncation_outcomes::TruncationOutcomes, with_truncation_only, REFINED;
     /// The composition without truncated batches, if a truncated batch is far less likely than δ.
     /// The coin is public. Declines other settings.
     RARE_TRUNCATION = "rare truncation": rare_truncation::RareTruncation, with_truncation_only, 1e-3;
@@ -162,6 +167,9 @@ const ONE_SIDED: f64 = 1.0;
 /// Width at which the PLD engines stop refining their grids: below the width at which [`stages`] stops, so that no further engine
 /// is needed.
 const REFINED: f64 = 8e-4;
+
+/// Width of bounds that others are added to.
+const FINE: f64 = 2e-4;
 
 fn one_use_only(composition: &Composition<'_>) -> bool {
     use Composition::{Gaussian, OneDiscrete, OneMixture, Trivial};

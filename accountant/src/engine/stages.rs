@@ -3,7 +3,8 @@
 
 use super::{
     CHERNOFF, CLOSED_FORM, Entry, HIGHEST_LOSS, INVERSION, PLD_ADAPTIVE, PLD_ADAPTIVE_COARSE, PLD_FFT,
-    PLD_FFT_SHORT, Problem, RARE_TRUNCATION, TOTAL_VARIATION, TRUNCATION_COUNTS, Target,
+    PLD_FFT_FINE, PLD_FFT_SHORT, Problem, RARE_TRUNCATION, TOTAL_VARIATION, TRUNCATION_COUNTS,
+    TRUNCATION_OUTCOMES, Target,
 };
 use crate::Bounds;
 use crate::dominating_pair::Composition;
@@ -139,14 +140,17 @@ static MIXTURES_DELTA: [Stage; 2] = [
 /// Discrete losses have no smooth transform: the inversion does not apply.
 static DISCRETE: [Stage; 3] = [
     stage(&[&CHERNOFF], Support::Whole, always),
-    stage(&[&PLD_FFT], Support::WithoutRarest { part: SMALL_PART }, always),
+    stage(&[&PLD_FFT_FINE], Support::WithoutRarest { part: SMALL_PART }, always),
     stage(&[&PLD_ADAPTIVE], Support::Whole, always),
 ];
 
 /// Stages of steps with a public coin. A single composition of steps that are mixtures by a coin
 /// takes far less time than a mixture of compositions.
-static TRUNCATION: [Stage; 1] =
-    [stage(&[&RARE_TRUNCATION, &CHERNOFF, &PLD_ADAPTIVE, &TRUNCATION_COUNTS], Support::Whole, always)];
+static TRUNCATION: [Stage; 1] = [stage(
+    &[&RARE_TRUNCATION, &CHERNOFF, &TRUNCATION_OUTCOMES, &PLD_ADAPTIVE, &TRUNCATION_COUNTS],
+    Support::Whole,
+    always,
+)];
 
 fn always(_: &Problem<'_>) -> bool {
     true

@@ -182,7 +182,7 @@ impl std::fmt::Display for AuditFindings {
         writeln!(f, "{correct} of {guesses} guesses about {canaries} canaries were correct")?;
         writeln!(
             f,
-            "ε is at least {epsilon_at_least:.3} at δ = {delta}, with confidence {confidence}; {:.3} if the trade-off is that of a \
+            "ε is at least {epsilon_at_least:.3} at δ = {delta:e}, with confidence {confidence}; {:.3} if the trade-off is that of a \
              Gaussian mechanism",
             self.gaussian_epsilon
         )?;

@@ -220,7 +220,7 @@ impl fmt::Display for Curve {
         writeln!(f, "{}", self.warning)?;
         if let Some(bounds) = self.epsilon {
             let upper = cli::rounded_up(bounds.upper, DIGITS);
-            writeln!(f, "with privacy: ε ≤ {upper} at δ = {}", self.delta)?;
+            writeln!(f, "with privacy: ε ≤ {upper} at δ = {:e}", self.delta)?;
         }
         let most = self.candidates.map(|candidates| (candidates as f64).log2());
         writeln!(

@@ -109,7 +109,7 @@ fn verdict(out: &mut String, c: &Certificate) -> fmt::Result {
     match (c.private, c.guarantee.epsilon) {
         (true, Some(epsilon)) => writeln!(
             out,
-            "<p class=\"verdict private\">ε ≤ {} at δ = {}</p>",
+            "<p class=\"verdict private\">ε ≤ {} at δ = {:e}</p>",
             Digits(epsilon.upper),
             c.guarantee.delta
         )?,

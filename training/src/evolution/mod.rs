@@ -157,7 +157,7 @@ impl Evolution<'_> {
         }
         let certified = &self.input.certified;
         note(&format!(
-            "evolution in {}: {} rounds, noise multiplier {:.4}, certified ε ≤ {} at δ = {}",
+            "evolution in {}: {} rounds, noise multiplier {:.4}, certified ε ≤ {} at δ = {:e}",
             self.folder.display(),
             certified.file.rounds,
             certified.mechanism.noise_multiplier(),

@@ -229,7 +229,7 @@ impl<'a> Paraphrase<'a> {
         }
         let Self { certified, folder, .. } = self;
         note(&format!(
-            "paraphrase in {}: {} texts of up to {} tokens, {} references each in the mean, clip {:.4}, certified ε ≤ {} at δ = {}",
+            "paraphrase in {}: {} texts of up to {} tokens, {} references each in the mean, clip {:.4}, certified ε ≤ {} at δ = {:e}",
             folder.display(),
             certified.file.records,
             certified.file.tokens,

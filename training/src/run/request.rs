@@ -262,7 +262,7 @@ impl Job {
         let epsilon = accounting::allowed(&self.plan, ledger.header())?.map(|epsilon| {
             let of = if self.search.is_some() { " of the whole sweep" } else { "" };
             format!(
-                ", certified ε ≤ {}{of} at δ = {}",
+                ", certified ε ≤ {}{of} at δ = {:e}",
                 cli::rounded_up(epsilon.upper, DIGITS),
                 self.plan.delta().get()
             )

@@ -248,7 +248,7 @@ impl fmt::Display for SweepSummary {
             writeln!(f, "NOT PRIVATE: this sweep has no privacy guarantee")?;
         }
         let upper = cli::rounded_up(epsilon.upper, DIGITS);
-        writeln!(f, "{}: the whole sweep has ε ≤ {upper} at δ = {delta}", sweep.display())?;
+        writeln!(f, "{}: the whole sweep has ε ≤ {upper} at δ = {delta:e}", sweep.display())?;
         match &self.findings {
             SweepFindings::All(settings) => {
                 for setting in settings {

@@ -155,7 +155,7 @@ impl OpenSweep {
         }
         let (certified, delta) = (&self.certified, self.input.base.delta().get());
         note(&format!(
-            "sweep in {}: {} settings, noise multiplier {:.4}, certified ε ≤ {} at δ = {delta} for all trials together",
+            "sweep in {}: {} settings, noise multiplier {:.4}, certified ε ≤ {} at δ = {delta:e} for all trials together",
             self.folder.display(),
             certified.settings.len(),
             certified.noise_multipliers.training,

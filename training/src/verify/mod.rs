@@ -322,7 +322,7 @@ impl std::fmt::Display for PlanSummary {
         match epsilon {
             Some(Bounds { upper, .. }) => {
                 let upper = cli::rounded_up(*upper, DIGITS);
-                write!(f, "{name}: certified ε ≤ {upper} at δ = {delta}; plan {sha256}")
+                write!(f, "{name}: certified ε ≤ {upper} at δ = {delta:e}; plan {sha256}")
             }
             None => write!(
                 f,

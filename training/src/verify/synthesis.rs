@@ -190,7 +190,7 @@ impl fmt::Display for SynthesisSummary {
         let upper = cli::rounded_up(self.epsilon.upper, DIGITS);
         writeln!(
             f,
-            "{}: ε ≤ {upper} at δ = {} for all that was released",
+            "{}: ε ≤ {upper} at δ = {:e} for all that was released",
             self.folder.display(),
             self.delta
         )?;

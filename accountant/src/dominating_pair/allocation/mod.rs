@@ -18,14 +18,16 @@
 //! σ/√2; anybody can add the two. So the pair of σ/√2, once in each direction, bounds from above. (Two Gaussians of
 //! displacement 1 and noise σ/√2 are one of displacement 2 and noise σ.) From below: let the unit and its replacement be orthogonal and
 //! all others contribute nothing. Along the one the outputs are those of removal, along the other those of addition, independently:
-//! the pair of σ, once in each direction.
+//! the pair of σ, once in each direction. Or let them be opposite: `statistic`.
 //!
 //! The exact pair under replace-one is P = (1/b)Σᵢ N(eᵢ, σ²I), Q = (1/b)Σᵢ N(−eᵢ, σ²I). Over the density of N(0, σ²I), the step of bin i has
 //! the log-normal factors p and p′ of unit and replacement. A divergence is E[F], with F convex and homogeneous in (Σp, Σp′) and of
 //! negative mixed derivative; so it is after each step, given the outputs so far. By Price's theorem E[F] grows with ‖x‖ and ‖x′‖ and as x·x′
-//! falls. Its two sums depend on each other, so that a law of one mean does not give it, and the bounds above do not meet.
+//! falls. Its two sums depend on each other, so that a law of one mean does not give it: from below, one statistic of the outputs does nearly, and from
+//! above no tight law of both sums is computed, so that the bounds do not meet.
 
 mod lower;
+mod statistic;
 mod strided_sums;
 mod upper;
 
@@ -114,6 +116,14 @@ impl Mechanism for BallsInBins {
         }
         let from_below = view.request.is_lower();
         let both_ways = view.direction == Direction::Replace;
+        if both_ways
+            && from_below
+            && view.request.alternative.is_some()
+            && let Some(law) = statistic::lower_exchange(sigma, self.bins)
+        {
+            pair.push(Law::Discrete(law), count);
+            return Ok(());
+        }
         let used = if both_ways && !from_below {
             // A smaller σ costs more.
             sigma * core::f64::consts::FRAC_1_SQRT_2 * (1.0 - 4.0 * f64::EPSILON)

@@ -20,7 +20,9 @@ mod single_step;
 
 use super::{Engine, Problem, Target};
 use crate::dominating_pair::chernoff::ChernoffBound;
-use crate::dominating_pair::{DominatingPair, Factor, Law, MixturePair};
+use crate::dominating_pair::{
+    DiscretePair, DominatingPair, Factor, Law, MixturePair, Outcome, TruncationMixture,
+};
 use crate::{Bounds, Result};
 use atoms::{Atoms, Rounding};
 use grid::{GridShape, Leaving};
@@ -170,6 +172,26 @@ fn compose(pair: &DominatingPair, shape: &GridShape, delta: f64) -> Option<Compo
         add(single_step::mixture(&MixturePair::gaussian(pair.mu()), shape, &budget)?)?;
     }
     all
+}
+
+/// A step with a public coin as finitely many outcomes.
+pub(super) struct Outcomes {
+    pub(super) upper: DiscretePair,
+    /// P-mass of an infinite loss.
+    pub(super) failure: f64,
+    pub(super) lower: DiscretePair,
+}
+
+impl Outcomes {
+    /// The outcomes of a step in a composition of `uses` steps with a δ near `delta`.
+    pub(super) fn of(step: &TruncationMixture, delta: f64, uses: f64) -> Option<Self> {
+        let Composed { upper, lower } = single_step::outcomes(step, &LeftOut { delta, uses })?;
+        let pair = |law: &Atoms| {
+            let both = law.losses.iter().zip(&law.masses);
+            DiscretePair::new(both.map(|(&loss, &mass)| Outcome { loss, mass }).collect())
+        };
+        Some(Self { failure: upper.infinite, upper: pair(&upper), lower: pair(&lower) })
+    }
 }
 
 /// The mass that the laws may leave out.

@@ -11,17 +11,68 @@ use super::{Composed, LeftOut};
 
 /// Returns both laws of the loss of `pair`, or `None` if the grid cannot hold them.
 pub(super) fn mixture(pair: &MixturePair, shape: &GridShape, budget: &LeftOut) -> Option<Composed> {
-    choice(vec![Part::new(pair, Probability { lower: 1.0, upper: 1.0 }, shape, budget)?], shape)
+    choice(vec![Part::new(pair, Probability { lower: 1.0, upper: 1.0 }, shape.highest, budget)?], shape)
 }
 
 /// Returns both laws of a step that is one of two pairs by a public coin: the masses of each pair,
 /// weighted by its probability.
 pub(super) fn truncated(step: &TruncationMixture, shape: &GridShape, budget: &LeftOut) -> Option<Composed> {
+    choice(coin(step, shape.highest, budget)?, shape)
+}
+
+/// The two pairs of a step that is one of them by a public coin.
+fn coin<'a>(step: &'a TruncationMixture, highest: f64, budget: &LeftOut) -> Option<Vec<Part<'a>>> {
     let (p, error) = (step.probability, 2.0 * binomial::RELATIVE * step.probability);
     let around = |p: f64| Probability { lower: (p - error).max(0.0), upper: (p + error).min(1.0) };
-    let whole = Part::new(&step.whole, around(1.0 - p), shape, budget)?;
-    let truncated = Part::new(&step.truncated, around(p), shape, budget)?;
-    choice(vec![whole, truncated], shape)
+    let whole = Part::new(&step.whole, around(1.0 - p), highest, budget)?;
+    let truncated = Part::new(&step.truncated, around(p), highest, budget)?;
+    Some(vec![whole, truncated])
+}
+
+/// Growth of the distances between the outcomes of a step, and the distance in the bulk relative to its spread.
+const GROWTH: f64 = 0.006;
+const BULK: f64 = 1e-3;
+
+/// Returns both laws of a step with a public coin on a grid of its own, which does not depend on the composition.
+pub(super) fn outcomes(step: &TruncationMixture, budget: &LeftOut) -> Option<Composed> {
+    let parts = coin(step, f64::INFINITY, budget)?;
+    let range = Range::of(&parts)?;
+    let unit = BULK * range.spread;
+    let farthest = (range.top - range.center).max(range.center - range.bottom);
+    let steps = libm::ceil(libm::asinh(farthest / unit) / GROWTH);
+    if !(unit > 0.0 && steps < 1e5) {
+        return None;
+    }
+    let (mut edges, mut step) = (vec![range.bottom], -steps);
+    while step <= steps {
+        let edge = range.center + unit * libm::sinh(GROWTH * step);
+        if edge > range.bottom && edge < range.top {
+            edges.push(edge);
+        }
+        step += 1.0;
+    }
+    edges.push(range.top);
+    Some(Composed { upper: upper_law(&parts, &edges), lower: lower_law(&parts, &edges) })
+}
+
+/// The losses of the parts.
+struct Range {
+    center: f64,
+    spread: f64,
+    bottom: f64,
+    top: f64,
+}
+
+impl Range {
+    fn of(parts: &[Part<'_>]) -> Option<Self> {
+        let first = parts.first()?.pair;
+        Some(Self {
+            center: first.loss(0.0),
+            spread: 0.5 * (first.loss(first.sigma()) - first.loss(-first.sigma())),
+            bottom: parts.iter().fold(f64::INFINITY, |least, part| least.min(part.pair.loss(part.left))),
+            top: parts.iter().fold(f64::NEG_INFINITY, |most, part| most.max(part.pair.loss(part.right))),
+        })
+    }
 }
 
 /// Returns both laws of a discrete pair. Its outcomes are moved onto the grid in the same way as
@@ -57,15 +108,10 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn new(
-        pair: &'a MixturePair,
-        probability: Probability,
-        shape: &GridShape,
-        budget: &LeftOut,
-    ) -> Option<Self> {
+    fn new(pair: &'a MixturePair, probability: Probability, highest: f64, budget: &LeftOut) -> Option<Self> {
         let (far_p, far_q) = pair.largest_shifts();
         let left = -far_q - pair.sigma() * normal::isf(budget.bottom(1.0));
-        let right = (far_p + pair.sigma() * normal::isf(budget.top(1.0))).min(pair.locate(shape.highest));
+        let right = (far_p + pair.sigma() * normal::isf(budget.top(1.0))).min(pair.locate(highest));
         let usable = left < right && left.is_finite() && right.is_finite();
         usable.then_some(Self { probability, pair, left, right })
     }
@@ -92,11 +138,8 @@ impl<'a> Part<'a> {
 
 /// Returns both laws of a public choice among pairs.
 fn choice(parts: Vec<Part<'_>>, shape: &GridShape) -> Option<Composed> {
-    let first = parts.first()?.pair;
-    let spread = 0.5 * (first.loss(first.sigma()) - first.loss(-first.sigma()));
-    let bottom = parts.iter().fold(f64::INFINITY, |least, part| least.min(part.pair.loss(part.left)));
-    let top = parts.iter().fold(f64::NEG_INFINITY, |most, part| most.max(part.pair.loss(part.right)));
-    let edges = shape.edges(first.loss(0.0), spread, bottom, top)?;
+    let range = Range::of(&parts)?;
+    let edges = shape.edges(range.center, range.spread, range.bottom, range.top)?;
     Some(Composed { upper: upper_law(&parts, &edges), lower: lower_law(&parts, &edges) })
 }
 

@@ -22,18 +22,30 @@
 //!   multiple of f″·(Q/P − 1)·Q/P ≥ 0, and the worst is x = y = e: removal at displacement 1. The law takes its positive losses from
 //!   the first of these pairs, its negative ones from the mirror image of the second, and has the remaining mass at 0. The same equation
 //!   shows that no data sets cost more than these at any single ε.
-//! * From below: let all other units contribute −e and x contribute e. Replace-one with x′ = −e has the add-or-remove pair.
-//!   Zero-out has displacements 2 and 1 with probability q (`zeroed_out`). No single data set attains the upper law (Lebeda et
-//!   al. 2024, <https://arxiv.org/abs/2405.20769>), and no dominating pair is below it, so the two bounds do not quite meet.
+//! * From below: let all other units contribute −e and x contribute e. Replace-one with x′ = −e has the add-or-remove pair. With x, x′ and
+//!   −y at angles of 60° both displacements are 2, and their distance too, which may cost more over many steps. Zero-out has displacements
+//!   2 and 1 with probability q (`zeroed_out`).
 //!
-//! By joint convexity the worst S and y bound all others. The law is cut into cells of x; each cell is split onto its
+//! No single data set attains the upper law (Lebeda et al. 2024, <https://arxiv.org/abs/2405.20769>), and no dominating pair of one step is
+//! below it. Over many steps, in which one pair of data sets is nearly the worst, `smooth` proves a second bound, and the smaller one counts.
+//! They meet the lower bounds unless the worst data sets depend on the loss so far. Then ε is that of an attacker who chooses them anew
+//! before each step, and no product of pairs is known to equal it.
+//!
+//! By joint convexity the worst S and y bound all others. A law is cut into cells of x; each cell is split onto its
 //! two ends with its P-mass and Q-mass preserved, which only helps the attacker.
+
+mod plane;
+mod smooth;
 
 use crate::numeric::normal;
 use crate::{AccountantError, NeighboringRelation, Result};
 
 use super::quadrature::{Quadrature, RELATIVE};
 use super::{Builder, Component, Direction, DiscretePair, Law, Mechanism, MixturePair, Outcome, positive};
+
+use plane::{FARTHEST, PlanarPair};
+use smooth::Edge;
+pub(super) use smooth::{Orders, Smoothing};
 
 const EVENT: &str = "fixed_size_sampled_gaussian";
 
@@ -72,8 +84,30 @@ impl Mechanism for FixedSize {
             (NeighboringRelation::ZeroOut, true) => {
                 pair.push(Law::Discrete(zeroed_out(sigma, q, view.direction)), count);
             }
+            (NeighboringRelation::ReplaceOne, true)
+                if view.request.alternative.is_some() && is_planar(sigma, q) =>
+            {
+                // Rounded down: the displacement over σ, which costs less if it is shorter.
+                let square = 4.0 / (sigma * sigma) * (1.0 - 4.0 * f64::EPSILON);
+                let triangle = PlanarPair { q, own: square, other: square, inner: 0.5 * square };
+                pair.push(Law::Discrete(triangle.lower_law()), count);
+            }
             (NeighboringRelation::ZeroOut | NeighboringRelation::ReplaceOne, false) => {
-                let (law, lost) = worst_law(sigma, q, view.direction, relation);
+                let smooth = view.request.alternative.filter(|_| is_planar(sigma, q) && count > 0);
+                let smooth = smooth.and_then(|failure| {
+                    let tails = [failure / count as f64, HARDLY_EVER];
+                    builder.orders.best(tails.map(|tail| edge(sigma, q, relation, tail)), count as f64)
+                });
+                let (law, lost) = match smooth {
+                    Some((edge, order)) => {
+                        builder.smoothing.at_most(order);
+                        let end = edge.end();
+                        let end = if view.direction == Direction::Remove { end.swapped() } else { end };
+                        let (law, lost) = end.upper_law();
+                        (law, lost + edge.failure)
+                    }
+                    None => worst_law(sigma, q, view.direction, relation),
+                };
                 pair.push(Law::Discrete(law), count);
                 pair.push_failure(lost, count);
             }
@@ -100,6 +134,22 @@ impl FixedSize {
         }
         Ok(())
     }
+}
+
+/// Whether a pair in the plane is computed.
+fn is_planar(sigma: f64, q: f64) -> bool {
+    2.0 / sigma <= FARTHEST && q <= 0.5
+}
+
+/// Probability of an outcome that may be left out of every step.
+const HARDLY_EVER: f64 = 1e-60;
+
+/// The edge of the module `smooth`, of which about `tail` may fail in each step.
+fn edge(sigma: f64, q: f64, relation: NeighboringRelation, tail: f64) -> Edge {
+    // Rounded up: a longer displacement costs more.
+    let square = 1.0 / (sigma * sigma) * (1.0 + 4.0 * f64::EPSILON);
+    let fixed = if relation == NeighboringRelation::ReplaceOne { 4.0 * square } else { square };
+    Edge::new(q, fixed, 4.0 * square, tail)
 }
 
 /// The pair of Poisson sampling with displacement 2.
