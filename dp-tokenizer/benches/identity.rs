@@ -64,17 +64,18 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     let bytes = write_notes(&path, records)?;
     let private = LineFiles::of(&Source::files([path])).ok_or("lines can be read alone")?;
     let read_private = |reading: &mut Reading<'_>| -> Result<(), dp_tokenizer::corpus::CorpusError> {
-        let mut records = private.some_records()?;
-        loop {
-            if reading.wants() {
-                let Some(record) = records.next() else { return Ok(()) };
-                reading.take(Passage::record(&record?.text));
-            } else if records.pass_over()? {
-                reading.pass_over();
-            } else {
-                return Ok(());
+        let (number, stretches) = reading.stretch();
+        let mut records = private.share_of(&private.sizes()?, number, stretches)?;
+        while let Some(record) = records.next() {
+            if !records.is_in_share() {
+                reading.end_stretch();
             }
+            if !reading.wants() {
+                break;
+            }
+            reading.take(Passage::record(&record?.1.text));
         }
+        Ok(())
     };
     // Where memory is at stake, the public text has as many hashes as are held at once.
     let public = if records > RECORDS { 58_000 } else { 10_000 };
@@ -97,7 +98,7 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     };
     for round in 1..=if records > RECORDS { 1 } else { 3 } {
         let reading = timed(|| {
-            let texts = private.some_records()?.map(|record| record.map(|record| record.text.len()));
+            let texts = private.records()?.map(|record| record.map(|(_, record)| record.text.len()));
             texts.sum::<Result<usize, _>>()
         })?;
         let comparing = timed(|| compare(&key, &read_public, &read_private))?;
@@ -112,7 +113,7 @@ fn cost(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
         println!("peak memory {:.0} MB", peak as f64 / 1e6);
     }
     if records <= RECORDS {
-        let texts = private.some_records()?.map(|record| record.map(|record| record.text));
+        let texts = private.records()?.map(|record| record.map(|(_, record)| record.text));
         in_memory(&texts.collect::<Result<_, _>>()?, &key);
     }
     Ok(())

@@ -31,8 +31,8 @@ mod messages;
 pub mod statement;
 
 pub use advise::{
-    Advice, Candidate, Compute, Cost, MACHINES, Machine, Prediction, RankCost, RankSpeed, SIZES, Size,
-    UnitsWith, Unknown, UserScheme, advise,
+    Advice, Candidate, Compute, Cost, MACHINES, Machine, PARAMETERS_A_MESSAGE, Prediction, RankCost,
+    RankSpeed, RankStart, SIZES, SMALL_MESSAGES, Size, TextSize, UnitsWith, Unknown, UserScheme, advise,
 };
 pub use certify::{
     CertifiedEvolution, CertifiedParaphrase, CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting,

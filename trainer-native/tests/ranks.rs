@@ -318,6 +318,32 @@ fn ranks_that_mpirun_ends_say_how_to_go_on() {
     }
 }
 
+/// The digest of a text in its files does not depend on the number of ranks. A changed record is in the share of one rank alone.
+#[test]
+fn another_number_of_ranks_goes_on_with_the_same_text_and_refuses_a_changed_record() {
+    let mut plan = plan("gpt2", "causal_lm");
+    plan["data"] = json!({ "source": { "path": PAIRS }, "units": 40, "user_field": "who" });
+    plan["privacy"]["unit"] = json!("user");
+    plan["training"]["steps"] = json!(400);
+    plan.as_object_mut().unwrap().remove("evaluation");
+    let bench = Bench::new(&plan);
+    write_files(&bench);
+    let child = after_three_steps(&bench);
+    signal("-USR1", child.id());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    let text = std::fs::read_to_string(bench.path(PAIRS)).unwrap();
+    std::fs::write(bench.path(PAIRS), text.replacen("note 100 ", "note 900 ", 1)).unwrap();
+    for count in [1, 3] {
+        let refused = run(&bench, count, "run", &["--test-key", "9", "--resume"]);
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains("is not the text that the run began with"), "{said}");
+    }
+    std::fs::write(bench.path(PAIRS), &text).unwrap();
+    let alone = model(&bench, 1, "alone", &["--test-key", "9"]);
+    assert!(model(&bench, 3, "run", &["--test-key", "9", "--resume"]) == alone);
+}
+
 /// The ledger line of a resumption, which a plan without remaining steps would not have.
 fn ledger_after_resume(bench: &Bench) -> Value {
     let mut command = bench.command("run", &["--test-key", "9", "--resume"]);

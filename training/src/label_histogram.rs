@@ -21,25 +21,16 @@ pub struct LabelCount {
     pub count: i64,
 }
 
-/// Refuses records with a label that the plan does not list, before anything is written.
+/// Refuses a record, which has this number, with a label that the plan does not list.
 ///
 /// # Errors
 /// [`RunError::Refused`] with the number of the record and, of public text, its label.
-pub(crate) fn check(plan: &plan::Plan, units: &Units) -> Result<(), RunError> {
-    let (Some(histogram), Some(records)) = (&plan.data().label_histogram, &units.labelled) else {
+pub(crate) fn check_record(plan: &plan::Plan, number: u64, record: &LabelledRecord) -> Result<(), RunError> {
+    let Some(histogram) = &plan.data().label_histogram else { return Ok(()) };
+    if histogram.labels.contains(&record.text) {
         return Ok(());
-    };
-    let is_listed =
-        |record: &LabelledRecord| histogram.labels.iter().any(|label| *label == record.text.as_str());
-    let (mut number, mut unlisted) = (0, None);
-    records.for_each(|record| {
-        number += 1;
-        if unlisted.is_none() && !is_listed(record) {
-            unlisted = Some((number, record.text.clone()));
-        }
-    })?;
-    let Some((number, label)) = unlisted else { return Ok(()) };
-    let quoted = if plan.is_public() { format!(" {label:?}") } else { String::new() };
+    }
+    let quoted = if plan.is_public() { format!(" {:?}", record.text) } else { String::new() };
     Err(RunError::Refused(format!(
         "data.source: record {number} has a label{quoted} that data.label_histogram.labels does not list; allowed: the {} listed \
          ones; fix: add it to the list, correct the record or, where records have several labels, set data.label_separator",

@@ -224,10 +224,10 @@ pub fn note_for_owner(text: &str) {
 }
 
 /// Shows how much of the training text has been read, until dropped.
-pub(crate) fn reading(what: &str, source: &Source) -> Option<cli::Reading> {
+pub(crate) fn reading(what: &str, source: &Source, ranks: u64) -> Option<cli::Reading> {
     let Source::Files(files) = source else { return None };
     let progress = files.progress.clone();
-    let show = || cli::Reading::start(what.to_owned(), &files.paths, move || progress.bytes());
+    let show = || cli::Reading::start(what.to_owned(), &files.paths, move || ranks * progress.bytes());
     (!is_silent() && !is_quiet()).then(show)
 }
 

@@ -295,7 +295,7 @@ fn words(
     if config.event() != planned.event {
         return Err(failed(&"its event differs from the event that the plan certifies"));
     }
-    let counting = reading("counting the words of the training text", &source);
+    let counting = reading("counting the words of the training text", &source, 1);
     let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
     drop(counting);
     check_units(items.for_mechanism(), &config).map_err(|error| unreadable(&error))?;

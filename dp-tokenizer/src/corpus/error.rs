@@ -152,6 +152,21 @@ pub enum CorpusError {
 }
 
 impl CorpusError {
+    /// Returns the error with so many further lines of the file `of` before its line.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn after_lines(mut self, of: &Path, lines: u64) -> Self {
+        if let Self::Interrupted { path, line, .. }
+        | Self::TooManyBlankLines { path, line, .. }
+        | Self::LineTooLong { path, line, .. }
+        | Self::NotText { path, line, .. }
+        | Self::BadJson { path, line, .. } = &mut self
+            && path == of
+        {
+            *line += lines;
+        }
+        self
+    }
+
     /// Returns the error of reading that stopped after `line` lines.
     pub(crate) fn of_reading(path: &Path, line: u64, error: &std::io::Error) -> Self {
         if ReadProgress::has_stopped(error) {

@@ -2,22 +2,32 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-#[cfg(feature = "parquet")]
+#[cfg(any(feature = "parquet", not(target_arch = "wasm32")))]
 use std::io::Seek;
+#[cfg(not(target_arch = "wasm32"))]
+use std::io::SeekFrom;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::encoding::{Decoded, NotText};
+#[cfg(not(target_arch = "wasm32"))]
+use super::folder;
 use super::folder::Texts;
 use super::iob::Sentences;
 use super::json_array::JsonArray;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::owners::KeptRecords;
-use super::rows::JsonLines;
+use super::rows::{JsonLines, RowStarts};
 use super::separated::{Separated, Separator};
 use super::{BadUtf8, CorpusError, Encoding, Files, Format, Record, json_line, recognize};
 
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// The number of bytes that are read at a time where a share of the files is read: a reader reads on behind its share by as many.
+const SHARE_BUFFER_BYTES: usize = 1 << 16;
+
+/// The number of bytes that are read of a file to see what it holds.
+const LOOK_BYTES: usize = 1 << 12;
 
 /// The most blank lines in a row. A file with more is refused, as without text.
 pub(super) const MAX_BLANK_LINES: u64 = 1 << 25;
@@ -35,17 +45,17 @@ pub(super) struct FileRecords {
     owners: Option<KeptRecords>,
     /// The place of the last record.
     position: Position,
+    /// Whether the places of records that are no lines are asked for.
+    has_places: bool,
 }
 
-/// The place of a record in the files of a corpus.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The place of a record in the files of a corpus. Places are in the order of the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The number of the file, from 0.
-    pub(super) file: u32,
-    /// The length of the line in bytes, without its end; 0 where records are no lines.
-    pub(super) length: u32,
+    pub file: u32,
     /// The number of bytes before the record. In parquet files and folders, the number of records before it.
-    pub(super) offset: u64,
+    pub offset: u64,
 }
 
 pub(super) struct OpenFile {
@@ -55,6 +65,8 @@ pub(super) struct OpenFile {
     pub(super) line: u64,
     /// The number of bytes in the lines that were read.
     offset: u64,
+    /// Where the rows begin of which the lines were made, if that is asked for.
+    starts: Option<RowStarts>,
 }
 
 impl FileRecords {
@@ -78,10 +90,25 @@ impl FileRecords {
             failed: false,
             owners,
             position: Position::default(),
+            has_places: false,
         })
     }
 
-    /// Returns the place of the last record, if the file's own lines are records.
+    /// Opens the files at a place; in a file of lines, at the first line that begins there or after it. Lines before it are not
+    /// counted in [`Self::line`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn open_at(files: Files, start: Position) -> Result<Self, CorpusError> {
+        let mut records = Self { next_file: start.file as usize, has_places: true, ..Self::open(files)? };
+        if let Some(path) = records.files.paths.get(records.next_file)
+            && start.offset > 0
+        {
+            records.current = Some(open_within(path, start.offset, &records.files)?);
+            records.next_file += 1;
+        }
+        Ok(records)
+    }
+
+    /// Returns the place of the last record.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn position(&self) -> Position {
         self.position
@@ -98,7 +125,7 @@ impl FileRecords {
     }
 
     fn try_next(&mut self) -> Result<Option<Record>, CorpusError> {
-        while let Some(record) = self.next_line_as(Self::record)? {
+        while let Some(record) = self.next_record()? {
             if self.owners.as_mut().is_none_or(|owners| owners.keep(&record.owners)) {
                 return Ok(Some(record));
             }
@@ -106,28 +133,16 @@ impl FileRecords {
         Ok(None)
     }
 
-    /// Leaves out the next record without parsing it. Returns whether there was one.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn pass_over(&mut self) -> Result<bool, CorpusError> {
-        let record = |records: &mut Self| {
-            let keeps_blank = records.files.blank_lines
-                && records.current.as_ref().is_some_and(|file| file.format == Format::Text);
-            let text = String::from_utf8_lossy(&records.buffer);
-            let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
-            Ok((keeps_blank || !text.trim_start().is_empty()).then_some(()))
-        };
-        self.next_line_as(record).map(|passed| passed.is_some())
-    }
-
-    /// Returns what `record` makes of the next line that is not blank.
-    fn next_line_as<T>(
-        &mut self,
-        record: impl Fn(&mut Self) -> Result<Option<T>, CorpusError>,
-    ) -> Result<Option<T>, CorpusError> {
+    /// Returns the record of the next line that is not blank.
+    fn next_record(&mut self) -> Result<Option<Record>, CorpusError> {
         loop {
             let Some(file) = &mut self.current else {
                 let Some(path) = self.files.paths.get(self.next_file) else { return Ok(None) };
-                self.current = Some(open_file(path, &self.files)?);
+                let is_lines = !path.is_dir()
+                    && matches!(named_format(path, self.files.format)?.0, Format::Text | Format::Jsonl);
+                let starts = (self.has_places && !is_lines).then(RowStarts::default);
+                let buffer = if self.has_places { SHARE_BUFFER_BYTES } else { BUFFER_BYTES };
+                self.current = Some(open_file_with(path, &self.files, buffer, starts)?);
                 self.next_file += 1;
                 continue;
             };
@@ -147,10 +162,11 @@ impl FileRecords {
                     });
                 }
                 Line::Read(bytes) => {
-                    let (offset, length) = (file.offset, self.buffer.len() as u32);
+                    let offset =
+                        file.starts.as_ref().map_or(file.offset, |starts| starts.of_line(file.offset));
                     file.offset += bytes as u64;
-                    self.position = Position { file: self.next_file as u32 - 1, length, offset };
-                    if let Some(record) = record(self)? {
+                    self.position = Position { file: self.next_file as u32 - 1, offset };
+                    if let Some(record) = self.record()? {
                         self.blank_lines = 0;
                         return Ok(Some(record));
                     }
@@ -262,7 +278,7 @@ pub(super) fn check_files(files: &Files) -> Result<(), CorpusError> {
     let mut is_taken = false;
     for path in &files.paths {
         if path.as_os_str() != STDIN {
-            open_file(path, files)?;
+            open_file_with(path, files, LOOK_BYTES, None)?;
         } else if std::mem::replace(&mut is_taken, true) {
             let reason = "standard input is named twice".to_owned();
             return Err(CorpusError::Unreadable { path: path.clone(), reason });
@@ -294,17 +310,28 @@ pub(super) fn named_format(path: &Path, wanted: Format) -> Result<(Format, Compr
 }
 
 pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusError> {
+    open_file_with(path, files, BUFFER_BYTES, None)
+}
+
+/// Opens a file, of which `buffer` bytes are read at a time.
+fn open_file_with(
+    path: &Path,
+    files: &Files,
+    buffer: usize,
+    starts: Option<RowStarts>,
+) -> Result<OpenFile, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
     let is_stdin = path.as_os_str() == STDIN;
     if files.format == Format::Auto && path.is_dir() {
         let texts = Texts::open(path, files).map_err(unreadable)?;
-        return opened(path, Format::Jsonl, Box::new(JsonLines::new(texts)), files);
+        let lines = Box::new(JsonLines::new(texts, starts.clone()));
+        return opened(path, Format::Jsonl, lines, files, buffer, starts);
     }
     if let Some(reason) = recognize::unreadable_kind(path).filter(|_| !is_stdin) {
         return Err(unreadable(reason));
     }
     if is_stdin {
-        return open_input(path, Box::new(std::io::stdin()), files);
+        return open_bytes(path, Box::new(std::io::stdin()), files, buffer, None);
     }
     // A browser has no files on disk, and its module for other texts is smaller without this.
     #[cfg(all(feature = "parquet", not(target_arch = "wasm32")))]
@@ -314,12 +341,52 @@ pub(super) fn open_file(path: &Path, files: &Files) -> Result<OpenFile, CorpusEr
         }
         let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
         let lines = super::parquet::json_lines(file, files).map_err(unreadable)?;
-        return opened(path, Format::Jsonl, Box::new(lines), files);
+        return opened(path, Format::Jsonl, Box::new(lines), files, buffer, None);
     }
     // An unknown format is refused before the file is opened.
     named_format(path, files.format)?;
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    open_input(path, Box::new(file), files)
+    open_bytes(path, Box::new(file), files, buffer, starts)
+}
+
+/// Opens a file of lines at the first that begins after `offset` bytes or later, or a folder at the text of this number.
+#[cfg(not(target_arch = "wasm32"))]
+fn open_within(path: &Path, offset: u64, files: &Files) -> Result<OpenFile, CorpusError> {
+    let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
+    if path.is_dir() {
+        let texts = Texts::of(folder::list(path).map_err(unreadable)?, offset as usize, files);
+        let starts = Some(RowStarts::default());
+        let lines = Box::new(JsonLines::new(texts, starts.clone()));
+        let file = opened(path, Format::Jsonl, lines, files, BUFFER_BYTES, starts)?;
+        return Ok(OpenFile { line: offset, ..file });
+    }
+    let (format, _) = named_format(path, files.format)?;
+    let opened = File::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::Start(offset - 1))?;
+        let mut reader = BufReader::with_capacity(SHARE_BUFFER_BYTES, files.tracked(file));
+        let skipped = skip_line(&mut reader)?;
+        Ok((reader, offset - 1 + skipped))
+    });
+    let (reader, offset) = opened.map_err(|error| CorpusError::of_reading(path, 0, &error))?;
+    // The first line of a file is another one.
+    Ok(OpenFile { path: path.to_owned(), format, reader, line: 1, offset, starts: None })
+}
+
+/// Reads on to the end of a line, and returns the number of bytes up to there.
+#[cfg(not(target_arch = "wasm32"))]
+fn skip_line(reader: &mut impl BufRead) -> std::io::Result<u64> {
+    let mut skipped = 0;
+    loop {
+        let available = reader.fill_buf()?;
+        let end = memchr::memchr(b'\n', available).map(|at| at + 1);
+        let bytes = end.unwrap_or(available.len());
+        let is_last = available.is_empty();
+        reader.consume(bytes);
+        skipped += bytes as u64;
+        if end.is_some() || is_last {
+            return Ok(skipped);
+        }
+    }
 }
 
 /// Opens a table in parquet that is no file on disk.
@@ -331,7 +398,7 @@ pub(super) fn open_parquet(
 ) -> Result<OpenFile, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: name.to_owned(), reason };
     let lines = super::parquet::json_lines(table, files).map_err(unreadable)?;
-    opened(name, Format::Jsonl, Box::new(lines), files)
+    opened(name, Format::Jsonl, Box::new(lines), files, BUFFER_BYTES, None)
 }
 
 /// Returns the bytes of a text file without their compression; `None` for standard input and Parquet.
@@ -356,9 +423,19 @@ pub(super) fn open_input(
     input: Box<dyn Read + Send>,
     files: &Files,
 ) -> Result<OpenFile, CorpusError> {
+    open_bytes(path, input, files, BUFFER_BYTES, None)
+}
+
+fn open_bytes(
+    path: &Path,
+    input: Box<dyn Read + Send>,
+    files: &Files,
+    buffer: usize,
+    starts: Option<RowStarts>,
+) -> Result<OpenFile, CorpusError> {
     let unreadable = |reason: String| CorpusError::Unreadable { path: path.to_owned(), reason };
     let (format, by_name) = named_format(path, files.format)?;
-    let mut input = BufReader::with_capacity(BUFFER_BYTES, files.tracked(input));
+    let mut input = BufReader::with_capacity(buffer, files.tracked(input));
     let compression = if path.as_os_str() == STDIN {
         match input.fill_buf().map_err(|error| unreadable(error.to_string()))? {
             [0x1F, 0x8B, ..] => Compression::Gzip,
@@ -374,10 +451,10 @@ pub(super) fn open_input(
         recognize::check_contents(path, first)?;
     }
     if files.encoding.is_utf8() {
-        return opened(path, format, Box::new(input), files);
+        return opened(path, format, Box::new(input), files, buffer, starts);
     }
     match Decoded::new(input, files.encoding).map_err(|error| CorpusError::of_reading(path, 0, &error))? {
-        Ok(decoded) => opened(path, format, Box::new(decoded), files),
+        Ok(decoded) => opened(path, format, Box::new(decoded), files, buffer, starts),
         Err(found) => Err(CorpusError::WrongContents {
             path: path.to_owned(),
             found,
@@ -392,12 +469,14 @@ fn opened(
     format: Format,
     reader: Box<dyn Read + Send>,
     files: &Files,
+    buffer: usize,
+    starts: Option<RowStarts>,
 ) -> Result<OpenFile, CorpusError> {
     let table = |reader, separator| {
-        let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+        let reader = BufReader::with_capacity(buffer, reader);
         let table = Separated::open(reader, separator, files);
         let table = table.map_err(|error| CorpusError::of_reading(path, 0, &error))?;
-        Ok(Box::new(JsonLines::new(table)) as Box<dyn Read + Send>)
+        Ok(Box::new(JsonLines::new(table, starts.clone())) as Box<dyn Read + Send>)
     };
     if format == Format::Text && files.owners.is_some() {
         let reason =
@@ -408,14 +487,12 @@ fn opened(
         Format::Csv => (Format::Jsonl, table(reader, Separator::Comma)?),
         Format::Tsv => (Format::Jsonl, table(reader, Separator::Tab)?),
         Format::Iob => {
-            let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-            let sentences: Box<dyn Read + Send> = Box::new(JsonLines::new(Sentences::open(reader, files)));
-            (Format::Jsonl, sentences)
+            let sentences = Sentences::open(BufReader::with_capacity(buffer, reader), files);
+            (Format::Jsonl, Box::new(JsonLines::new(sentences, starts.clone())) as Box<dyn Read + Send>)
         }
         Format::Json => {
-            let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-            let elements: Box<dyn Read + Send> = Box::new(JsonLines::new(JsonArray::open(reader, files)));
-            (Format::Json, elements)
+            let elements = JsonArray::open(BufReader::with_capacity(buffer, reader), files);
+            (Format::Json, Box::new(JsonLines::new(elements, starts.clone())) as Box<dyn Read + Send>)
         }
         Format::Parquet => {
             let reason = "a table in parquet cannot be read from a stream; name its file".to_owned();
@@ -423,8 +500,8 @@ fn opened(
         }
         Format::Auto | Format::Text | Format::Jsonl => (format, reader),
     };
-    let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-    Ok(OpenFile { path: path.to_owned(), format, reader, line: 0, offset: 0 })
+    let reader = BufReader::with_capacity(buffer, reader);
+    Ok(OpenFile { path: path.to_owned(), format, reader, line: 0, offset: 0, starts })
 }
 
 /// The bytes of the file on disk.

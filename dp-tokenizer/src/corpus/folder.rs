@@ -19,12 +19,13 @@ pub(super) struct Texts {
 impl Texts {
     /// Lists the folder.
     pub(super) fn open(folder: &Path, files: &Files) -> std::result::Result<Self, String> {
-        Ok(Self::of(list(folder)?, files))
+        Ok(Self::of(list(folder)?, 0, files))
     }
 
-    /// Returns these texts, in this order.
-    pub(super) fn of(paths: Vec<PathBuf>, files: &Files) -> Self {
-        Self { paths: paths.into_iter(), files: files.clone(), place: 0 }
+    /// Returns the texts of a folder with these paths, from the one at `place` on.
+    pub(super) fn of(mut paths: Vec<PathBuf>, place: usize, files: &Files) -> Self {
+        let paths = paths.split_off(place.min(paths.len()));
+        Self { paths: paths.into_iter(), files: files.clone(), place: place as u64 }
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {
@@ -115,6 +116,10 @@ impl Rows for Texts {
         }
         out.push(b'\n');
         Ok(true)
+    }
+
+    fn start(&self) -> u64 {
+        self.place - 1
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Sentences<R> {
     tag_fields: Vec<String>,
     /// The number of lines read so far.
     line: u64,
+    /// The number of bytes read so far, and of those before the last sentence.
+    offset: u64,
+    start: u64,
 }
 
 impl<R: BufRead> Sentences<R> {
@@ -25,7 +28,7 @@ impl<R: BufRead> Sentences<R> {
         let text_field = files.text_field.clone();
         let as_list = files.further.contains(&text_field);
         let tag_fields = files.field_names().filter(|name| *name != text_field).map(str::to_owned).collect();
-        Self { input, text_field, as_list, tag_fields, line: 0 }
+        Self { input, text_field, as_list, tag_fields, line: 0, offset: 0, start: 0 }
     }
 
     /// Returns the word and the tag of a line.
@@ -58,9 +61,13 @@ impl<R: BufRead> Rows for Sentences<R> {
     fn next_row(&mut self, out: &mut Vec<u8>) -> Result<bool> {
         let (mut words, mut tags): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
         let (mut line, mut lines) = (Vec::new(), 0);
+        self.start = self.offset;
         loop {
             match read_line(&mut self.input, &mut line, MAX_LINE_BYTES)? {
-                Line::Read(_) => self.line += 1,
+                Line::Read(bytes) => {
+                    self.line += 1;
+                    self.offset += bytes as u64;
+                }
                 Line::End if lines == 0 => return Ok(false),
                 Line::End => break,
                 Line::TooLong => return Err(RowFault::error(self.line + 1, "longer than a word can be")),
@@ -95,6 +102,10 @@ impl<R: BufRead> Rows for Sentences<R> {
         }
         out.extend((0..lines).map(|_| b'\n'));
         Ok(true)
+    }
+
+    fn start(&self) -> u64 {
+        self.start
     }
 }
 

@@ -28,15 +28,23 @@ pub(super) struct JsonArray<R> {
     next: Next,
     /// The line of the file, from 1.
     line: u64,
+    /// The number of bytes read so far, and of those before the last element.
+    offset: u64,
+    start: u64,
 }
 
 impl<R: BufRead> JsonArray<R> {
     pub(super) fn open(input: R, files: &Files) -> Self {
-        Self { input, text_field: files.text_field.clone(), next: Next::Start, line: 1 }
+        Self { input, text_field: files.text_field.clone(), next: Next::Start, line: 1, offset: 0, start: 0 }
     }
 
     fn fault(&self, reason: &str) -> std::io::Error {
         RowFault::error(self.line, reason)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.input.consume(bytes);
+        self.offset += bytes as u64;
     }
 
     /// Returns the bytes at hand; none at the end of the file.
@@ -60,7 +68,7 @@ impl<R: BufRead> JsonArray<R> {
             let found = available.get(blanks).copied();
             let is_end = available.is_empty();
             self.line += memchr::memchr_iter(b'\n', &available[..blanks]).count() as u64;
-            self.input.consume(blanks);
+            self.consume(blanks);
             skipped += blanks;
             if found.is_some() || is_end {
                 return Ok(found);
@@ -76,10 +84,10 @@ impl<R: BufRead> JsonArray<R> {
 
     fn open_array(&mut self) -> Result<()> {
         if self.available()?.starts_with(b"\xEF\xBB\xBF") {
-            self.input.consume(3);
+            self.consume(3);
         }
         match self.peek()? {
-            Some(b'[') => self.input.consume(1),
+            Some(b'[') => self.consume(1),
             None => return Ok(()),
             Some(_) => {
                 return Err(self.fault(
@@ -101,13 +109,13 @@ impl<R: BufRead> JsonArray<R> {
         match (self.next, found) {
             (Next::Start | Next::End, None) => return Ok(false),
             (Next::First | Next::Further, Some(b']')) => {
-                self.input.consume(1);
+                self.consume(1);
                 self.next = Next::End;
                 return self.advance();
             }
             (Next::First, Some(_)) => {}
             (Next::Further, Some(b',')) => {
-                self.input.consume(1);
+                self.consume(1);
                 self.peek()?;
             }
             (Next::Further, Some(_)) => return Err(self.fault("no comma between two elements; add it")),
@@ -149,7 +157,7 @@ impl<R: BufRead> JsonArray<R> {
                     break;
                 }
             }
-            self.input.consume(taken);
+            self.consume(taken);
             self.line += lines;
             if ended {
                 return Ok(());
@@ -164,7 +172,9 @@ impl<R: BufRead> JsonArray<R> {
 
     /// Appends the element that comes next, as a JSON line.
     fn copy_row(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        match self.peek()? {
+        let first = self.peek()?;
+        self.start = self.offset;
+        match first {
             Some(b'{') => self.copy_element(out)?,
             Some(b'"') => {
                 out.push(b'{');
@@ -184,16 +194,6 @@ impl<R: BufRead> JsonArray<R> {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl<R: BufRead + Seek> JsonArray<R> {
-    /// Skips the next element and returns the number of bytes before it.
-    pub(super) fn pass_element(&mut self) -> Result<u64> {
-        if self.advance()? {
-            self.peek()?;
-        }
-        let start = self.input.stream_position()?;
-        self.copy_row(&mut Vec::new())?;
-        Ok(start)
-    }
-
     /// Appends the element that begins after `offset` bytes.
     pub(super) fn element_at(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<bool> {
         self.input.seek(SeekFrom::Start(offset))?;
@@ -207,6 +207,10 @@ impl<R: BufRead> Rows for JsonArray<R> {
             return Ok(false);
         }
         self.copy_row(out).map(|()| true)
+    }
+
+    fn start(&self) -> u64 {
+        self.start
     }
 }
 

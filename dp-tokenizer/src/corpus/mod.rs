@@ -51,7 +51,7 @@ pub(crate) use lines::MAX_LINE_BYTES;
 pub use mechanisms::{Encoding, Format};
 pub use owners::Owners;
 #[cfg(not(target_arch = "wasm32"))]
-pub use positions::{LineFiles, SomeRecords};
+pub use positions::{LineFiles, ShareRecords};
 pub use read_progress::ReadProgress;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use same_text::check_comparable;

@@ -1,7 +1,7 @@
 //! Records read by position, without those before them.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::files::{Compression, FileRecords, Position, STDIN, named_format, parse_line};
@@ -11,7 +11,7 @@ use super::json_array::JsonArray;
 use super::lines::{Line, MAX_LINE_BYTES, read_line};
 use super::rows::Rows;
 use super::separated::{Separated, Separator};
-use super::{CorpusError, Files, Format, Record, Source};
+use super::{CorpusError, Files, Format, Record, Source, source_name};
 
 /// Files of which any record can be read without those before it: uncompressed files, and folders of texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,19 @@ impl Layout {
             _ => None,
         }
     }
+
+    /// Whether records begin at line ends, so that a process that begins anywhere in the file finds the next one.
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::File(Format::Text | Format::Jsonl))
+    }
 }
+
+/// The size that a text in a folder is taken to have when the folder is divided.
+const FOLDER_TEXT_BYTES: u64 = 4096;
+
+/// The number of places at which processes compare their files, and the number of bytes at each.
+const SAMPLES: u64 = 64;
+const SAMPLE_BYTES: u64 = 1024;
 
 impl LineFiles {
     /// Returns the files of a source; `None` if one of them has another layout.
@@ -71,46 +83,115 @@ impl LineFiles {
     ///
     /// # Errors
     /// [`CorpusError`] if a file is missing or unreadable; the items carry errors of their lines.
-    pub fn records(
-        &self,
-    ) -> Result<impl Iterator<Item = Result<(Position, Record), CorpusError>>, CorpusError> {
-        let mut records = FileRecords::open(self.files.clone())?;
-        let mut starts: Option<Starts> = None;
-        Ok(std::iter::from_fn(move || {
-            let record = records.next()?;
-            Some(record.and_then(|record| Ok((self.position(&records, &mut starts)?, record))))
-        }))
+    pub fn records(&self) -> Result<ShareRecords<'_>, CorpusError> {
+        self.share_of(&self.sizes()?, 0, 1)
     }
 
-    /// Returns the records from the first on, of which some may be left out. The records of owners are not bounded.
+    /// Returns the records from the beginning of share `number` of `shares` on. Every record is in one share, and shares have about
+    /// the same number of bytes: a file of lines and a folder are cut anywhere, and another file is in one share. If the records of
+    /// owners are bounded, all are in the first share, because which are kept depends on those before them. `sizes` are
+    /// [`Self::sizes`]; processes that divide a text need the same.
     ///
     /// # Errors
     /// As [`Self::records`].
-    pub fn some_records(&self) -> Result<SomeRecords, CorpusError> {
+    pub fn share_of(&self, sizes: &[u64], number: u64, shares: u64) -> Result<ShareRecords<'_>, CorpusError> {
+        let [start, end] = [number, number + 1].map(|number| self.cut(sizes, number, shares));
+        let records = FileRecords::open_at(self.files.clone(), start)?;
+        Ok(ShareRecords { files: self, records, start, end, last: start })
+    }
+
+    /// Returns these files for a further reading of all records, which is not counted as progress and does not bound the records of
+    /// owners.
+    #[must_use]
+    pub fn again(&self) -> Self {
         let files = Files { progress: self.files.progress.fresh(), owners: None, ..self.files.clone() };
-        FileRecords::open(files).map(SomeRecords)
+        Self { files, layouts: self.layouts.clone() }
+    }
+
+    /// Returns the size of each file in bytes; for folders, an estimate.
+    ///
+    /// # Errors
+    /// [`CorpusError::Unreadable`] for a missing file.
+    pub fn sizes(&self) -> Result<Vec<u64>, CorpusError> {
+        let size = |(path, layout): (&PathBuf, &Layout)| match layout {
+            Layout::Folder(texts) => Ok(texts.len() as u64 * FOLDER_TEXT_BYTES),
+            Layout::File(_) => path
+                .metadata()
+                .map(|file| file.len())
+                .map_err(|error| CorpusError::Unreadable { path: path.clone(), reason: error.to_string() }),
+        };
+        self.files.paths.iter().zip(&self.layouts).map(size).collect()
+    }
+
+    /// Returns bytes from places all over the files, by which processes notice that they have other files. They are as private as
+    /// the text.
+    ///
+    /// # Errors
+    /// [`CorpusError`] for a file that cannot be read.
+    pub fn sample(&self, sizes: &[u64]) -> Result<Vec<u8>, CorpusError> {
+        let total: u64 = sizes.iter().sum();
+        let mut bytes = Vec::new();
+        for number in 0..SAMPLES {
+            let place = (u128::from(total) * u128::from(number) / u128::from(SAMPLES)) as u64;
+            let (file, offset) = place_in(sizes, place);
+            let Some(path) = self.files.paths.get(file) else { continue };
+            let path = match &self.layouts[file] {
+                Layout::File(_) => path,
+                Layout::Folder(texts) => match texts.get((offset / FOLDER_TEXT_BYTES) as usize) {
+                    Some(text) => text,
+                    None => continue,
+                },
+            };
+            let offset = if path == &self.files.paths[file] { offset } else { 0 };
+            let read = File::open(path).and_then(|mut file| {
+                file.seek(SeekFrom::Start(offset))?;
+                file.take(SAMPLE_BYTES).read_to_end(&mut bytes)
+            });
+            read.map_err(|error| CorpusError::Unreadable { path: path.clone(), reason: error.to_string() })?;
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the error of files without any record.
+    #[must_use]
+    pub fn without_records(&self) -> CorpusError {
+        CorpusError::Empty { source_name: source_name(&Source::Files(self.files.clone())) }
+    }
+
+    /// Returns the place at which a share begins.
+    fn cut(&self, sizes: &[u64], number: u64, shares: u64) -> Position {
+        let behind = Position { file: self.layouts.len() as u32, offset: 0 };
+        if number == 0 {
+            return Position::default();
+        }
+        if number >= shares || self.files.owners.is_some() {
+            return behind;
+        }
+        let total: u64 = sizes.iter().sum();
+        let place = (u128::from(total) * u128::from(number) / u128::from(shares)) as u64;
+        let (file, offset) = place_in(sizes, place);
+        let next = Position { file: file as u32 + 1, offset: 0 };
+        match self.layouts.get(file) {
+            None => behind,
+            Some(layout) if layout.has_lines() => Position { file: file as u32, offset },
+            Some(Layout::Folder(texts)) => match offset.div_ceil(FOLDER_TEXT_BYTES) {
+                text if text < texts.len() as u64 => Position { file: file as u32, offset: text },
+                _ => next,
+            },
+            Some(_) if offset == 0 => Position { file: file as u32, offset: 0 },
+            Some(_) => next,
+        }
     }
 
     /// Returns the position of the last record.
-    fn position(&self, records: &FileRecords, starts: &mut Option<Starts>) -> Result<Position, CorpusError> {
-        let (position, line) = (records.position(), records.line());
-        let place = position.file as usize;
-        let offset = match &self.layouts[place] {
-            Layout::File(Format::Text | Format::Jsonl) => return Ok(position),
-            Layout::File(Format::Parquet) | Layout::Folder(_) => line.saturating_sub(1),
-            // These formats become JSON lines, which are numbered by the file's own lines, or by the elements of its
-            // array.
-            Layout::File(format) => {
-                let path = &self.files.paths[place];
-                let start = match starts {
-                    Some(starts) if starts.file == place => starts.of(line),
-                    _ => Starts::open(place, path, *format, &self.files)
-                        .and_then(|opened| starts.insert(opened).of(line)),
-                };
-                start.map_err(|error| CorpusError::of_reading(path, line, &error))?
+    fn position(&self, records: &FileRecords) -> Position {
+        let position = records.position();
+        match self.layouts[position.file as usize] {
+            Layout::File(Format::Parquet) => {
+                Position { offset: records.line().saturating_sub(1), ..position }
             }
-        };
-        Ok(Position { length: 0, offset, ..position })
+            _ => position,
+        }
     }
 
     /// Returns the record at a position. The file is opened for it alone, so that any number of files needs one
@@ -137,30 +218,81 @@ impl LineFiles {
             };
             unreadable(format!("no record at {unit} {} any more; restore it and resume", position.offset))
         };
-        let is_first = position.length > 0 && position.offset == 0;
+        let is_first = self.layouts[place].has_lines() && position.offset == 0;
         let parsed = parse_line(&bytes, is_first, format, &self.files);
         parsed.ok().and_then(|(record, _)| record).ok_or_else(changed)
     }
 }
 
-/// Records of files from the first, of which some may be left out at less cost than reading them.
-pub struct SomeRecords(FileRecords);
+/// Returns the file that has a byte of all files together, and the number of its bytes before that.
+fn place_in(sizes: &[u64], place: u64) -> (usize, u64) {
+    let mut rest = place;
+    for (file, size) in sizes.iter().enumerate() {
+        match rest.checked_sub(*size) {
+            Some(after) => rest = after,
+            None => return (file, rest),
+        }
+    }
+    (sizes.len(), 0)
+}
 
-impl SomeRecords {
-    /// Leaves out the next record. Returns whether there was one.
-    ///
-    /// # Errors
-    /// [`CorpusError`] if a file can no longer be read.
-    pub fn pass_over(&mut self) -> Result<bool, CorpusError> {
-        self.0.pass_over()
+/// The records from the beginning of a share on, each with its position.
+pub struct ShareRecords<'a> {
+    files: &'a LineFiles,
+    records: FileRecords,
+    start: Position,
+    end: Position,
+    last: Position,
+}
+
+impl ShareRecords<'_> {
+    /// Whether the last record is in the share.
+    #[must_use]
+    pub fn is_in_share(&self) -> bool {
+        self.last < self.end
+    }
+
+    /// Returns an error with the line of the file, of which the lines before the share were not read.
+    fn in_file(&self, error: CorpusError) -> CorpusError {
+        let path = self.files.files.paths.get(self.start.file as usize);
+        let layout = self.files.layouts.get(self.start.file as usize);
+        let (Some(path), Some(layout)) = (path, layout) else { return error };
+        if self.start.offset == 0 || !layout.has_lines() {
+            return error;
+        }
+        // The first line of the share is the first that begins at its start or after it.
+        match lines_begun(path, self.start.offset) {
+            Ok(before) => error.after_lines(path, before.saturating_sub(1)),
+            Err(_) => error,
+        }
     }
 }
 
-impl Iterator for SomeRecords {
-    type Item = Result<Record, CorpusError>;
+impl Iterator for ShareRecords<'_> {
+    type Item = Result<(Position, Record), CorpusError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
+        let record = self.records.next()?;
+        self.last = self.files.position(&self.records);
+        Some(match record {
+            Ok(record) => Ok((self.last, record)),
+            Err(error) => Err(self.in_file(error)),
+        })
+    }
+}
+
+/// Returns the number of lines that begin before a place in a file.
+fn lines_begun(path: &Path, place: u64) -> io::Result<u64> {
+    let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?.take(place.saturating_sub(1)));
+    let mut lines = u64::from(place > 0);
+    loop {
+        let available = reader.fill_buf()?;
+        let bytes = available.len();
+        if bytes == 0 {
+            return Ok(lines);
+        }
+        lines += memchr::memchr_iter(b'\n', available).count() as u64;
+        reader.consume(bytes);
     }
 }
 
@@ -169,11 +301,13 @@ fn separator(format: Format) -> Separator {
 }
 
 fn line_at(path: &Path, position: Position) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut bytes = vec![0; position.length as usize];
-    file.seek(SeekFrom::Start(position.offset))?;
-    file.read_exact(&mut bytes)?;
-    Ok(bytes)
+    let mut reader = BufReader::new(File::open(path)?);
+    reader.seek(SeekFrom::Start(position.offset))?;
+    let mut bytes = Vec::new();
+    match read_line(&mut reader, &mut bytes, MAX_LINE_BYTES)? {
+        Line::Read(_) => Ok(bytes),
+        Line::End | Line::TooLong => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// Returns a record that is no line, as a JSON line.
@@ -194,72 +328,12 @@ fn row_at(layout: &Layout, path: &Path, offset: u64, files: &Files) -> Result<Ve
         }
         Layout::Folder(texts) => {
             let text = texts.get(offset as usize).cloned();
-            Texts::of(text.into_iter().collect(), files).next_row(&mut row)
+            Texts::of(text.into_iter().collect(), 0, files).next_row(&mut row)
         }
     };
     read.map_err(|error| error.to_string())?;
     row.truncate(row.iter().position(|&byte| byte == b'\n').unwrap_or(row.len()));
     Ok(row)
-}
-
-/// Finds where records begin in a file whose records are no lines. They are asked for in their order.
-struct Starts {
-    /// The number of the file, from 0.
-    file: usize,
-    inner: Inner,
-}
-
-enum Inner {
-    Lines(LineStarts),
-    Elements(JsonArray<BufReader<File>>, u64),
-}
-
-impl Starts {
-    fn open(file: usize, path: &Path, format: Format, files: &Files) -> io::Result<Self> {
-        let reader = BufReader::with_capacity(1 << 20, File::open(path)?);
-        let inner = match format {
-            Format::Json => Inner::Elements(JsonArray::open(reader, files), 0),
-            _ => Inner::Lines(LineStarts { reader, buffer: Vec::new(), lines: 0, offset: 0 }),
-        };
-        Ok(Self { file, inner })
-    }
-
-    /// Returns the number of bytes before a line or element, which is counted from 1.
-    fn of(&mut self, number: u64) -> io::Result<u64> {
-        match &mut self.inner {
-            Inner::Lines(lines) => lines.start_of(number),
-            Inner::Elements(array, passed) => loop {
-                *passed += 1;
-                let start = array.pass_element()?;
-                if *passed >= number {
-                    return Ok(start);
-                }
-            },
-        }
-    }
-}
-
-/// Finds where the lines of a file begin.
-struct LineStarts {
-    reader: BufReader<File>,
-    buffer: Vec<u8>,
-    /// The number of lines before the offset.
-    lines: u64,
-    offset: u64,
-}
-
-impl LineStarts {
-    /// Returns the number of bytes before a line, which is counted from 1.
-    fn start_of(&mut self, line: u64) -> io::Result<u64> {
-        while self.lines + 1 < line {
-            match read_line(&mut self.reader, &mut self.buffer, MAX_LINE_BYTES)? {
-                Line::Read(bytes) => self.offset += bytes as u64,
-                Line::End | Line::TooLong => break,
-            }
-            self.lines += 1;
-        }
-        Ok(self.offset)
-    }
 }
 
 #[cfg(test)]
@@ -323,6 +397,40 @@ mod tests {
             for ((position, record), want) in found.iter().zip(&want).rev() {
                 assert_eq!((record, &files.read(*position).unwrap()), (want, want));
             }
+            let sizes = files.sizes().unwrap();
+            for shares in 1..60 {
+                let mut of_shares = Vec::new();
+                for number in 0..shares {
+                    let mut share = files.share_of(&sizes, number, shares).unwrap();
+                    while let Some(record) = share.next().filter(|_| share.is_in_share()) {
+                        of_shares.push(record.unwrap());
+                    }
+                }
+                assert!(of_shares == found, "{shares} shares of {source:?}: {of_shares:?}");
+            }
+        }
+    }
+
+    /// A process that begins within a file names the lines of the file, as one that reads all of it.
+    #[test]
+    fn a_refused_line_is_named_whatever_share_it_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let line = |n: usize| if n == 80 { "{".to_owned() } else { format!("{{\"text\":\"{n}\"}}\n") };
+        let text: String = (1..100).map(|n| line(n) + "\n").collect();
+        std::fs::write(&path, text).unwrap();
+        let files = LineFiles::of(&Source::files([path])).unwrap();
+        let sizes = files.sizes().unwrap();
+        let first_error = |number, shares| {
+            let mut share = files.share_of(&sizes, number, shares).unwrap();
+            let found = share.find_map(|record| record.err().map(|error| error.to_string()));
+            found.filter(|_| share.is_in_share())
+        };
+        let whole = first_error(0, 1).unwrap();
+        assert!(whole.contains("line 159:"), "{whole}");
+        for shares in [2, 7, 50, 500] {
+            let found: Vec<String> = (0..shares).filter_map(|number| first_error(number, shares)).collect();
+            assert_eq!(found, [whole.clone()], "{shares} shares");
         }
     }
 
@@ -339,7 +447,7 @@ mod tests {
         std::fs::write(&path, "one\nsecond\n").unwrap();
         let files = LineFiles::of(&Source::files([path.clone()])).unwrap();
         let (position, _) = files.records().unwrap().last().unwrap().unwrap();
-        for (text, part) in [("one\nsec", "fill"), ("one\n\n\n\n\n\n\n\n", "no record at byte 4")] {
+        for (text, part) in [("one\n", "end of file"), ("one\n\n\n\n\n\n\n\n", "no record at byte 4")] {
             std::fs::write(&path, text).unwrap();
             let refused = files.read(position).unwrap_err().to_string();
             assert!(refused.contains(part), "{refused}");

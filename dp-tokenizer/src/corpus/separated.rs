@@ -79,6 +79,9 @@ pub(super) struct Separated<R> {
     /// The number of header lines that were not handed on as blank lines yet.
     header_lines: u64,
     row: Vec<u8>,
+    /// The number of bytes read so far, and of those before the last row.
+    offset: u64,
+    start: u64,
 }
 
 impl<R: BufRead> Separated<R> {
@@ -122,7 +125,18 @@ impl<R: BufRead> Separated<R> {
 
     fn new(input: R, separator: Separator) -> Self {
         let (columns, row) = (Vec::new(), Vec::new());
-        Self { input, separator, byte: separator.byte(), columns, width: 0, line: 0, header_lines: 0, row }
+        Self {
+            input,
+            separator,
+            byte: separator.byte(),
+            columns,
+            width: 0,
+            line: 0,
+            header_lines: 0,
+            row,
+            offset: 0,
+            start: 0,
+        }
     }
 
     /// Reads the fields of the header line.
@@ -137,6 +151,7 @@ impl<R: BufRead> Separated<R> {
     /// Reads a row into the buffer and returns how many lines it takes; 0 at the end.
     fn read_row(&mut self) -> Result<u64> {
         self.row.clear();
+        self.start = self.offset;
         let (mut line, mut lines) = (Vec::new(), 0);
         let mut is_quoted = false;
         loop {
@@ -147,7 +162,9 @@ impl<R: BufRead> Separated<R> {
                         "a quotation mark is opened and never closed; close it, or double it inside a field";
                     return Err(RowFault::error(self.line + 1 - lines, reason));
                 }
-                Line::Read(_) if self.row.len() + line.len() < MAX_LINE_BYTES => {}
+                Line::Read(bytes) if self.row.len() + line.len() < MAX_LINE_BYTES => {
+                    self.offset += bytes as u64;
+                }
                 Line::Read(_) | Line::TooLong => {
                     let reason =
                         format!("longer than {MAX_LINE_BYTES} bytes; break the text into shorter rows");
@@ -253,6 +270,10 @@ impl<R: BufRead> Rows for Separated<R> {
         out.extend((0..lines).map(|_| b'\n'));
         self.row = row;
         Ok(true)
+    }
+
+    fn start(&self) -> u64 {
+        self.start
     }
 }
 

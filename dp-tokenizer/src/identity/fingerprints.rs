@@ -51,6 +51,14 @@ impl Fingerprint {
             Self::Run { record, .. } | Self::Record { record, .. } => record,
         }
     }
+
+    /// Returns the fingerprint as that of the record with this number.
+    pub(super) fn of_record(mut self, number: u64) -> Self {
+        match &mut self {
+            Self::Run { record, .. } | Self::Record { record, .. } => *record = number,
+        }
+        self
+    }
 }
 
 /// A place in a text.

@@ -92,15 +92,27 @@ impl Part {
         take: &mut dyn FnMut(&[Fingerprint]),
     ) -> Result<(), E> {
         let (fingerprints, found) = (Fingerprints::new(key), Vec::new());
-        read(&mut Reading { key, fingerprints, part: self, record: 0, is_complete: true, found, take })
+        let (own, is_complete) = (Own::Blocks, true);
+        read(&mut Reading { key, fingerprints, part: self, own, record: 0, is_complete, found, take })
     }
 }
 
-/// The passages of a text from its beginning, of which a thread reads its own records.
+/// The records that a thread reads of what it is given.
+#[derive(Clone, Copy)]
+enum Own {
+    /// Those of the part's blocks, of the whole text.
+    Blocks,
+    /// Those before the record with this number, of the text from the thread's stretch on.
+    Before(u64),
+}
+
+/// The passages of a text from its beginning, of which a thread reads its own records; or from the beginning of the thread's own
+/// stretch ([`Self::stretch`]).
 pub struct Reading<'a> {
     key: &'a Key,
     fingerprints: Fingerprints<'a>,
     part: Part,
+    own: Own,
     /// The number of the next record, or of that which has begun.
     record: u64,
     /// Whether the fingerprints have read everything since the part's last record began.
@@ -113,12 +125,34 @@ impl Reading<'_> {
     /// Whether this thread reads the next record. Where it does not, [`Self::pass_over`] says so at less cost than [`Self::take`].
     #[must_use]
     pub fn wants(&self) -> bool {
-        self.part.has(self.record) || self.is_within_runs()
+        self.has(self.record) || self.is_within_runs()
     }
 
-    /// Whether runs that began in a record of the part are not complete.
+    fn has(&self, record: u64) -> bool {
+        match self.own {
+            Own::Blocks => self.part.has(record),
+            Own::Before(end) => record < end,
+        }
+    }
+
+    /// Whether runs that began in a record of the thread are not complete.
     fn is_within_runs(&self) -> bool {
-        self.is_complete && self.fingerprints.begun().any(|record| self.part.has(record))
+        self.is_complete && self.fingerprints.begun().any(|record| self.has(record))
+    }
+
+    /// Chooses to read a stretch of the text instead of blocks: returns its number, from 0, and the number of stretches into which the
+    /// caller divides the text. The caller then gives the passages from the stretch on, for as long as this thread wants them, and calls
+    /// [`Self::end_stretch`] behind the stretch. Every thread has to choose the same.
+    pub fn stretch(&mut self) -> (u64, u64) {
+        self.own = Own::Before(u64::MAX);
+        (self.part.number, self.part.of)
+    }
+
+    /// Ends the thread's own stretch before the next record. Runs that begin in the stretch may end behind it.
+    pub fn end_stretch(&mut self) {
+        if let Own::Before(end) = &mut self.own {
+            *end = (*end).min(self.record);
+        }
     }
 
     /// Leaves out a record that this thread does not read.
@@ -137,14 +171,19 @@ impl Reading<'_> {
         if !std::mem::replace(&mut self.is_complete, true) {
             self.fingerprints = Fingerprints::from_record(self.key, self.record);
         }
-        let (part, found) = (self.part, &mut self.found);
-        let (mut record, mut is_own) = (self.record, part.has(self.record));
+        let (part, own, found) = (self.part, self.own, &mut self.found);
+        // Records of a stretch get numbers of the part, so that places among its records are in a row.
+        let number = |record: u64| match own {
+            Own::Blocks => part.has(record).then_some(record),
+            Own::Before(end) => (record < end).then(|| part.record(record as usize)),
+        };
+        let (mut record, mut own_number) = (self.record, number(self.record));
         self.fingerprints.read(passage, &mut |one: Fingerprint| {
             if one.record() != record {
-                (record, is_own) = (one.record(), part.has(one.record()));
+                (record, own_number) = (one.record(), number(one.record()));
             }
-            if is_own {
-                found.push(one);
+            if let Some(number) = own_number {
+                found.push(one.of_record(number));
             }
         });
         (self.take)(found);
@@ -213,6 +252,50 @@ mod tests {
                 let parts = (0..processes).flat_map(|process| all(share(process), passes_over));
                 assert!(sorted(parts.collect()) == whole, "{processes} processes, {threads} threads");
             }
+        }
+    }
+
+    /// Records have other numbers in stretches, so that only hashes are compared.
+    #[test]
+    fn the_stretches_of_a_text_have_its_fingerprints_once_each() {
+        let (texts, key) = (texts(), Key::public());
+        let hashes = |found: &[Fingerprint]| -> Vec<String> {
+            let mut hashes: Vec<String> = found.iter().map(|one| format!("{:?}", one.of_record(0))).collect();
+            hashes.sort_unstable();
+            hashes
+        };
+        let whole = all(Share { process: 0, processes: 1, threads: 1 }, false);
+        let records = |found: &[Fingerprint]| {
+            let mut records: Vec<u64> = found.iter().map(|one| one.record()).collect();
+            records.sort_unstable();
+            records.dedup();
+            records.len()
+        };
+        for (processes, threads) in [(1, 1), (1, 3), (2, 2), (5, 1)] {
+            let read = |reading: &mut Reading<'_>| {
+                let (number, of) = reading.stretch();
+                let at = |number: u64| (texts.len() as u64 * number / of) as usize;
+                for (place, text) in texts.iter().enumerate().skip(at(number)) {
+                    if place >= at(number + 1) {
+                        reading.end_stretch();
+                    }
+                    if !reading.wants() {
+                        break;
+                    }
+                    reading.take(Passage::record(text));
+                }
+                Ok::<(), Infallible>(())
+            };
+            let mut found: Vec<Vec<Fingerprint>> = vec![Vec::new(); (processes * threads) as usize];
+            for (process, found) in (0..processes).zip(found.chunks_mut(threads as usize)) {
+                let share = Share { process, processes, threads };
+                share
+                    .each(found, |part, own| part.read(&key, &read, &mut |some| own.extend_from_slice(some)))
+                    .unwrap();
+            }
+            let found = found.concat();
+            assert!(hashes(&found) == hashes(&whole), "{processes} processes, {threads} threads");
+            assert_eq!(records(&found), records(&whole), "every record has its own number");
         }
     }
 

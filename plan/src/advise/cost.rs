@@ -20,13 +20,15 @@ pub struct Machine {
     pub memory: f64,
     /// Number of bytes that the machine can send to others per second, while it receives as many.
     pub network: f64,
+    /// Seconds from sending a small message to receiving it.
+    pub latency: f64,
 }
 
 /// Rates in 32 bits without tensor cores: lanes × clock × 2. H100 SXM: 16 896 lanes × 1.98 GHz, 80 GB
 /// (<https://modal.com/gpu-glossary/perf/peak-rate>). A100: 19.5 TFLOPS, 80 GB, NVIDIA's data sheet as quoted by
 /// <https://glennklockwood.com/garden/processors/A100>. RTX 4090: 16 384 lanes × 2.52 GHz, 24 GB, and T4: 2 560 lanes ×
 /// 1.59 GHz, 16 GB (<https://www.topcpu.net/en/gpu-c/tesla-t4-vs-geforce-rtx-4090>). The processor, 8 cores × 3 GHz × 32 FLOP
-/// a cycle (two 256-bit fused multiply-adds) with 16 GB, is an assumption, and so are the utilizations and the networks: 10 Gbit/s, and 200 and 400 Gbit/s for the A100 and
+/// a cycle (two 256-bit fused multiply-adds) with 16 GB, is an assumption, and so are the utilizations and the networks: 10 Gbit/s with 50 µs, and 200 and 400 Gbit/s with 5 µs for the A100 and
 /// H100. Memory in units of 10⁹ bytes.
 pub const MACHINES: [Machine; 5] = [
     Machine {
@@ -35,18 +37,47 @@ pub const MACHINES: [Machine; 5] = [
         utilization: 0.25,
         memory: 16e9,
         network: 1.25e9,
+        latency: 5e-5,
     },
-    Machine { name: "NVIDIA T4", peak_flops: 8.1e12, utilization: 0.35, memory: 16e9, network: 1.25e9 },
+    Machine {
+        name: "NVIDIA T4",
+        peak_flops: 8.1e12,
+        utilization: 0.35,
+        memory: 16e9,
+        network: 1.25e9,
+        latency: 5e-5,
+    },
     Machine {
         name: "NVIDIA RTX 4090",
         peak_flops: 82.6e12,
         utilization: 0.35,
         memory: 24e9,
         network: 1.25e9,
+        latency: 5e-5,
     },
-    Machine { name: "NVIDIA A100 80 GB", peak_flops: 19.5e12, utilization: 0.5, memory: 80e9, network: 25e9 },
-    Machine { name: "NVIDIA H100 SXM", peak_flops: 67e12, utilization: 0.4, memory: 80e9, network: 50e9 },
+    Machine {
+        name: "NVIDIA A100 80 GB",
+        peak_flops: 19.5e12,
+        utilization: 0.5,
+        memory: 80e9,
+        network: 25e9,
+        latency: 5e-6,
+    },
+    Machine {
+        name: "NVIDIA H100 SXM",
+        peak_flops: 67e12,
+        utilization: 0.4,
+        memory: 80e9,
+        network: 50e9,
+        latency: 5e-6,
+    },
 ];
+
+/// Number of small messages that all ranks exchange in a step, at the most: agreements, lengths of drawn units, and their tokens.
+pub const SMALL_MESSAGES: u32 = 20;
+
+/// Number of parameters whose sums or weights the ranks exchange in one message.
+pub const PARAMETERS_A_MESSAGE: u32 = 1 << 22;
 
 /// The work and the memory that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,6 +98,8 @@ pub struct Cost {
     pub steps: u128,
     /// Number of micro-batches in a batch of the expected size, averaged over the steps.
     pub micro_batches: f64,
+    /// Standard deviation of the number of micro-batches in a drawn batch, averaged over the steps; 0 if all batches have one size.
+    pub micro_batch_spread: f64,
     /// Floating-point operations before the first step, on texts of released words. One rank alone takes them.
     pub warm_start_flops: f64,
 }
@@ -80,6 +113,8 @@ pub struct RankSpeed {
     pub update_seconds: f64,
     /// Number of bytes that the rank can send to others per second, while it receives as many.
     pub network: f64,
+    /// Seconds from sending a small message to receiving it.
+    pub latency: f64,
 }
 
 /// The cost of a step on several ranks. The formulas of its fields count P ranks, M micro-batches and T trained
@@ -88,8 +123,13 @@ pub struct RankSpeed {
 pub struct RankCost {
     /// P, the number of ranks.
     pub ranks: u64,
-    /// ⌈M/P⌉ · seconds of a micro-batch + seconds of the update / P + bytes sent / network.
+    /// E⌈M/P⌉ · seconds of a micro-batch + seconds of the update / P + bytes sent / network + messages · ⌈log₂ P⌉ · latency. M is the number
+    /// of micro-batches in a drawn batch: the step waits for the rank with the most.
     pub step_seconds: f64,
+    /// Number of messages of a step, each of which all ranks wait for.
+    pub messages: u64,
+    /// Number of ranks that have no micro-batch in a step with a batch of the expected size: P − M, where P is larger.
+    pub idle: u64,
     /// Number of bytes that each rank sends in a step, and receives: 12·T·(P − 1)/P. The reduce-scatter of sums takes 8
     /// bytes a parameter, the all-gather of weights 4.
     pub bytes_sent: f64,
@@ -118,7 +158,25 @@ impl Cost {
     pub fn speed_of(&self, machine: &Machine) -> RankSpeed {
         let micro_batches = (self.steps as f64 * self.micro_batches).max(1.0);
         let micro_batch_seconds = self.flops / (machine.peak_flops * machine.utilization) / micro_batches;
-        RankSpeed { micro_batch_seconds, update_seconds: 0.0, network: machine.network }
+        RankSpeed {
+            micro_batch_seconds,
+            update_seconds: 0.0,
+            network: machine.network,
+            latency: machine.latency,
+        }
+    }
+
+    /// Returns the expected number of micro-batches that the rank with the most computes in a step.
+    fn rounds(&self, ranks: f64) -> f64 {
+        if self.micro_batch_spread == 0.0 {
+            return (self.micro_batches / ranks).ceil();
+        }
+        let rounds = |deviation: f64| {
+            let drawn = (self.micro_batches + deviation * self.micro_batch_spread).round().max(0.0);
+            (drawn / ranks).ceil()
+        };
+        let all = NORMAL_QUANTILES.map(|quantile| rounds(quantile) + rounds(-quantile));
+        all.iter().sum::<f64>() / (2 * NORMAL_QUANTILES.len()) as f64
     }
 
     /// Returns the cost of a step on several ranks.
@@ -133,20 +191,58 @@ impl Cost {
     /// ```
     #[must_use]
     pub fn on_ranks(&self, ranks: u64, speed: &RankSpeed) -> RankCost {
+        let large = 2.0 * (self.trained as f64 / f64::from(PARAMETERS_A_MESSAGE)).ceil();
         let step = |ranks: f64| {
             let bytes_sent = 12.0 * self.trained as f64 * (ranks - 1.0) / ranks;
-            let computing = (self.micro_batches / ranks).ceil() * speed.micro_batch_seconds;
-            (computing + speed.update_seconds / ranks + bytes_sent / speed.network, bytes_sent)
+            let computing = self.rounds(ranks) * speed.micro_batch_seconds;
+            let waiting = (f64::from(SMALL_MESSAGES) + large) * ranks.log2().ceil() * speed.latency;
+            (computing + speed.update_seconds / ranks + bytes_sent / speed.network + waiting, bytes_sent)
         };
         let count = ranks.max(1) as f64;
         let (step_seconds, bytes_sent) = step(count);
         RankCost {
             ranks: ranks.max(1),
             step_seconds,
+            messages: if ranks > 1 { u64::from(SMALL_MESSAGES) + large as u64 } else { 0 },
+            idle: ranks.saturating_sub(self.micro_batches.ceil() as u64),
             bytes_sent,
             memory: self.bytes as f64 - 8.0 * self.trained as f64 * (count - 1.0) / count,
             efficiency: step(1.0).0 / (count * step_seconds),
         }
+    }
+}
+
+/// Quantiles of the normal distribution at 17/32, 19/32, …, 31/32.
+const NORMAL_QUANTILES: [f64; 8] = [0.0784, 0.2372, 0.4023, 0.5791, 0.7764, 1.0100, 1.3180, 1.8627];
+
+/// The size of a text that stays in its files, of which each rank reads its own share once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TextSize {
+    /// Number of bytes of its files.
+    pub bytes: f64,
+    /// Number of records.
+    pub records: f64,
+}
+
+/// What the ranks do before the first step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RankStart {
+    /// Number of bytes of text that each rank reads: bytes / P. Comparing it with a public evaluation text reads it once more, and so
+    /// does comparing the files of a text that is in several.
+    pub bytes_read: f64,
+    /// Seconds in which a rank reads them.
+    pub seconds: f64,
+    /// Bytes of a rank's index: 8 · records / P.
+    pub index: f64,
+}
+
+impl TextSize {
+    /// Returns what `ranks` ranks do before the first step, each of which reads so many bytes a second.
+    #[must_use]
+    pub fn start_on(&self, ranks: u64, bytes_per_second: f64) -> RankStart {
+        let share = ranks.max(1) as f64;
+        let bytes_read = self.bytes / share;
+        RankStart { bytes_read, seconds: bytes_read / bytes_per_second, index: 8.0 * self.records / share }
     }
 }
 
@@ -193,6 +289,15 @@ impl PlanFile {
             phase.steps as f64 * (phase.expected_batch_size as f64 / f64::from(micro_batch)).ceil()
         };
         let micro_batches = phases.iter().map(rounds).sum::<f64>() / (steps as f64).max(1.0);
+        let sampling = self.privacy.sampling;
+        let population = sampling.population(self.data.units).max(1) as f64;
+        let deviation = |phase: &crate::BatchPhase| {
+            let expected = phase.expected_batch_size as f64;
+            let variance = expected * (1.0 - expected / population).max(0.0);
+            phase.steps as f64 * variance.sqrt() / f64::from(micro_batch)
+        };
+        let spread = phases.iter().map(deviation).sum::<f64>() / (steps as f64).max(1.0);
+        let micro_batch_spread = if sampling.has_one_batch_size() { 0.0 } else { spread };
         let a_unit = u128::from(model.context).saturating_mul(u128::from(self.training.views_per_unit));
         let tokens = units.saturating_mul(a_unit);
         let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
@@ -202,7 +307,17 @@ impl PlanFile {
         let drawn =
             self.training.warm_start.map_or(0, |start| start.steps.saturating_mul(WarmStart::BATCH_SIZE));
         let warm_start_flops = drawn as f64 * window * a_token;
-        Cost { parameters, tokens, flops, bytes, trained, steps, micro_batches, warm_start_flops }
+        Cost {
+            parameters,
+            tokens,
+            flops,
+            bytes,
+            trained,
+            steps,
+            micro_batches,
+            micro_batch_spread,
+            warm_start_flops,
+        }
     }
 }
 
@@ -224,7 +339,14 @@ mod tests {
         let attention = 12.0 * f64::from(file.model.layers) * f64::from(file.model.d_model) * 50.0;
         let by_hand = 10_000.0 * (8.0 * cost.parameters as f64 + attention);
         assert!((cost.flops / by_hand - 1.0).abs() < 1e-12);
-        let machine = Machine { name: "m", peak_flops: 1e9, utilization: 0.5, memory: 1.0, network: 1e9 };
+        let machine = Machine {
+            name: "m",
+            peak_flops: 1e9,
+            utilization: 0.5,
+            memory: 1.0,
+            network: 1e9,
+            latency: 1e-6,
+        };
         assert!((cost.seconds_on(&machine) * 5e8 / by_hand - 1.0).abs() < 1e-12);
         file.training.warm_start = Some(WarmStart { steps: 30 });
         let longer = file.cost();
@@ -261,10 +383,12 @@ mod tests {
         (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(20));
         file.performance.physical_batch = Some(3);
         file.training.warm_start = None;
+        file.privacy.sampling = crate::Sampling::FixedSize;
         let cost = file.cost();
         assert_eq!((cost.steps, cost.micro_batches, cost.trained), (10, 7.0, cost.parameters));
         let trained = cost.trained as f64;
-        let speed = RankSpeed { micro_batch_seconds: 2.0, update_seconds: 1.0, network: 6.0 * trained };
+        let speed =
+            RankSpeed { micro_batch_seconds: 2.0, update_seconds: 1.0, network: 6.0 * trained, latency: 0.0 };
         let [one, two, many] = [1, 2, 100].map(|ranks| cost.on_ranks(ranks, &speed));
         assert_eq!((one.step_seconds, one.bytes_sent, one.efficiency), (15.0, 0.0, 1.0));
         assert_eq!((two.step_seconds, two.bytes_sent), (4.0 * 2.0 + 0.5 + 1.0, 6.0 * trained));
@@ -274,6 +398,37 @@ mod tests {
         let machine = MACHINES[0];
         let whole = cost.on_ranks(1, &cost.speed_of(&machine)).step_seconds * 10.0;
         assert!((whole / cost.seconds_on(&machine) - 1.0).abs() < 1e-12);
+        assert_eq!([one.idle, two.idle, many.idle], [0, 0, 93]);
+        // 100 ranks wait seven times for each of 20 small messages and two large ones.
+        let slow = cost.on_ranks(100, &RankSpeed { latency: 1e-3, ..speed });
+        assert_eq!((one.messages, slow.messages), (0, 22));
+        assert!((slow.step_seconds - many.step_seconds - 0.154).abs() < 1e-12);
+    }
+
+    /// Oracle: by hand. A mean of 100 micro-batches of one unit with a deviation of 10 leaves 10 ranks with 10.5 in the mean, because the
+    /// number of rounds is rounded up.
+    #[test]
+    fn a_step_waits_for_the_rank_with_the_most_of_a_drawn_batch() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(100));
+        (file.performance.physical_batch, file.data.units) = (Some(1), 1 << 40);
+        file.privacy.sampling = crate::Sampling::Poisson;
+        let cost = file.cost();
+        assert!((cost.micro_batch_spread - 10.0).abs() < 1e-6);
+        assert!((cost.rounds(1.0) - 100.0).abs() < 0.1, "{}", cost.rounds(1.0));
+        assert!((cost.rounds(10.0) - 10.5).abs() < 0.1, "{}", cost.rounds(10.0));
+        assert_eq!(cost.rounds(1000.0), 1.0);
+        file.privacy.sampling = crate::Sampling::FixedSize;
+        assert_eq!(file.cost().rounds(10.0), 10.0);
+    }
+
+    /// Oracle: by hand.
+    #[test]
+    fn what_a_rank_reads_and_keeps_of_a_text_falls_with_their_number() {
+        let text = TextSize { bytes: 1e13, records: 1e10 };
+        let start = text.start_on(1000, 1e8);
+        assert_eq!((start.bytes_read, start.seconds, start.index), (1e10, 100.0, 8e7));
     }
 
     #[test]

@@ -11,7 +11,9 @@ mod users;
 
 pub use advice::{Advice, advise};
 pub use candidates::{Candidate, Compute};
-pub use cost::{Cost, MACHINES, Machine, RankCost, RankSpeed};
+pub use cost::{
+    Cost, MACHINES, Machine, PARAMETERS_A_MESSAGE, RankCost, RankSpeed, RankStart, SMALL_MESSAGES, TextSize,
+};
 pub use law::Prediction;
 pub use size::{SIZES, Size};
 pub use solve::Unknown;

@@ -112,6 +112,19 @@ impl Sampling {
         }
     }
 
+    /// Returns whether every batch has the expected size.
+    #[must_use]
+    pub fn has_one_batch_size(self) -> bool {
+        match self {
+            Self::Shuffle | Self::FixedSize => true,
+            Self::Poisson
+            | Self::PoissonOfExamples(_)
+            | Self::TruncatedPoisson(_)
+            | Self::BallsInBins
+            | Self::CyclicPoisson(_) => false,
+        }
+    }
+
     /// Returns whether steps are charged by whole passes.
     #[must_use]
     pub fn is_charged_by_pass(self) -> bool {

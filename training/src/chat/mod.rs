@@ -20,7 +20,7 @@ use serde_json::Value as Json;
 use tokenizer::Tokenizer;
 
 use crate::RunError;
-use crate::data::{LabelledRecord, PublicText, Units};
+use crate::data::{LabelledRecord, PublicText};
 use crate::store::files;
 
 /// Name of the template in the library, which its messages show.
@@ -285,32 +285,35 @@ impl ChatTemplate {
     }
 }
 
-/// Returns the template of a plan's conversations, beside its tokenizer, if the plan learns conversations. Each
-/// conversation must fit it, before anything is written.
+/// Refuses a conversation of the training text, which has this number, that does not fit the plan's template, if it has one.
 ///
 /// # Errors
-/// [`RunError::Refused`] for a template that is missing or is not Jinja, and for a conversation that it refuses: with its number and, of
-/// public text, the reason.
+/// [`RunError::Refused`] with the number and, of public text, the reason.
+pub(crate) fn check_record(
+    plan: &plan::Plan,
+    template: Option<&ChatTemplate>,
+    number: u64,
+    record: &LabelledRecord,
+) -> Result<(), RunError> {
+    template.map_or(Ok(()), |template| {
+        let learn = plan.training().chat().learn;
+        template.check_record(number, record, learn, "data.source", plan.is_public())
+    })
+}
+
+/// Refuses conversations of the evaluation text that do not fit the plan's template, if it has one.
+///
+/// # Errors
+/// As [`check_record`].
 pub(crate) fn check(
     plan: &plan::Plan,
-    base: &Path,
-    units: &Units,
+    template: Option<&ChatTemplate>,
     evaluation: Option<&PublicText>,
 ) -> Result<(), RunError> {
-    let Some(template) = of_plan(plan, base)? else { return Ok(()) };
-    let learn = plan.training().chat().learn;
-    if let Some(records) = &units.labelled {
-        let (mut number, mut outcome) = (0, Ok(()));
-        records.for_each(|record| {
-            number += 1;
-            if outcome.is_ok() {
-                outcome = template.check_record(number, record, learn, "data.source", plan.is_public());
-            }
-        })?;
-        outcome?;
-    }
-    match evaluation {
-        Some(PublicText::Labelled(records)) => template.check(records, learn, "evaluation.source", true),
+    match (template, evaluation) {
+        (Some(template), Some(PublicText::Labelled(records))) => {
+            template.check(records, plan.training().chat().learn, "evaluation.source", true)
+        }
         _ => Ok(()),
     }
 }

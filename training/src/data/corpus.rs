@@ -9,6 +9,8 @@ use dp_tokenizer::unit::PrivacyUnit;
 use mechanisms::Words;
 
 use super::kept::Kept;
+use super::labelled::Check;
+use super::text_index::read_text;
 use super::unit_text::{each_text, refused};
 use super::{LabelledFields, LabelledRecords, PublicText, Texts, UnitText, Units, overlap};
 use crate::disclosure::Private;
@@ -20,50 +22,85 @@ use durable::{hex, sha256_hex};
 /// Message of the progress bar while the training text is read.
 const READING: &str = "reading the training text";
 
-/// Reads the plan's training text. With `in_files`, text stays in its files if each of their
-/// records can be read alone.
+/// Reads the plan's training text. With `in_files`, text stays in its files if each of their records can be read alone. All ranks call
+/// this together.
 ///
 /// # Errors
-/// [`RunError::Refused`] if the text cannot be read or is named twice, or if sampling depends on
+/// [`RunError::Refused`] on all ranks if the text cannot be read or is named twice, or if sampling depends on
 /// the number of units and the text has another number than the plan declares.
 pub fn read_units(plan: &plan::Plan, base: &Path, in_files: bool, ranks: &Ranks) -> Result<Units, RunError> {
-    let source = training_source(plan, base);
-    if plan.data().token_file().is_none() {
-        overlap::check_distinct(&source, "data.source", ranks)?;
-    }
-    ranks.agree(read_own(plan, base, source, in_files))
+    read_checked(plan, base, in_files, ranks, &|_, _| Ok(()))
 }
 
-fn read_own(plan: &plan::Plan, base: &Path, source: Source, in_files: bool) -> Result<Units, RunError> {
-    let unit = unit_of_text(plan);
+/// Reads the plan's training text as [`read_units`] does, and passes each record with labels or messages to `check`.
+pub(crate) fn read_checked(
+    plan: &plan::Plan,
+    base: &Path,
+    in_files: bool,
+    ranks: &Ranks,
+    check: Check<'_>,
+) -> Result<Units, RunError> {
+    let (source, unit) = (training_source(plan, base), unit_of_text(plan));
     if let Some(path) = plan.data().token_file() {
-        let data = open_tokens(plan, unit, path, base)?;
-        check_count(plan, data.units())?;
+        let data = ranks.agree(open_tokens(plan, unit, path, base, ranks.is_first()))?;
+        ranks.agree(check_count(plan, data.units()))?;
         return Ok(Units { texts: Texts::none(), tokens: Some(Private::new(data)), labelled: None });
     }
+    overlap::check_distinct(&source, "data.source", ranks)?;
     let files = LineFiles::of(&source).filter(|_| in_files);
-    let is_compressed = files.is_none() && matches!(source, Source::Files(_));
-    let _shown = reading(READING, &source);
-    let (texts, labelled, count) = if plan.training().objective.reads_fields() {
-        let (records, count) =
-            LabelledRecords::open(LabelledFields::of(plan), source, unit, files.is_some())?;
-        (Texts::none(), Some(records), count)
-    } else if let Some(files) = files {
-        let records = corpus::open(&source).map_err(|error| refused("data.source", &error))?;
-        let count = each_text(records, unit, "data.source", |_| Ok(()))?;
-        (Texts::InFiles(Box::new(files), unit), None, count)
-    } else {
-        let (texts, count) = read_texts(&source, unit, "data.source")?;
-        (Texts::Kept(Private::new(texts)), None, count)
-    };
-    if in_files && is_compressed {
+    ranks.check_same(
+        &[u8::from(files.is_some())],
+        "data.source: it is not there, or is another file than that of rank 0",
+    )?;
+    if ranks.are_several() && files.is_none() && matches!(source, Source::Files(_)) {
         note(
-            "data.source: each rank reads all of the text into its memory, because it is compressed; to let a rank read the records of \
-             its own micro-batches alone, decompress the files",
+            "data.source: each rank reads all of the text into its memory, because it is compressed; to let a rank read its own share \
+             alone, decompress the files",
         );
     }
-    check_count(plan, count)?;
+    // Ranks read their shares side by side.
+    let shares = if files.is_some() { ranks.count() as u64 } else { 1 };
+    let _shown = reading(READING, &source, shares);
+    let (texts, labelled, count) = if plan.training().objective.reads_fields() {
+        let fields = LabelledFields::of(plan);
+        let divided = match files {
+            Some(_) => LabelledRecords::in_files(fields.clone(), source.clone(), unit, check, ranks)?,
+            None => None,
+        };
+        let (records, count) = match divided {
+            Some(divided) => divided,
+            None => ranks.agree(LabelledRecords::open(&fields, source, unit, check))?,
+        };
+        (Texts::none(), Some(records), count)
+    } else if let Some(files) = files {
+        let text = read_text(files, unit, ranks)?;
+        let count = text.units();
+        (Texts::InFiles(Box::new(Private::new(text))), None, count)
+    } else {
+        let (texts, count) = ranks.agree(read_texts(&source, unit, "data.source"))?;
+        (Texts::Kept(Private::new(texts)), None, count)
+    };
+    ranks.agree(check_count(plan, count))?;
     Ok(Units { texts, tokens: None, labelled })
+}
+
+/// The size of a text that a single process keeps in memory, in bytes. A larger one stays in its files: in memory, a record takes up to
+/// 270 bytes more than its text.
+const MAX_KEPT: u64 = 32 << 20;
+
+/// Whether the plan's training text is so large that a single process leaves it in its files.
+pub(crate) fn is_large(plan: &plan::Plan, base: &Path) -> bool {
+    text_bytes(plan, base).is_some_and(|bytes| bytes > MAX_KEPT)
+}
+
+/// Returns the number of bytes in the files of the plan's training text, if it can be read from there record by record.
+#[must_use]
+pub fn text_bytes(plan: &plan::Plan, base: &Path) -> Option<u64> {
+    if plan.data().token_file().is_some() {
+        return None;
+    }
+    let files = LineFiles::of(&training_source(plan, base))?;
+    files.sizes().ok().map(|sizes| sizes.iter().sum())
 }
 
 /// Compares the number of units with the declared one if the mechanism depends on it. In that case
@@ -101,7 +138,7 @@ pub(crate) fn read_private(
     };
     let source = source_of(objective, &data.source, data, base);
     overlap::check_distinct(&source, "data.source", &Ranks::alone())?;
-    let _shown = reading(READING, &source);
+    let _shown = reading(READING, &source, 1);
     if labels.is_empty() {
         let (texts, _) = read_texts(&source, unit, "data.source")?;
         return Ok(Units { texts: Texts::Kept(Private::new(texts)), tokens: None, labelled: None });
@@ -115,7 +152,7 @@ pub(crate) fn read_private(
         answers: true,
         public: false,
     };
-    let (records, _) = LabelledRecords::open(fields, source, unit, false)?;
+    let (records, _) = LabelledRecords::open(&fields, source, unit, &|_, _| Ok(()))?;
     Ok(Units { texts: Texts::none(), tokens: None, labelled: Some(records) })
 }
 
@@ -171,15 +208,19 @@ pub(crate) fn vocabulary_source(plan: &plan::Plan, base: &Path) -> Source {
     }
 }
 
-/// Opens a token file that holds the plan's units under the plan's tokenizer.
+/// Opens a token file that holds the plan's units under the plan's tokenizer. The first rank alone compares the tokens with the file's
+/// digest; the ranks compare their digests.
 fn open_tokens(
     plan: &plan::Plan,
     unit: PrivacyUnit,
     name: &str,
     base: &Path,
+    is_first: bool,
 ) -> Result<TokenDataset, RunError> {
     let refused = |what: String| RunError::Refused(format!("data.source: {what}"));
-    let data = TokenDataset::open(&base.join(name)).map_err(|error| refused(error.to_string()))?;
+    let path = base.join(name);
+    let data = if is_first { TokenDataset::open(&path) } else { TokenDataset::open_unread(&path) };
+    let data = data.map_err(|error| refused(error.to_string()))?;
     let plan::Tokenizer::Public(public) = plan.tokenizer() else {
         return Err(refused("a token file needs tokenizer {\"public\": …}".to_owned()));
     };

@@ -1,11 +1,14 @@
 //! Tokens by unit, and the windows that each unit owns.
 
+use std::ops::Range;
+
 use tokenizer::Tokenizer;
 
 use super::token_file::TokenFile;
-use super::{DrawnUnit, Texts, UnitText, Units, WindowSpec};
+use super::{DrawnUnit, TextIndex, Texts, UnitText, Units, WindowSpec, own};
 use crate::RunError;
 use crate::disclosure::Private;
+use crate::ranks::{Ranks, Share};
 
 /// The windows of a unit that make one example of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +45,10 @@ impl Dataset {
         let Some(data) = units.tokens else {
             return match units.texts {
                 Texts::Kept(texts) => Ok(Self::encode(texts.for_mechanism(), tokenizer, spec)),
-                Texts::Indexed(index) => Ok(of_file(TokenFile::of_text((*index).into_mechanism(), spec))),
-                Texts::InFiles(..) => Err(RunError::Failed("the text was not indexed".to_owned())),
+                Texts::InFiles(text) => {
+                    let index = TextIndex::new(text.into_mechanism(), tokenizer)?;
+                    Ok(of_file(TokenFile::of_text(index, spec)))
+                }
             };
         };
         let data = data.into_mechanism();
@@ -125,6 +130,22 @@ impl Dataset {
         self.on_disk + self.starts.len() - 1
     }
 
+    /// Counts the tokens of units, which has to happen before their windows are counted or read. All ranks call this together, with
+    /// the same units, each once.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] on all ranks if a file can no longer be read.
+    pub(crate) fn measure(&mut self, units: &[u64]) -> Result<(), RunError> {
+        let on_disk = self.on_disk as u64;
+        match &mut self.file {
+            None => Ok(()),
+            Some(file) if units.iter().all(|unit| *unit < on_disk) => file.measure(units),
+            Some(file) => {
+                file.measure(&units.iter().copied().filter(|unit| *unit < on_disk).collect::<Vec<_>>())
+            }
+        }
+    }
+
     /// Returns the number of tokens of a unit.
     fn length(&self, unit: usize) -> usize {
         match (&self.file, unit.checked_sub(self.on_disk)) {
@@ -154,10 +175,15 @@ impl Dataset {
         self.stretch(unit, self.spec.training_begin(self.length(unit), window))
     }
 
+    /// Returns the places of the tokens of the window that begins at this token of a unit.
+    fn places(&self, unit: usize, begin: usize) -> Range<usize> {
+        let end = begin + self.spec.length + usize::from(self.spec.overlaps);
+        begin..end.min(self.length(unit))
+    }
+
     /// Reads the tokens of the window that begins at this token of a unit.
     fn stretch(&self, unit: usize, begin: usize) -> Result<Vec<u32>, RunError> {
-        let end = begin + self.spec.length + usize::from(self.spec.overlaps);
-        let places = begin..end.min(self.length(unit));
+        let places = self.places(unit, begin);
         match (&self.file, unit.checked_sub(self.on_disk)) {
             (Some(file), None) => file.read(unit, places),
             (_, place) => Ok(self.tokens[self.starts[place.unwrap_or(0)]..][places].to_vec()),
@@ -172,6 +198,60 @@ impl Dataset {
         (0..self.units())
             .flat_map(|unit| (0..self.windows_of(unit)).map(move |window| self.window(unit, window)))
             .collect()
+    }
+
+    /// Reads the windows of the units of a lot that are in the rank's share. All ranks call this together, with the same lot, of which
+    /// each reads what is in its share of the text.
+    ///
+    /// # Errors
+    /// As [`Self::window`], on all ranks.
+    pub(crate) fn read_lot(
+        &self,
+        lot: Private<Vec<DrawnUnit>>,
+        share: Share,
+    ) -> Result<Private<Vec<SampledUnit>>, RunError> {
+        match self.file.as_ref().and_then(|file| Some((file, file.ranks()?))) {
+            None => self.read(&own(lot, share)),
+            Some((file, ranks)) => self.read_among(lot.for_mechanism(), share, file, ranks).map(Private::new),
+        }
+    }
+
+    /// Reads windows of text of which each rank has its own share.
+    fn read_among(
+        &self,
+        lot: &[DrawnUnit],
+        share: Share,
+        file: &TokenFile,
+        ranks: &Ranks,
+    ) -> Result<Vec<SampledUnit>, RunError> {
+        let places = |unit: usize, window: &usize| {
+            self.places(unit, self.spec.training_begin(self.length(unit), *window))
+        };
+        let mut to = vec![Vec::new(); ranks.count()];
+        let on_disk = |drawn: &DrawnUnit| (drawn.unit as usize) < self.on_disk;
+        let sent = lot.iter().enumerate().filter(|(_, drawn)| on_disk(drawn)).try_for_each(|(at, drawn)| {
+            let (unit, to) = (drawn.unit as usize, &mut to[share.rank_of(at)]);
+            drawn.places.iter().try_for_each(|window| file.send(unit, places(unit, window), to))
+        });
+        ranks.agree(sent)?;
+        let received = ranks.all_to_all(&to);
+        let mut from: Vec<_> = received
+            .iter()
+            .map(|bytes| bytes.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four)))
+            .collect();
+        let mut sampled = Vec::new();
+        for (_, drawn) in lot.iter().enumerate().filter(|(at, _)| share.has(*at)) {
+            let unit = drawn.unit as usize;
+            let windows = drawn.places.iter().map(|window| {
+                if on_disk(drawn) {
+                    file.receive(unit, places(unit, window), &mut from)
+                } else {
+                    self.full_window(unit, *window)
+                }
+            });
+            sampled.push(SampledUnit { index: drawn.index, windows: windows.collect::<Result<_, _>>()? });
+        }
+        Ok(sampled)
     }
 
     /// Reads the windows of the drawn units.

@@ -3,19 +3,24 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dp_tokenizer::corpus::{self, CorpusError, Files, LineFiles, Position, Record, Source};
+use dp_tokenizer::corpus::{self, CorpusError, Files, LineFiles, Record, Source};
 use dp_tokenizer::identity::{Passage, Reading};
 use dp_tokenizer::unit::{PrivacyUnit, UnitAssigner};
 use mechanisms::{PrivacyRng, Purpose};
 use plan::Objective;
 
-use super::digest::checksum;
+use super::digest::{ContentDigest, sha256_of_record};
+use super::divided::{Divided, Item};
 use super::kept::Kept;
-use super::unit_text::{CHANGED, by_unit, each_wanted, refused};
-use super::{Answer, DrawnUnit, LabelledRecord};
+use super::unit_text::{Stretch, by_unit, each_wanted, refused};
+use super::{Answer, DrawnUnit, LabelledRecord, own};
 use crate::RunError;
 use crate::disclosure::Private;
+use crate::ranks::{Ranks, Share};
 use network::Example;
+
+/// Refuses a record, which has this number, by what the plan needs of it.
+pub(crate) type Check<'a> = &'a dyn Fn(u64, &LabelledRecord) -> Result<(), RunError>;
 
 /// The fields of a record that are read, and how they are read.
 #[derive(Clone, Debug)]
@@ -77,9 +82,8 @@ impl LabelledFields {
         let opened = corpus::open(&self.source(source));
         let opened = opened.map_err(|error| RunError::Refused(format!("{field}: {error}")))?;
         let mut records = Vec::new();
-        let opened = opened.map(|record| Ok((Position::default(), record?)));
         let mut kept = Kept::default();
-        let units = self.each(opened, unit, field, |_, record: LabelledRecord| {
+        let units = self.each(opened, unit, field, |record: LabelledRecord| {
             kept.add(record.bytes(), size_of::<LabelledRecord>(), field)?;
             records.push(record);
             Ok(())
@@ -100,20 +104,20 @@ impl LabelledFields {
     /// Calls `take` with every record, and returns the number of units.
     fn each(
         &self,
-        records: impl Iterator<Item = Result<(Position, Record), CorpusError>>,
+        records: impl Iterator<Item = Result<Record, CorpusError>>,
         unit: PrivacyUnit,
         field: &str,
-        mut take: impl FnMut(Position, LabelledRecord) -> Result<(), RunError>,
+        mut take: impl FnMut(LabelledRecord) -> Result<(), RunError>,
     ) -> Result<u64, RunError> {
         let refused = |error: &dyn std::fmt::Display| RunError::Refused(format!("{field}: {error}"));
         let mut assigner = UnitAssigner::new(unit).map_err(|error| refused(&error))?;
         for (number, record) in (1_u64..).zip(records) {
-            let (position, mut record) = record.map_err(|error| refused(&error))?;
+            let mut record = record.map_err(|error| refused(&error))?;
             let (text, further) = (std::mem::take(&mut record.text), std::mem::take(&mut record.further));
             let pieces = assigner.assign(record).map_err(|error| refused(&error))?;
             let unit = pieces.first().map_or(0, |piece| piece.unit);
             let labelled = self.record(unit, text, further);
-            take(position, labelled.map_err(|what| refused(&format!("record {number} {what}")))?)?;
+            take(labelled.map_err(|what| refused(&format!("record {number} {what}")))?)?;
         }
         Ok(assigner.units())
     }
@@ -209,36 +213,70 @@ pub enum LabelledRecords {
     InFiles(Box<LabelledFiles>),
 }
 
-/// Files of labelled records.
-#[derive(Debug)]
+/// Files of labelled records, of which each rank reads its own share.
 pub struct LabelledFiles {
-    files: LineFiles,
+    records: Divided,
     fields: LabelledFields,
-    unit: PrivacyUnit,
+}
+
+impl std::fmt::Debug for LabelledFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LabelledFiles(…)")
+    }
 }
 
 impl LabelledRecords {
-    /// Reads the records of a plan's training text, and counts their units. With `in_files`, they
-    /// stay in their files if each record can be read alone.
+    /// Reads the records of a plan's training text into memory, and counts their units.
     ///
     /// # Errors
-    /// As [`LabelledFields::read`].
+    /// As [`LabelledFields::read`], and those of `check`.
     pub(crate) fn open(
+        fields: &LabelledFields,
+        source: Source,
+        unit: PrivacyUnit,
+        check: Check<'_>,
+    ) -> Result<(Self, u64), RunError> {
+        let (records, units) = fields.read(source, unit, FIELD)?;
+        (1..).zip(&records).try_for_each(|(number, record)| check(number, record))?;
+        Ok((Self::Kept(Private::new(records)), units))
+    }
+
+    /// Reads this rank's share of the records of a plan's training text, which stay in their files, and counts the units of all ranks;
+    /// `None` if a record cannot be read alone. All ranks call this together.
+    ///
+    /// # Errors
+    /// As [`Self::open`], on all ranks.
+    pub(crate) fn in_files(
         fields: LabelledFields,
         source: Source,
         unit: PrivacyUnit,
-        in_files: bool,
-    ) -> Result<(Self, u64), RunError> {
-        match LineFiles::of(&fields.source(source.clone())).filter(|_| in_files) {
-            Some(files) => {
-                let files = LabelledFiles { files, fields, unit };
-                let units = files.each(|_, _| Ok(()))?;
-                Ok((Self::InFiles(Box::new(files)), units))
+        check: Check<'_>,
+        ranks: &Ranks,
+    ) -> Result<Option<(Self, u64)>, RunError> {
+        let Some(files) = LineFiles::of(&fields.source(source)) else { return Ok(None) };
+        let item = |number: u64, record: Record| {
+            let labelled = fields.record(0, record.text, record.further);
+            let labelled = labelled.map_err(|what| refused(FIELD, &format!("record {number} {what}")))?;
+            check(number, &labelled)?;
+            Ok(vec![Item { sha256: sha256_of_record(&labelled) }])
+        };
+        let records = Divided::read(files, unit, ranks, item)?;
+        let units = records.units();
+        Ok(Some((Self::InFiles(Box::new(LabelledFiles { records, fields })), units)))
+    }
+
+    /// Returns the digest of the records.
+    pub(super) fn digest(&self) -> ContentDigest {
+        match self {
+            Self::Kept(records) => {
+                let mut digest = ContentDigest::default();
+                for record in records.for_mechanism() {
+                    digest.push(sha256_of_record(record));
+                    digest.push_unit(record.unit);
+                }
+                digest
             }
-            None => {
-                let (records, units) = fields.read(source, unit, FIELD)?;
-                Ok((Self::Kept(Private::new(records)), units))
-            }
+            Self::InFiles(files) => files.records.digest(),
         }
     }
 
@@ -250,7 +288,10 @@ impl LabelledRecords {
         match self {
             Self::Kept(records) => records.for_mechanism().iter().for_each(take),
             Self::InFiles(files) => {
-                files.each(|_, record| {
+                let refused = |error: CorpusError| refused(FIELD, &error);
+                let records = files.records.files().records().map_err(refused)?;
+                let records = records.map(|record| record.map(|(_, record)| record));
+                files.fields.each(records, files.records.unit(), FIELD, |record| {
                     take(&record);
                     Ok(())
                 })?;
@@ -281,7 +322,7 @@ impl LabelledRecords {
             }
             Self::InFiles(files) => files,
         };
-        each_wanted(&files.files, reading, |record| {
+        each_wanted(files.records.files(), reading, |record| {
             let labelled = files.fields.record(0, record.text, record.further);
             labelled.map(|record| text(&record)).map_err(|what| refused(FIELD, &format!("a record {what}")))
         })
@@ -289,84 +330,53 @@ impl LabelledRecords {
 }
 
 impl LabelledFiles {
-    fn each(
-        &self,
-        take: impl FnMut(Position, LabelledRecord) -> Result<(), RunError>,
-    ) -> Result<u64, RunError> {
-        let records = self.files.records().map_err(|error| RunError::Refused(format!("{FIELD}: {error}")))?;
-        self.fields.each(records, self.unit, FIELD, take)
-    }
-
-    /// Reads a record of a unit.
-    fn read(&self, place: &Place, unit: u64) -> Result<LabelledRecord, RunError> {
-        let failed = |error: &dyn std::fmt::Display| RunError::Failed(format!("{FIELD}: {error}"));
-        let Record { text, further, .. } = self.files.read(place.record).map_err(|error| failed(&error))?;
-        let record = self.fields.record(unit, text, further).ok();
-        let same = record.filter(|record| checksum(record) == place.checksum);
-        same.ok_or_else(|| failed(&CHANGED))
+    /// Reads a record of a unit, in this rank's share.
+    fn read(&self, number: u64, unit: u64) -> Result<LabelledRecord, RunError> {
+        let (Record { text, further, .. }, _) = self.records.record(number as usize)?;
+        let record = self.fields.record(unit, text, further);
+        let sha256 = record.as_ref().map_or([0; 32], sha256_of_record);
+        self.records.check(number as usize, &Item { sha256 })?;
+        record.map_err(|what| RunError::Failed(format!("{FIELD}: a record {what}")))
     }
 }
 
 /// The plan's field that names the training text.
 const FIELD: &str = "data.source";
 
-/// The place of a labelled record in its file.
-#[derive(Clone, Copy)]
-struct Place {
-    record: Position,
-    /// Checksum of the record, which shows whether the file was changed.
-    checksum: u32,
-}
-
 /// The examples of labelled records, by unit.
-pub(crate) struct LabelledSet {
-    examples: Examples,
-    /// Index of each unit's first example, and the number of all examples at the end.
-    starts: Vec<usize>,
+pub(crate) enum LabelledSet {
+    /// Examples in memory.
+    Kept {
+        /// Examples, unit by unit.
+        examples: Vec<Example>,
+        /// Index of each unit's first example, and the number of all examples at the end.
+        starts: Vec<usize>,
+    },
+    /// Records in their files, of which examples are made when they are sampled.
+    InFiles(Box<SetInFiles>),
 }
 
-enum Examples {
-    Kept(Vec<Example>),
-    /// The examples are made when they are sampled.
-    InFiles(Box<LabelledFiles>, Vec<Place>, Box<dyn Fn(&LabelledRecord) -> Example>),
+/// Records in their files, and how examples are made of them.
+pub(crate) struct SetInFiles {
+    files: LabelledFiles,
+    /// The records of the units that were asked for.
+    found: HashMap<u64, Vec<Stretch>>,
+    example: Box<dyn Fn(&LabelledRecord) -> Example>,
 }
 
 impl LabelledSet {
     /// Makes one example of each record. Records may come in any order of units.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] if a file can no longer be read.
-    pub fn new(
-        records: LabelledRecords,
-        example: impl Fn(&LabelledRecord) -> Example + 'static,
-    ) -> Result<Self, RunError> {
+    pub fn new(records: LabelledRecords, example: impl Fn(&LabelledRecord) -> Example + 'static) -> Self {
         match records {
             LabelledRecords::Kept(records) => {
                 let records = records.for_mechanism();
                 let (order, starts) = by_unit(records.iter().map(|record| record.unit).collect());
                 let examples = order.into_iter().map(|place| example(&records[place])).collect();
-                Ok(Self { examples: Examples::Kept(examples), starts })
+                Self::Kept { examples, starts }
             }
             LabelledRecords::InFiles(files) => {
-                let (mut units, mut places) = (Vec::new(), Vec::new());
-                files.each(|position, record| {
-                    units.push(record.unit);
-                    places.push(Place { record: position, checksum: checksum(&record) });
-                    Ok(())
-                })?;
-                let (order, starts) = by_unit(units);
-                let places = order.into_iter().map(|place| places[place]).collect();
-                Ok(Self { examples: Examples::InFiles(files, places, Box::new(example)), starts })
-            }
-        }
-    }
-
-    /// Returns the example at a place, which belongs to a unit.
-    fn example(&self, place: usize, unit: u64) -> Result<Example, RunError> {
-        match &self.examples {
-            Examples::Kept(examples) => Ok(examples[place].clone()),
-            Examples::InFiles(files, places, example) => {
-                files.read(&places[place], unit).map(|record| example(&record))
+                let (files, found, example) = (*files, HashMap::new(), Box::new(example));
+                Self::InFiles(Box::new(SetInFiles { files, found, example }))
             }
         }
     }
@@ -380,7 +390,7 @@ impl LabelledSet {
         &mut self,
         compute: impl FnOnce(&[Example]) -> Result<Vec<Arc<[f32]>>, RunError>,
     ) -> Result<(), RunError> {
-        let Examples::Kept(examples) = &mut self.examples else { return Ok(()) };
+        let Self::Kept { examples, .. } = self else { return Ok(()) };
         let features = compute(examples)?;
         for (example, features) in examples.iter_mut().zip(features) {
             example.features = Some(features);
@@ -390,33 +400,110 @@ impl LabelledSet {
 
     /// Returns the number of units, which is private if the text is private.
     pub fn units(&self) -> usize {
-        self.starts.len() - 1
+        match self {
+            Self::Kept { starts, .. } => starts.len() - 1,
+            Self::InFiles(set) => set.files.records.units() as usize,
+        }
+    }
+
+    /// Finds the records of units, which has to happen before they are counted or read. All ranks call this together, with the same
+    /// units, each once.
+    ///
+    /// # Errors
+    /// [`RunError`] on all ranks.
+    pub fn measure(&mut self, units: &[u64]) -> Result<(), RunError> {
+        if let Self::InFiles(set) = self {
+            set.found = set.files.records.find(units, |_| Ok(0))?;
+        }
+        Ok(())
     }
 
     /// Returns the number of examples of a unit.
     pub fn examples_of(&self, unit: usize) -> usize {
-        self.starts[unit + 1] - self.starts[unit]
+        match self {
+            Self::Kept { starts, .. } => starts[unit + 1] - starts[unit],
+            Self::InFiles(set) => set.found.get(&(unit as u64)).map_or(0, Vec::len),
+        }
     }
 
-    /// Returns the examples of the drawn units.
+    /// Returns the examples of the units of a lot that are in the rank's share. All ranks call this together, with the same lot, of
+    /// which each reads what is in its share of the text.
     ///
     /// # Errors
-    /// [`RunError::Failed`] if a file can no longer be read or was changed.
-    pub fn read(
+    /// [`RunError::Failed`] on all ranks if a file can no longer be read or was changed.
+    pub fn read_lot(
         &self,
-        drawn: &Private<Vec<DrawnUnit>>,
+        lot: Private<Vec<DrawnUnit>>,
+        share: Share,
         step: u64,
         rng: &impl PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
-        let example = |DrawnUnit { unit, index, places }: &DrawnUnit| {
-            let mut seeds = rng.stream(Purpose::Masking, step, *index as u32);
-            let first = self.starts[*unit as usize];
-            let view = |place| {
-                let dropout_seed = seeds.next_u64();
-                Ok(Example { dropout_seed, ..self.example(first + place, *unit)? })
-            };
-            places.iter().copied().map(view).collect::<Result<Vec<_>, RunError>>().map(Example::of_views)
+        let mut received = match self {
+            Self::Kept { .. } => Vec::new(),
+            Self::InFiles(set) => set.exchange(lot.for_mechanism(), share)?,
         };
-        drawn.for_mechanism().iter().map(example).collect::<Result<_, _>>().map(Private::new)
+        let own = own(lot, share);
+        let mut example = |DrawnUnit { unit, index, places }: &DrawnUnit| {
+            let mut seeds = rng.stream(Purpose::Masking, step, *index as u32);
+            let mut view = |place: usize| {
+                let dropout_seed = seeds.next_u64();
+                let example = match self {
+                    Self::Kept { examples, starts } => examples[starts[*unit as usize] + place].clone(),
+                    Self::InFiles(set) => set.receive(*unit, place, &mut received)?,
+                };
+                Ok(Example { dropout_seed, ..example })
+            };
+            let views = places.iter().map(|&place| view(place)).collect::<Result<Vec<_>, RunError>>();
+            views.map(Example::of_views)
+        };
+        own.for_mechanism().iter().map(&mut example).collect::<Result<_, _>>().map(Private::new)
+    }
+}
+
+impl SetInFiles {
+    /// Sends the records of a lot that are in this rank's share of the text to the ranks that compute with them, and returns those of
+    /// this rank's share of the lot, by the rank that read them.
+    fn exchange(
+        &self,
+        lot: &[DrawnUnit],
+        share: Share,
+    ) -> Result<Vec<std::vec::IntoIter<LabelledRecord>>, RunError> {
+        let records = &self.files.records;
+        let ranks = records.ranks();
+        let mut to: Vec<Vec<LabelledRecord>> = vec![Vec::new(); ranks.count()];
+        let read = lot.iter().enumerate().try_for_each(|(at, drawn)| {
+            let stretches = self.found.get(&drawn.unit).map_or(&[][..], Vec::as_slice);
+            drawn.places.iter().filter_map(|&place| stretches.get(place)).try_for_each(|stretch| {
+                if stretch.rank == ranks.rank() {
+                    to[share.rank_of(at)].push(self.files.read(stretch.number, drawn.unit)?);
+                }
+                Ok(())
+            })
+        });
+        ranks.agree(read)?;
+        if !ranks.are_several() {
+            return Ok(to.into_iter().map(Vec::into_iter).collect());
+        }
+        let failed =
+            |error: serde_json::Error| RunError::Failed(format!("a record of another rank: {error}"));
+        let sent = to.iter().map(serde_json::to_vec).collect::<Result<Vec<_>, _>>();
+        let received = ranks.all_to_all(&ranks.agree(sent.map_err(failed))?);
+        let read = received.iter().map(|bytes| serde_json::from_slice::<Vec<LabelledRecord>>(bytes));
+        Ok(read.collect::<Result<Vec<_>, _>>().map_err(failed)?.into_iter().map(Vec::into_iter).collect())
+    }
+
+    /// Makes an example of the next record from the rank that read it.
+    fn receive(
+        &self,
+        unit: u64,
+        place: usize,
+        received: &mut [std::vec::IntoIter<LabelledRecord>],
+    ) -> Result<Example, RunError> {
+        let stretch = self.found.get(&unit).and_then(|stretches| stretches.get(place));
+        let record = stretch.and_then(|stretch| received.get_mut(stretch.rank)?.next());
+        let record = record.ok_or_else(|| {
+            RunError::Failed(format!("{FIELD}: a rank sent fewer records than were drawn of its share"))
+        })?;
+        Ok((self.example)(&record))
     }
 }

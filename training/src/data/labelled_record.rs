@@ -1,7 +1,9 @@
 //! A record with an answer to be predicted.
 
+use serde::{Deserialize, Serialize};
+
 /// A record of a plan whose objective reads more than its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelledRecord {
     /// Index of the unit to which the record belongs.
     pub unit: u64,
@@ -28,7 +30,7 @@ impl LabelledRecord {
 }
 
 /// The answer that a model predicts for a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// Indices of labels: the text's single label, all of its labels, or one label for each word.
     Labels(Vec<u32>),

@@ -11,6 +11,7 @@
 //! | files in reading order | content |
 //! |---|---|
 //! | `unit_text`, `labelled_record`, `digest` | what is read from a record, and its digest |
+//! | `places`, `divided` | text that stays in its files, of which each rank reads its own share |
 //! | `text_index`, `texts`, `labelled` | text and records, in memory or in their files |
 //! | `units` | the training text, and public text beside it |
 //! | `overlap`, `corpus` | reads what a plan names, and refuses public text that is also private |
@@ -26,18 +27,20 @@
 //! and the mean is clipped once, so the step's sensitivity is the clip norm, however long the unit is. With `poisson_of_examples`, up to
 //! `examples_per_unit` of a unit's windows are sampled and clipped by themselves, and the event is that of all of them.
 //!
-//! Text is encoded into memory, in one process. On several ranks, text stays in its files unless they are compressed, and a record
-//! is read and encoded where it is sampled. The tokens of a token file stay on disk, too. No private token is written to the run
-//! folder.
+//! One process encodes a text of up to 32 MB into memory. A larger one, and any on several ranks, stays in its files unless they are
+//! compressed: a record is read and encoded when it is sampled. The tokens of a token file stay on disk, too. No private token is
+//! written to the run folder.
 
 mod canaries;
 mod corpus;
 mod dataset;
 mod digest;
+mod divided;
 mod kept;
 mod labelled;
 mod labelled_record;
 mod overlap;
+mod places;
 mod record_json;
 mod sampler;
 mod text_index;
@@ -54,11 +57,12 @@ pub use canaries::Secret;
 pub use canaries::{Occurrences, Pattern, Planting, Secrets};
 pub use corpus::check_other_text;
 pub use corpus::read_records;
-pub use corpus::read_units;
 pub(crate) use corpus::{
-    evaluation_source, public_file, read_evaluation, read_public_file, training_source, vocabulary_source,
+    evaluation_source, is_large, public_file, read_checked, read_evaluation, read_public_file,
+    training_source, vocabulary_source,
 };
 pub(crate) use corpus::{read_private, read_texts};
+pub use corpus::{read_units, text_bytes};
 pub use dataset::Dataset;
 pub(crate) use dataset::SampledUnit;
 pub(crate) use labelled::{LabelledFields, LabelledRecords, LabelledSet};

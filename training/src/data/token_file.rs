@@ -7,6 +7,7 @@ use dp_tokenizer::tokens::TokenDataset;
 use super::unit_text::Stretch;
 use super::{TextIndex, WindowSpec};
 use crate::RunError;
+use crate::ranks::Ranks;
 
 /// The units of a token file, or of text in its files, in the form that [`super::Dataset`]
 /// describes. Tokens stay on disk.
@@ -43,6 +44,7 @@ impl TokenFile {
         let of_file = |data: &TokenDataset, number| {
             let part = data.part(number)?;
             Some(Stretch {
+                rank: 0,
                 number,
                 tokens: (part.tokens.end - part.tokens.start) as usize,
                 begins_record: part.begins_record,
@@ -56,7 +58,7 @@ impl TokenFile {
                     .flatten()
                     .filter_map(move |number| of_file(data, number)),
             ),
-            Source::Text(index) => Box::new(index.stretches_of(unit)),
+            Source::Text(index) => Box::new(index.stretches_of(unit).iter().copied()),
         };
         let mut end = 0;
         parts.map(move |part| {
@@ -75,9 +77,68 @@ impl TokenFile {
         self.stretches(unit).last().map_or(0, |(places, _)| places.end)
     }
 
+    /// Counts the tokens of units whose text is in files, without which their windows cannot be read. All ranks call this together,
+    /// with the same units, each once.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] on all ranks if a file can no longer be read.
+    pub(super) fn measure(&mut self, units: &[u64]) -> Result<(), RunError> {
+        match &mut self.source {
+            Source::Tokens(_) => Ok(()),
+            Source::Text(index) => index.measure(units),
+        }
+    }
+
+    /// Returns the ranks that each read their own share, if there are several.
+    pub(super) fn ranks(&self) -> Option<&Ranks> {
+        match &self.source {
+            Source::Text(index) if index.ranks().are_several() => Some(index.ranks()),
+            _ => None,
+        }
+    }
+
     /// Reads the tokens at these places of a unit.
     pub fn read(&self, unit: usize, wanted: Range<usize>) -> Result<Vec<u32>, RunError> {
-        let (mut window, mut some) = (Vec::with_capacity(wanted.len()), Vec::new());
+        self.window(unit, wanted, |stretch, range, window| self.tokens(stretch, range, window))
+    }
+
+    /// Appends those of the tokens at these places that this rank reads, as bytes.
+    pub(super) fn send(&self, unit: usize, wanted: Range<usize>, to: &mut Vec<u8>) -> Result<(), RunError> {
+        let rank = self.ranks().map_or(0, Ranks::rank);
+        let mut own = Vec::new();
+        self.window(unit, wanted, |stretch, range, _| {
+            if stretch.rank == rank { self.tokens(stretch, range, &mut own) } else { Ok(()) }
+        })?;
+        to.extend(own.iter().flat_map(|token| token.to_le_bytes()));
+        Ok(())
+    }
+
+    /// Reads the tokens at these places from what each rank has sent of them.
+    pub(super) fn receive(
+        &self,
+        unit: usize,
+        wanted: Range<usize>,
+        from: &mut [impl Iterator<Item = u32>],
+    ) -> Result<Vec<u32>, RunError> {
+        let length = wanted.len();
+        let window = self.window(unit, wanted, |stretch, range, window| {
+            window.extend(from[stretch.rank].by_ref().take(range.len()));
+            Ok(())
+        })?;
+        if window.len() == length {
+            return Ok(window);
+        }
+        Err(RunError::Failed("data.source: a rank sent other tokens than it counted".to_owned()))
+    }
+
+    /// Puts a window together. `tokens` appends some tokens of a stretch.
+    fn window(
+        &self,
+        unit: usize,
+        wanted: Range<usize>,
+        mut tokens: impl FnMut(&Stretch, Range<usize>, &mut Vec<u32>) -> Result<(), RunError>,
+    ) -> Result<Vec<u32>, RunError> {
+        let mut window = Vec::with_capacity(wanted.len());
         let mut at = wanted.start;
         for (places, stretch) in self.stretches(unit).skip_while(|(places, _)| places.end <= wanted.start) {
             if at >= wanted.end {
@@ -92,8 +153,7 @@ impl TokenFile {
             }
             let to = wanted.end.min(own + stretch.tokens);
             if at < to {
-                self.tokens(&stretch, at - own..to - own, &mut some)?;
-                window.extend_from_slice(&some);
+                tokens(&stretch, at - own..to - own, &mut window)?;
                 at = to;
             }
             if at < places.end.min(wanted.end) {
@@ -104,25 +164,26 @@ impl TokenFile {
         Ok(window)
     }
 
-    /// Replaces `out` by some tokens of a stretch.
+    /// Appends some tokens of a stretch.
     fn tokens(&self, stretch: &Stretch, range: Range<usize>, out: &mut Vec<u32>) -> Result<(), RunError> {
         match &self.source {
             Source::Tokens(data) => {
                 let begin = data.part(stretch.number).map_or(0, |part| part.tokens.start);
-                data.read(begin + range.start as u64..begin + range.end as u64, out)
-                    .map_err(|error| RunError::Failed(format!("data.source: {error}")))
+                let mut some = Vec::new();
+                data.read(begin + range.start as u64..begin + range.end as u64, &mut some)
+                    .map_err(|error| RunError::Failed(format!("data.source: {error}")))?;
+                out.extend_from_slice(&some);
             }
             Source::Text(index) => {
-                let tokens = index.tokens(stretch.number as usize)?;
+                let tokens = index.tokens(stretch)?;
                 let own = tokens.get(range).ok_or_else(|| {
                     RunError::Failed(
                         "data.source: a record has another number of tokens than before".to_owned(),
                     )
                 })?;
-                out.clear();
                 out.extend_from_slice(own);
-                Ok(())
             }
         }
+        Ok(())
     }
 }

@@ -18,32 +18,39 @@ pub struct UnitText {
 }
 
 /// A stretch of a unit's text whose tokens are counted.
-pub(super) struct Stretch {
-    /// Index of the stretch in the token file, or among the texts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    /// The rank that reads it; 0 in a token file, which all ranks read.
+    pub rank: usize,
+    /// Index of the stretch in the token file, or in the rank's share of the text. That of another rank is not known.
     pub number: u64,
     pub tokens: usize,
     pub begins_record: bool,
     pub ends_record: bool,
 }
 
-/// Passes `reading` the text of the records that it wants.
+/// Passes `reading` the text of the records that it wants: those of its own share of the files.
 pub(super) fn each_wanted(
     files: &LineFiles,
     reading: &mut Reading<'_>,
     text: impl Fn(Record) -> Result<String, RunError>,
 ) -> Result<(), RunError> {
     let failed = |error: CorpusError| refused("data.source", &error);
-    let mut records = files.some_records().map_err(failed)?;
-    loop {
-        if reading.wants() {
-            let Some(record) = records.next() else { return Ok(()) };
-            reading.take(Passage::record(&text(record.map_err(failed)?)?));
-        } else if records.pass_over().map_err(failed)? {
-            reading.pass_over();
-        } else {
-            return Ok(());
+    let (number, stretches) = reading.stretch();
+    let files = files.again();
+    let sizes = files.sizes().map_err(failed)?;
+    let mut records = files.share_of(&sizes, number, stretches).map_err(failed)?;
+    while let Some(record) = records.next() {
+        if !records.is_in_share() {
+            reading.end_stretch();
         }
+        if !reading.wants() {
+            break;
+        }
+        let (_, record) = record.map_err(failed)?;
+        reading.take(Passage::record(&text(record)?));
     }
+    Ok(())
 }
 
 /// Divides records into the texts of units and returns the number of units. `field` is the plan's field that names the source.

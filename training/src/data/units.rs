@@ -2,13 +2,10 @@
 
 use dp_tokenizer::tokens::TokenDataset;
 use sha2::{Digest, Sha256};
-use tokenizer::Tokenizer;
 
-use super::digest::{add, add_record};
-use super::{LabelledRecord, LabelledRecords, TextIndex, Texts, UnitText};
-use crate::RunError;
+use super::digest::{ContentDigest, add, add_record, sha256_of_text};
+use super::{LabelledRecord, LabelledRecords, Texts, UnitText};
 use crate::disclosure::Private;
-use crate::ranks::Ranks;
 use durable::hex;
 
 /// The training text, cut into privacy units.
@@ -23,42 +20,24 @@ pub struct Units {
 }
 
 impl Units {
-    /// Returns the SHA-256 of `key`, then of every unit with its text, in order. It is as private as the text to
-    /// whoever has the key.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] if the text is in a file that can no longer be read.
-    pub(crate) fn keyed_digest(&self, key: &[u8]) -> Result<String, RunError> {
-        let mut digest = Sha256::new();
-        add(&mut digest, key);
-        self.texts.for_each(|text| {
-            let marks = u64::from(text.begins_record) << 1 | u64::from(text.ends_record);
-            for number in [text.piece.unit, marks] {
-                digest.update(number.to_le_bytes());
+    /// Returns the SHA-256 of `key` and of a digest of every unit with its text, in order. It is as private as the text to
+    /// whoever has the key. It does not depend on whether text is in memory or in files, or on the number of ranks.
+    pub(crate) fn keyed_digest(&self, key: &[u8]) -> String {
+        let mut digest = match &self.texts {
+            Texts::InFiles(text) => text.for_mechanism().digest(),
+            Texts::Kept(texts) => {
+                let mut digest = ContentDigest::default();
+                for UnitText { piece, begins_record, ends_record } in texts.for_mechanism() {
+                    digest.push(sha256_of_text(&piece.text, *begins_record, *ends_record));
+                    digest.push_unit(piece.unit);
+                }
+                digest
             }
-            add(&mut digest, text.piece.text.as_bytes());
-        })?;
-        if let Some(tokens) = &self.tokens {
-            digest.update(tokens.for_mechanism().sha256());
-        }
-        if let Some(records) = &self.labelled {
-            records.for_each(|record| add_record(&mut digest, record))?;
-        }
-        Ok(hex(&digest.finalize()))
-    }
-
-    /// Finds the places of text that was left in its files, as [`TextIndex::new`] does.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] on all ranks if a file can no longer be read on one.
-    pub(crate) fn index(self, tokenizer: &Tokenizer, ranks: &Ranks) -> Result<Self, RunError> {
-        let texts = match self.texts {
-            Texts::InFiles(files, unit) => {
-                Texts::Indexed(Box::new(Private::new(TextIndex::new(*files, unit, tokenizer, ranks)?)))
-            }
-            other => other,
         };
-        Ok(Self { texts, ..self })
+        if let Some(records) = &self.labelled {
+            digest.append(&records.digest());
+        }
+        digest.keyed(key, self.tokens.as_ref().map(|tokens| tokens.for_mechanism().sha256().as_slice()))
     }
 }
 
@@ -108,7 +87,7 @@ mod tests {
         };
         change(&mut record);
         let labelled = Some(LabelledRecords::Kept(Private::new(vec![record])));
-        Units { texts: Texts::none(), tokens: None, labelled }.keyed_digest(b"key").unwrap()
+        Units { texts: Texts::none(), tokens: None, labelled }.keyed_digest(b"key")
     }
 
     #[test]

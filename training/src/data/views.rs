@@ -44,17 +44,25 @@ pub(crate) fn own(lot: Private<Vec<DrawnUnit>>, share: Share) -> Private<Vec<Dra
 pub(crate) struct BoundedExamples {
     /// Index of each unit's first example, and the number of all examples at the end.
     starts: Vec<u64>,
+    /// The most examples of a unit.
+    most: u32,
 }
 
 impl BoundedExamples {
-    /// Lists the examples of units, of which each has `number_of` windows or records and gives at most `most`.
-    pub fn new(units: u64, number_of: impl Fn(u64) -> usize, most: u32) -> Self {
-        let mut count = 0;
-        let of_units = (0..units).map(|unit| {
-            count += (number_of(unit) as u64).min(most.into());
-            count
-        });
-        Self { starts: std::iter::once(0).chain(of_units).collect() }
+    /// Lists the examples of no unit. Each unit gives at most `most`.
+    pub fn new(most: u32) -> Self {
+        Self { starts: vec![0], most }
+    }
+
+    /// Adds the examples of the next unit, which has so many windows or records.
+    pub fn push(&mut self, number: usize) {
+        self.starts.push(self.count() + (number as u64).min(self.most.into()));
+    }
+
+    /// Returns the unit of each of these examples.
+    pub fn units(&self, sampled: &[u64]) -> Vec<u64> {
+        let unit = |index: &u64| self.starts.partition_point(|start| start <= index) as u64 - 1;
+        sampled.iter().map(unit).collect()
     }
 
     /// Returns the number of examples, which is private.
@@ -145,7 +153,9 @@ mod tests {
     #[test]
     fn a_unit_has_at_most_the_declared_number_of_examples_whichever_are_sampled() {
         let numbers = [2, 0, 9, 1, 3];
-        let examples = BoundedExamples::new(numbers.len() as u64, |unit| numbers[unit as usize], 3);
+        let mut examples = BoundedExamples::new(3);
+        numbers.iter().for_each(|&number| examples.push(number));
+        assert_eq!(examples.units(&[0, 2, 4, 8]), [0, 2, 2, 4]);
         assert_eq!(examples.count(), 2 + 3 + 1 + 3);
         let all = Private::new((0..examples.count()).collect());
         let found = examples.find(&all, |unit| numbers[unit as usize]).into_mechanism();
@@ -154,7 +164,7 @@ mod tests {
         assert!(
             found.iter().enumerate().all(|(at, drawn)| drawn.index == at as u64 && drawn.places.len() == 1)
         );
-        let none = BoundedExamples::new(0, |_| 0, 3);
+        let none = BoundedExamples::new(3);
         assert_eq!(
             (none.count(), none.find(&Private::new(Vec::new()), |_| 0).into_mechanism()),
             (0, Vec::new())

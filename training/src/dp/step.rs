@@ -16,7 +16,7 @@ use super::grid_sum::GridSum;
 use super::shared::sum_of_all;
 use super::{Carried, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
-use crate::data::{BatchSampler, BoundedExamples, Dataset, LabelledSet, choose, own};
+use crate::data::{BatchSampler, BoundedExamples, Dataset, LabelledSet, choose};
 use crate::disclosure::Private;
 use crate::objective::Objective;
 use crate::ranks::Share;
@@ -56,6 +56,9 @@ pub(crate) enum TrainingSet {
     Records(LabelledSet),
 }
 
+/// Number of units whose windows are counted at once.
+const UNITS_AT_ONCE: usize = 1 << 16;
+
 impl TrainingSet {
     /// Number of units, which is private if the text is private.
     fn units(&self) -> u64 {
@@ -63,6 +66,25 @@ impl TrainingSet {
             Self::Windows(dataset) => dataset.units() as u64,
             Self::Records(records) => records.units() as u64,
         }
+    }
+
+    /// Finds out how many windows or records these units have, each of which is given once. All ranks call this together.
+    fn measure(&mut self, units: &[u64]) -> Result<(), RunError> {
+        match self {
+            Self::Windows(dataset) => dataset.measure(units),
+            Self::Records(records) => records.measure(units),
+        }
+    }
+
+    /// Lists the examples of all units, each of which gives at most `most`.
+    fn bounded_examples(&mut self, most: u32) -> Result<BoundedExamples, RunError> {
+        let mut examples = BoundedExamples::new(most);
+        let units: Vec<u64> = (0..self.units()).collect();
+        for units in units.chunks(UNITS_AT_ONCE) {
+            self.measure(units)?;
+            units.iter().for_each(|&unit| examples.push(self.number_of(unit)));
+        }
+        Ok(examples)
     }
 
     /// Number of windows or records of a unit.
@@ -75,19 +97,29 @@ impl TrainingSet {
 }
 
 impl TrainingData {
-    /// The data of a plan.
-    pub(crate) fn new(plan: &plan::Plan, set: TrainingSet, objective: Objective) -> Self {
-        let bounded = |most| BoundedExamples::new(set.units(), |unit| set.number_of(unit), most);
+    /// The data of a plan. All ranks call this together.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`] on all ranks if a file cannot be read.
+    pub(crate) fn new(
+        plan: &plan::Plan,
+        mut set: TrainingSet,
+        objective: Objective,
+    ) -> Result<Self, RunError> {
         // Where records have several owners, each of them is an example: reading the text has bounded them.
         let most = plan.privacy().sampling.examples_per_unit();
-        let examples = most.filter(|_| plan.privacy().unit != PrivacyUnit::Owner).map(bounded);
-        Self { sampler: BatchSampler::default(), set, objective, examples }
+        let examples = match most.filter(|_| plan.privacy().unit != PrivacyUnit::Owner) {
+            Some(most) => Some(set.bounded_examples(most)?),
+            None => None,
+        };
+        Ok(Self { sampler: BatchSampler::default(), set, objective, examples })
     }
 
     /// Samples by the plan's mechanism and makes an example of windows or records of each sampled unit that is in the rank's share.
+    /// All ranks call this together.
     ///
     /// # Errors
-    /// [`RunError::Failed`] if the plan has no such step or a file cannot be read.
+    /// [`RunError::Failed`] on all ranks if the plan has no such step or a file cannot be read.
     pub(crate) fn sample_lot(
         &mut self,
         plan: &CertifiedPlan,
@@ -95,20 +127,26 @@ impl TrainingData {
         share: Share,
         rng: &impl PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
-        let (views, number_of) =
-            (plan.plan().training().views_per_unit as usize, |unit| self.set.number_of(unit));
+        let views = plan.plan().training().views_per_unit as usize;
         let population = self.examples.as_ref().map_or(self.set.units(), BoundedExamples::count);
         let sampled = self.sampler.draw(plan, step, population, rng)?;
+        let mut units = match &self.examples {
+            Some(examples) => examples.units(sampled.for_mechanism()),
+            None => sampled.for_mechanism().clone(),
+        };
+        units.sort_unstable();
+        units.dedup();
+        self.set.measure(&units)?;
+        let number_of = |unit| self.set.number_of(unit);
         let lot = match &self.examples {
             Some(examples) => examples.find(&sampled, number_of),
             None => choose(&sampled, number_of, views, &mut rng.stream(Purpose::Window, step, 0)),
         };
-        let own = own(lot, share);
         match &self.set {
             TrainingSet::Windows(dataset) => {
-                Ok(self.objective.examples(&dataset.read(&own)?, views, step, rng))
+                Ok(self.objective.examples(&dataset.read_lot(lot, share)?, views, step, rng))
             }
-            TrainingSet::Records(records) => records.read(&own, step, rng),
+            TrainingSet::Records(records) => records.read_lot(lot, share, step, rng),
         }
     }
 }

@@ -59,6 +59,12 @@ pub(crate) trait Messages: Send + Sync {
     /// - blocks: `[ranks · n]`, own: `[n]`
     fn sum_scatter(&self, blocks: &[i64], own: &mut [i64]);
 
+    /// Sends each rank its own block, and receives a block from each.
+    ///
+    /// # Shapes
+    /// - blocks, received: `[ranks · n]`, by rank
+    fn all_to_all(&self, blocks: &[u8], received: &mut [u8]);
+
     /// Leaves the other ranks after success. No call may follow.
     fn leave(&self);
 
@@ -104,7 +110,12 @@ impl Share {
 
     /// Returns whether the rank computes the example at `place` of a lot.
     pub fn has(self, place: usize) -> bool {
-        place / self.physical_batch % self.count == self.rank
+        self.rank_of(place) == self.rank
+    }
+
+    /// Returns the rank that computes the example at `place` of a lot.
+    pub(crate) fn rank_of(self, place: usize) -> usize {
+        place / self.physical_batch % self.count
     }
 }
 
@@ -323,6 +334,45 @@ impl Ranks {
         all
     }
 
+    /// Sends `to[rank]` to each rank, and returns the bytes that each rank sent to this one, by rank.
+    pub(crate) fn all_to_all(&self, to: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        if !self.are_several() {
+            return to.to_vec();
+        }
+        let count = self.count();
+        let sent: Vec<u8> = to.iter().flat_map(|bytes| (bytes.len() as u64).to_le_bytes()).collect();
+        let mut lengths = vec![0; 8 * count];
+        self.messages.all_to_all(&sent, &mut lengths);
+        let lengths: Vec<usize> = lengths.chunks_exact(8).map(|eight| u64_of(eight) as usize).collect();
+        // All ranks take part in as many rounds as the longest message needs.
+        let own_longest = to.iter().map(Vec::len).max().unwrap_or(0);
+        let longest = self.numbers(own_longest as u64).into_iter().max().unwrap_or(0) as usize;
+        let mut received: Vec<Vec<u8>> = lengths.iter().map(|&length| Vec::with_capacity(length)).collect();
+        for begin in (0..longest).step_by((MAX_ROUND_LENGTH / count).max(1)) {
+            let length = (MAX_ROUND_LENGTH / count).max(1).min(longest - begin);
+            let mut blocks = vec![0; length * count];
+            for (block, bytes) in blocks.chunks_exact_mut(length).zip(to) {
+                let piece = &bytes[begin.min(bytes.len())..(begin + length).min(bytes.len())];
+                block[..piece.len()].copy_from_slice(piece);
+            }
+            let mut others = vec![0; length * count];
+            self.messages.all_to_all(&blocks, &mut others);
+            for ((bytes, length_of_all), block) in
+                received.iter_mut().zip(&lengths).zip(others.chunks_exact(length))
+            {
+                bytes.extend_from_slice(&block[..length.min(length_of_all.saturating_sub(begin))]);
+            }
+        }
+        received
+    }
+
+    /// Returns the number that each rank passes, by rank.
+    pub(crate) fn numbers(&self, own: u64) -> Vec<u64> {
+        let mut all = vec![0; 8 * self.count()];
+        self.messages.all_gather(&own.to_le_bytes(), &mut all);
+        all.chunks_exact(8).map(u64_of).collect()
+    }
+
     /// Returns whether any rank passes `true`.
     pub fn any(&self, own: bool) -> bool {
         if !self.are_several() {
@@ -368,6 +418,9 @@ impl Ranks {
 
 /// Largest number of bytes of a message. A 32-bit count holds it, with room for those of all ranks.
 const MAX_MESSAGE_LENGTH: usize = 1 << 18;
+
+/// Largest number of bytes that a rank sends to all others in one round of [`Ranks::all_to_all`].
+const MAX_ROUND_LENGTH: usize = 1 << 22;
 
 fn u64_of(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)

@@ -94,6 +94,10 @@ impl Messages for World {
         all().reduce_scatter_block_into(blocks, own, SystemOperation::sum());
     }
 
+    fn all_to_all(&self, blocks: &[u8], received: &mut [u8]) {
+        all().all_to_all_into(blocks, received);
+    }
+
     fn leave(&self) {
         drop(UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner).take());
     }

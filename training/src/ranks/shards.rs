@@ -20,7 +20,7 @@ use network::nn::{Kernels, ParamSpec};
 use network::tensor::Tensor;
 
 /// Number of values that all ranks send together in one message.
-const MESSAGE: usize = 1 << 22;
+const MESSAGE: usize = plan::PARAMETERS_A_MESSAGE as usize;
 
 /// A stretch of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]

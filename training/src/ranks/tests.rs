@@ -27,6 +27,23 @@ fn a_failure_on_any_rank_is_one_on_all_and_the_first_says_which() {
     assert!(on_ranks(3, |ranks| ranks.agree(Ok(())).is_ok()).into_iter().all(|agreed| agreed));
 }
 
+/// The longest message takes two rounds, and some are empty.
+#[test]
+fn each_rank_receives_what_every_rank_sent_to_it() {
+    for count in [1, 2, 3] {
+        let message = |from: usize, to: usize| {
+            vec![(10 * from + to) as u8; (from * to) * (MAX_ROUND_LENGTH / count / 3 + 7)]
+        };
+        let received = on_ranks(count, |ranks| {
+            let sent: Vec<Vec<u8>> = (0..count).map(|to| message(ranks.rank(), to)).collect();
+            ranks.all_to_all(&sent)
+        });
+        for (to, received) in received.into_iter().enumerate() {
+            assert!(received.into_iter().enumerate().all(|(from, bytes)| bytes == message(from, to)));
+        }
+    }
+}
+
 #[test]
 fn the_first_ranks_outcome_and_values_are_those_of_all() {
     let outcomes = on_ranks(3, |ranks| {

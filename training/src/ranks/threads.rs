@@ -1,5 +1,6 @@
 //! Ranks that are threads of one process, for tests.
 
+use std::cell::Cell;
 use std::sync::{Arc, Barrier, Mutex};
 
 use super::{Messages, Ranks};
@@ -13,6 +14,15 @@ struct Shared {
     barrier: Barrier,
     /// The message that each rank sends.
     sent: Mutex<Vec<Vec<u8>>>,
+}
+
+thread_local! {
+    static MESSAGES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the number of messages that the ranks have exchanged so far, as the calling rank sees it.
+pub(crate) fn messages() -> u64 {
+    MESSAGES.get()
 }
 
 /// Runs `work` on each of `count` ranks, and returns the results by rank.
@@ -31,6 +41,7 @@ pub(crate) fn on_ranks<T: Send>(count: usize, work: impl Fn(&Ranks) -> T + Sync)
 impl Thread {
     /// Returns the messages of all ranks, by rank.
     fn all(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        MESSAGES.set(MESSAGES.get() + 1);
         self.shared.sent.lock().unwrap()[self.rank] = own.to_vec();
         self.shared.barrier.wait();
         let all = self.shared.sent.lock().unwrap().clone();
@@ -65,6 +76,13 @@ impl Messages for Thread {
         for theirs in self.all(&sent) {
             let block = &numbers(&theirs)[self.rank * own.len()..][..own.len()];
             own.iter_mut().zip(block).for_each(|(sum, number)| *sum += number);
+        }
+    }
+
+    fn all_to_all(&self, blocks: &[u8], received: &mut [u8]) {
+        let length = blocks.len() / self.count();
+        for (theirs, block) in self.all(blocks).iter().zip(received.chunks_exact_mut(length)) {
+            block.copy_from_slice(&theirs[self.rank * length..][..length]);
         }
     }
 

@@ -143,14 +143,21 @@ impl fmt::Display for DryRun {
             if self.device == plan::Device::Cpu { "about" } else { "at least" },
             (self.memory as f64 / 1e6).max(1.0)
         )?;
-        let RankCost { ranks, step_seconds, bytes_sent, memory, .. } = self.on_ranks;
+        let RankCost { ranks, step_seconds, bytes_sent, memory, idle, .. } = self.on_ranks;
         let steps: u64 = self.phases.iter().map(|phase| phase.steps).sum();
         writeln!(
             f,
-            "ranks       {ranks} such processors with MPI and 10 Gbit/s: about {:.0} s; each needs at least {:.1} GB and sends {:.1} MB a step",
+            "ranks       {ranks} such processors with MPI and 10 Gbit/s: about {:.0} s; each needs at least {:.1} GB and sends {:.1} MB a step{}",
             (step_seconds * steps as f64).max(1.0),
             memory / 1e9,
-            bytes_sent / 1e6
+            bytes_sent / 1e6,
+            match idle {
+                0 => String::new(),
+                _ => format!(
+                    "; {idle} have nothing to compute, because a batch has {} micro-batches",
+                    ranks - idle
+                ),
+            }
         )?;
         let holds =
             if self.folder_holds_run { "holds a run: give --resume, or another folder" } else { "new" };

@@ -1,10 +1,11 @@
 //! Reads and checks what a plan names, before anything is written.
 
 use dp_tokenizer::identity::Sketch;
+use plan::Trainable;
 
 use super::request::Job;
 use super::start::{self, Start};
-use crate::data::{self, PublicText, Units};
+use crate::data::{self, LabelledRecord, PublicText, Units};
 use crate::{RunError, chat, label_histogram, memory, vocabulary};
 use network::device::check_precision;
 use network::model::Network;
@@ -30,11 +31,15 @@ impl Inputs {
         let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
         ranks.agree(check_machine::<B>(job, device))?;
         ranks.check_same(job.plan.hash().as_bytes(), OTHER_FILES)?;
-        let units = data::read_units(plan, base, ranks.are_several(), ranks)?;
+        let template = ranks.agree(chat::of_plan(plan, base))?;
+        let check = |number: u64, record: &LabelledRecord| {
+            label_histogram::check_record(plan, number, record)?;
+            chat::check_record(plan, template.as_deref(), number, record)
+        };
+        let units = data::read_checked(plan, base, leaves_in_files(job), ranks, &check)?;
         let public_text = data::public_sketch(plan, base, &units)?;
-        ranks.agree(label_histogram::check(plan, &units))?;
         let evaluation = data::read_evaluation(plan, base, &units, ranks)?;
-        ranks.agree(chat::check(plan, base, &units, evaluation.as_ref()))?;
+        ranks.agree(chat::check(plan, template.as_deref(), evaluation.as_ref()))?;
         let (initial, vocabulary) = ranks.agree(check_model(job))?;
         let inputs = Self { units, public_text, evaluation, initial, vocabulary };
         inputs.check_same_files(job)?;
@@ -67,7 +72,7 @@ impl Inputs {
         // The key follows from figures of the plan alone, and the digest goes to ranks that have
         // the text anyway.
         let key = [env!("CARGO_PKG_VERSION"), &job.plan.hash()].concat();
-        let text = job.ranks.agree(self.units.keyed_digest(key.as_bytes()))?;
+        let text = self.units.keyed_digest(key.as_bytes());
         let initial = self.initial.as_ref().map_or("", |initial| &initial.sha256);
         let evaluation = self.evaluation.as_ref().map(PublicText::digest).unwrap_or_default();
         // Of a public tokenizer, the file and what stands beside it for conversations.
@@ -77,6 +82,24 @@ impl Inputs {
         let own = [&text, initial, &evaluation, &tokenizer, &template];
         job.ranks.check_same(own.concat().as_bytes(), OTHER_FILES)
     }
+}
+
+/// Whether the training text stays in its files: a single process keeps a small one in memory, and whatever canaries are inserted into or
+/// whose features are computed once.
+fn leaves_in_files(job: &Job) -> bool {
+    let plan = job.plan.plan();
+    job.ranks.are_several()
+        || job.canaries.is_none() && !has_fixed_features(plan) && data::is_large(plan, &job.base)
+}
+
+/// Whether the features of a record are the same in each step.
+pub(super) fn has_fixed_features(plan: &plan::Plan) -> bool {
+    let of_texts = matches!(
+        plan.training().objective,
+        plan::Objective::SequenceClassification | plan::Objective::MultiLabelClassification
+    );
+    // Dropout below the head changes them in each step.
+    of_texts && plan.model().trainable == Trainable::Head && plan.training().dropout == 0.0
 }
 
 const OTHER_FILES: &str = "it reads another plan, training text, evaluation text, tokenizer, chat template or checkpoint than rank 0; put \

@@ -119,7 +119,8 @@ pub(crate) fn run_trial(trial: Trial) -> Result<Summary, RunError> {
 pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
     let job = trial.into_job()?;
     stop::listen()?;
-    let units = data::read_units(job.plan.plan(), &job.base, false, &job.ranks)?;
+    let in_files = data::is_large(job.plan.plan(), &job.base);
+    let units = data::read_units(job.plan.plan(), &job.base, in_files, &job.ranks)?;
     let mut store = folder::store(&job, &units, None)?;
     match job.test_key {
         Some(key) => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &TestRng::from_seed(key)),

@@ -1,12 +1,11 @@
 //! Prepares the tokenizer, the examples and the model, from the plan's files and the run folder.
 
 use mechanisms::{PrivacyRng, Purpose};
-use plan::Trainable;
 use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
 
 use super::folder::Folder;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, has_fixed_features};
 use super::request::Job;
 use super::start::Start;
 use crate::data::{Canaries, Dataset, LabelledRecords, LabelledSet, Planting, Units};
@@ -46,10 +45,9 @@ impl<B: Kernels> Prepared<B> {
     ) -> Result<Self, RunError> {
         let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
         let begun = Begun::share(begun, &job.ranks)?;
-        let units = inputs.units.index(&begun.tokenizer, &job.ranks)?;
         let is_new = begun.saved.is_none();
-        let mut prepared =
-            job.ranks.agree(Self::build(job, Inputs { units, ..inputs }, begun, device, rng))?;
+        let (set, objective, built) = job.ranks.agree(Self::build(job, inputs, begun, device, rng))?;
+        let mut prepared = built(TrainingData::new(job.plan.plan(), set, objective)?);
         if is_new && job.plan.plan().training().warm_start.is_some() {
             prepared.warm_start(job)?;
         }
@@ -73,13 +71,14 @@ impl<B: Kernels> Prepared<B> {
         job.ranks.agree(loaded)
     }
 
+    /// Returns the set of the units' windows or records, the objective, and what makes a prepared run of the data that these give.
     fn build(
         job: &Job,
         inputs: Inputs,
         begun: Begun,
         device: B::Device,
         rng: &impl PrivacyRng,
-    ) -> Result<Self, RunError> {
+    ) -> Result<(TrainingSet, Objective, impl FnOnce(TrainingData) -> Self), RunError> {
         let Inputs { units, evaluation, initial, .. } = inputs;
         let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
         let objective =
@@ -104,8 +103,9 @@ impl<B: Kernels> Prepared<B> {
         }
         add_features(job.plan.plan(), &mut set, &trainer)?;
         job.check_interrupt()?;
-        let data = TrainingData::new(job.plan.plan(), set, objective);
-        Ok(Self { tokenizer, data, trainer, held_out, progressed, generation, embedding })
+        let built =
+            move |data| Self { tokenizer, data, trainer, held_out, progressed, generation, embedding };
+        Ok((set, objective, built))
     }
 
     /// Returns the figures of the current weights on the held-out text, if there is any. The ranks
@@ -232,7 +232,7 @@ fn training_set(
         note_cut(job.plan.plan(), &task, &records, tokenizer);
         let copied = Tokenizer::from_json(&tokenizer.to_json());
         let tokenizer = copied.map_err(|error| RunError::Failed(error.to_string()))?;
-        let examples = LabelledSet::new(records, move |record| task.example(record, &tokenizer))?;
+        let examples = LabelledSet::new(records, move |record| task.example(record, &tokenizer));
         return Ok(TrainingSet::Records(examples));
     }
     let spec = objective.window_spec();
@@ -253,14 +253,8 @@ fn add_features<B: Kernels>(
     set: &mut TrainingSet,
     trainer: &Trainer<B>,
 ) -> Result<(), RunError> {
-    let of_texts = matches!(
-        plan.training().objective,
-        plan::Objective::SequenceClassification | plan::Objective::MultiLabelClassification
-    );
-    // Dropout below the head changes them in each step.
-    let are_fixed = plan.model().trainable == Trainable::Head && plan.training().dropout == 0.0;
     let TrainingSet::Records(records) = set else { return Ok(()) };
-    if !of_texts || !are_fixed {
+    if !has_fixed_features(plan) {
         return Ok(());
     }
     let bytes = size_of::<f32>() as u64 * u64::from(plan.model().d_model);
@@ -275,13 +269,14 @@ fn add_features<B: Kernels>(
 }
 
 /// Notes that texts are cut to the model's context. The number of cut texts is private if the text
-/// is private.
+/// is private, and not known if the text stays in its files.
 fn note_cut(plan: &plan::Plan, task: &Task, records: &LabelledRecords, tokenizer: &Tokenizer) {
     let context = plan.model().context;
     let said = match records {
         LabelledRecords::Kept(records) if plan.is_public() => {
             task.cut_note(records.for_mechanism(), tokenizer)
         }
+        _ if plan.is_public() => Some(format!("records longer than the model's {context} tokens are cut")),
         _ => {
             Some(format!("records longer than the model's {context} tokens are cut; how many are is private"))
         }

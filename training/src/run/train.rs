@@ -93,10 +93,37 @@ mod tests {
     use mechanisms::TestRng;
 
     use super::*;
-    use crate::ranks::threads::on_ranks;
+    use crate::ranks::threads::{messages, on_ranks};
     use crate::run::Request;
     use crate::run::inputs::Inputs;
     use network::tensor::{Flex, FlexDevice};
+
+    /// The estimate of a step's time counts its messages. The loop around a step exchanges seven further ones: of the charge, the record,
+    /// the stop, the signal, the checkpoint and the evaluation.
+    #[test]
+    fn a_step_takes_as_many_messages_as_the_estimate_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut plan: serde_json::Value =
+            serde_json::from_str(include_str!("../../../plan/tests/fixtures/tiny.json")).unwrap();
+        plan["data"]["source"] = serde_json::json!({ "path": "notes.txt" });
+        let text: String = (0..300).map(|n| format!("note {n}\n")).collect();
+        std::fs::write(folder.path().join("notes.txt"), &text).unwrap();
+        std::fs::write(folder.path().join("plan.json"), plan.to_string()).unwrap();
+        let rng = TestRng::from_seed(1);
+        let found = on_ranks(2, |ranks| {
+            let out = Some(folder.path().join("run"));
+            let request = Request { out, test_key: Some(1), ..Request::new(folder.path().join("plan.json")) };
+            let job = request.check(ranks).unwrap();
+            let inputs = Inputs::read::<Flex>(&job, &FlexDevice).unwrap();
+            let mut folder = Folder::open(&job, &inputs).unwrap();
+            let mut prepared = Prepared::<Flex>::new(&job, inputs, &mut folder, FlexDevice, &rng).unwrap();
+            let before = messages();
+            take_step(&job, &mut prepared, 0, &rng).unwrap();
+            messages() - before
+        });
+        let counted = u64::from(plan::SMALL_MESSAGES) + 2;
+        assert!((found[0] + 7..found[0] + 10).contains(&counted), "{found:?} and 7, not {counted}");
+    }
 
     /// A rank that fails must not leave the others waiting for its gradient.
     #[test]

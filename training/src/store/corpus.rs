@@ -21,7 +21,8 @@ pub(super) struct Recorded {
     /// Random key, which only this file contains. The mirror of the ledger is also named after it.
     pub key: String,
     /// Keyed digest of the text.
-    sha256: String,
+    #[serde(default)]
+    text_sha256: Option<String>,
     /// Identity of the ledger's own file, by which a copy is noticed. It reveals when the run
     /// began, so the ledger does not contain it.
     pub ledger: FileIdentity,
@@ -47,7 +48,7 @@ pub(super) fn record(
     units: &Units,
     ledger: FileIdentity,
 ) -> Result<(), RunError> {
-    Recorded { sha256: units.keyed_digest(key.as_bytes())?, key, ledger }.write(folder)
+    Recorded { text_sha256: Some(units.keyed_digest(key.as_bytes())), key, ledger }.write(folder)
 }
 
 impl Recorded {
@@ -82,7 +83,14 @@ impl Recorded {
     /// # Errors
     /// [`RunError::Refused`] if the text differs.
     pub fn check(&self, units: &Units) -> Result<(), RunError> {
-        if units.keyed_digest(self.key.as_bytes())? == self.sha256 {
+        let Some(recorded) = &self.text_sha256 else {
+            return Err(RunError::Refused(
+                "the run was begun by an earlier version of this program, which recorded its training text in another way; resume it with \
+                 that version, or begin a new run in another folder with --out (the ε of the two runs add up)"
+                    .to_owned(),
+            ));
+        };
+        if units.keyed_digest(self.key.as_bytes()) == *recorded {
             return Ok(());
         }
         Err(RunError::Refused(
