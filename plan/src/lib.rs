@@ -31,8 +31,9 @@ mod messages;
 pub mod statement;
 
 pub use advise::{
-    Advice, Candidate, Compute, Cost, MACHINES, Machine, Prediction, RankCost, RankSpeed, SIZES, Size,
-    UnitsWith, Unknown, UserScheme, advise,
+    Advice, CHECKPOINTS, Candidate, Checkpoint, Compute, Cost, MACHINES, Machine, Prediction, RankCost,
+    RankSpeed, SIZES, Size, Start, Trained, USUAL_CONTEXT, USUAL_RATE, UnitsWith, Unknown, UserScheme,
+    advise, usual_batch, usual_steps,
 };
 pub use certify::{
     CertifiedEvolution, CertifiedParaphrase, CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting,
