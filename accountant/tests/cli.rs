@@ -255,7 +255,7 @@ fn flags_that_do_not_fit_together_are_refused_with_what_is_missing() {
         ("epsilon --sampling none --noise-multiplier 1 --steps -1 --delta 1e-5", "'-1' for '--steps"),
         ("delta --sampling none --noise-multiplier 1 --steps 1 --epsilon -1", "a finite number from 0"),
         ("tradeoff --sampling none --noise-multiplier 1 --steps 1 --group 0", "1 to 256 units"),
-        ("statement --sampling none --noise-multiplier 1 --steps 1 --delta 1e-5 --group 3", "'--group'"),
+        ("statement --sampling none --noise-multiplier 1 --steps 1 --delta 1e-5 --group 0", "1 to 256 units"),
         (
             "epsilon --batch-size 10 --dataset-size 99 --sampling truncated --largest-batch 50 --noise-multiplier 1 \
              --steps 1 --delta 1e-5",
@@ -510,6 +510,33 @@ fn a_table_has_the_figures_of_its_settings_and_epochs_are_steps() {
             .concat())
     };
     assert_eq!(noise(["--steps", "1000"]), noise(["--epochs", "10"]));
+}
+
+/// Oracle: `accountant epsilon` for the same group.
+#[test]
+fn a_statement_lists_its_settings_and_the_group() {
+    let settings =
+        ["--batch-size", "256", "--dataset-size", "60000", "--noise-multiplier", "1.1", "--steps", "140"];
+    let rest = ["--delta", "1e-6", "--group", "3"];
+    let ask = |words: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&run(&[words, &["--json"]].concat(), "").stdout).unwrap()
+    };
+    let text = run(&[&["statement", "--unit", "patient"][..], &settings, &rest].concat(), "").stdout;
+    let text = String::from_utf8(text).unwrap();
+    for line in [
+        "Number of patients, N: 60000",
+        "Expected batch size: 256",
+        "Sampling: poisson, probability 0.004266666666666667",
+        "Noise multiplier, σ: 1.1",
+        "Steps: 140",
+        "Guarantee for 3 patients together: ε ≤",
+    ] {
+        assert!(text.lines().any(|said| said.starts_with(line)), "{line} in {text}");
+    }
+    let stated = ask(&[&["statement"][..], &settings, &rest].concat());
+    assert_eq!(stated["group"]["epsilon"], ask(&[&["epsilon"][..], &settings, &rest].concat())["epsilon"]);
+    let alone = ask(&[&["statement"][..], &settings, &rest[..2]].concat());
+    assert!(alone["group"].is_null() && alone["settings"]["Steps"] == "140", "{alone}");
 }
 
 #[test]

@@ -47,6 +47,60 @@ pub fn limits(plan: &PlanFile) -> String {
     )
 }
 
+/// Explains the terms of a statement, each in a sentence for readers outside of the field.
+#[must_use]
+pub fn terms(plan: &PlanFile) -> [(&'static str, String); 7] {
+    let unit = match plan.privacy.unit {
+        PrivacyUnit::Record => "one record".to_owned(),
+        PrivacyUnit::User => "all records of one user".to_owned(),
+        PrivacyUnit::Owner => "all records of one owner, alone or shared".to_owned(),
+        PrivacyUnit::Words(count) => format!("one sequence of {count} words"),
+    };
+    let compared = match plan.privacy.relation {
+        NeighboringRelation::AddOrRemoveOne => "the same text without that unit",
+        NeighboringRelation::ReplaceOne => "the same text with another unit in its place",
+        NeighboringRelation::ZeroOut => "the same text with that unit blanked out",
+    };
+    let say = |text: &str| text.to_owned();
+    [
+        ("Privacy unit", format!("What is protected as a whole: {unit}.")),
+        (
+            "Compared texts",
+            format!("The guarantee compares the results for the training text with those for {compared}."),
+        ),
+        (
+            "ε (epsilon)",
+            say(
+                "The limit on what the results can reveal about a unit: apart from δ, they change the odds between the two compared texts \
+                 by at most the factor e to the power of ε. A smaller ε protects more.",
+            ),
+        ),
+        (
+            "δ (delta)",
+            say(
+                "A small allowance for outcomes that reveal more than ε permits: their excess probability is at most δ, which is below one \
+                 in the number of units.",
+            ),
+        ),
+        (
+            "Clipping",
+            say("What a unit can contribute to a step is cut to a limited size, so that no unit stands out."),
+        ),
+        (
+            "Noise multiplier σ",
+            say(
+                "The size of the random noise that hides a unit, in multiples of the largest contribution of one unit.",
+            ),
+        ),
+        (
+            "Certified",
+            say(
+                "The stated ε is an upper bound that includes every rounding error: the true value is not larger.",
+            ),
+        ),
+    ]
+}
+
 /// States what an attacker learns at most, in percent as they are to be shown: the chance of a right answer on average, the certainty after a
 /// single outcome, and the share of units that are found with 1 % false alarms.
 #[must_use]

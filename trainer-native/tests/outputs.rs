@@ -226,7 +226,8 @@ fn a_killed_export_leaves_no_folder_and_the_next_one_is_whole() {
 fn a_statement_to_sign_has_the_guarantee_in_words_and_lines_to_fill_in() {
     let (bench, run) = common::finished_run();
     let out = bench.path("signed.html");
-    let options = ["--statement", "--author", "A & B", "--out", out.to_str().unwrap()];
+    let path = out.to_str().unwrap();
+    let options = ["--statement", "--author", "A & B", "--organisation", "Clinic of C", "--out", path];
     let output = trainer(&[&["report"], &options[..]].concat(), &run);
     assert!(output.status.success(), "{}", stderr(&output));
     let page = std::fs::read_to_string(&out).unwrap();
@@ -240,6 +241,8 @@ fn a_statement_to_sign_has_the_guarantee_in_words_and_lines_to_fill_in() {
         &format!("ε ≤ {shown} at δ = "),
         &format!("up to {certainty}\u{a0}% sure"),
         "A &amp; B",
+        "Clinic of C",
+        "their excess probability is at most δ",
         "Several units of one person",
         "Name and signature",
         "class=\"blank\"",

@@ -1,5 +1,7 @@
 //! Logarithmic scales: sliders with positions 0 to 1000, their keys, and the points of a curve.
 
+use crate::numbers::number_in;
+
 /// Last position of a slider; the first is 0.
 pub(crate) const LAST_POSITION: f64 = 1000.0;
 
@@ -61,7 +63,7 @@ impl LogScale {
         if self.integer {
             return value.round();
         }
-        format!("{value:.3e}").parse().unwrap_or(value)
+        number_in(&format!("{value:.3e}")).unwrap_or(value)
     }
 }
 

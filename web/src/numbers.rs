@@ -32,10 +32,15 @@ pub(crate) fn fine_percent(probability: f64) -> String {
     percent_with(probability, 3, 1000.0)
 }
 
+/// Reads a decimal number as JSON has it, with the reader of plans. That of the standard library would be downloaded beside it.
+pub(crate) fn number_in(text: &str) -> Option<f64> {
+    serde_json::from_str(text).ok()
+}
+
 fn percent_with(probability: f64, decimals: usize, scale: f64) -> String {
     // Nine decimals drop the rounding error of the product.
     let percent = format!("{:.9}", probability * 100.0);
-    let percent: f64 = percent.parse().unwrap_or(100.0);
+    let percent = number_in(&percent).unwrap_or(100.0);
     format!("{:.decimals$}", (percent * scale).ceil() / scale)
 }
 

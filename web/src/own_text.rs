@@ -62,8 +62,14 @@ pub(crate) fn plan_for(
     plan.privacy.epsilon = current.privacy.epsilon.or(plan.privacy.epsilon);
     // The notes that evaluate the quick start are not of this kind of text.
     plan.evaluation = None;
+    set_vocabulary(&mut plan);
+    Some(plan)
+}
+
+/// Gives a plan of the quick start for another text the vocabulary that its units pay for.
+fn set_vocabulary(plan: &mut PlanFile) {
     match &mut plan.tokenizer {
-        Tokenizer::Train(trained) if units >= LEAST_UNITS_FOR_WORDS => {
+        Tokenizer::Train(trained) if plan.data.units >= LEAST_UNITS_FOR_WORDS => {
             (trained.release, trained.words) = (ReleaseMethod::Pooled, Words::Pairs);
             plan.training.warm_start = Some(WarmStart::USUAL);
         }
@@ -73,7 +79,19 @@ pub(crate) fn plan_for(
             plan.model.context = CONTEXT_OF_BYTES;
         }
     }
-    Some(plan)
+}
+
+/// Takes a plan back from a checkpoint that was chosen on the page to random weights and the vocabulary that it would have had.
+pub(crate) fn leave_checkpoint(plan: &mut PlanFile) {
+    let Some(usual) = PRESETS.first().and_then(|preset| preset.plan()) else { return };
+    (plan.tokenizer, plan.model) = (usual.tokenizer, usual.model);
+    plan.training.warm_start = usual.training.warm_start;
+    plan.training.learning_rate = usual.training.learning_rate;
+    plan.privacy.arithmetic = usual.privacy.arithmetic;
+    plan.performance.physical_batch = usual.performance.physical_batch;
+    if !matches!(plan.data.source, Source::Embedded { .. }) {
+        set_vocabulary(plan);
+    }
 }
 
 /// Says what a number of units in the plan has to do with the text; `None` if they fit.
@@ -162,6 +180,22 @@ mod tests {
             assert_eq!(misfit(&plan, &counts), None);
             let tenfold = PlanFile { data: plan::Data { units: units * 10, ..plan.data.clone() }, ..plan };
             assert!(misfit(&tenfold, &counts).unwrap().starts_with("The plan says N ="));
+        }
+    }
+
+    #[test]
+    fn a_plan_comes_back_from_a_checkpoint_as_it_was() {
+        let mut notes = PRESETS[0].plan().unwrap();
+        let mut own = notes.clone();
+        own.data.source = Source::Path("visits.jsonl".to_owned());
+        own.evaluation = None;
+        set_vocabulary(&mut own);
+        for before in [&mut notes, &mut own] {
+            let mut plan = before.clone();
+            plan::CHECKPOINTS[0].apply(&mut plan, plan::Trained::Lora);
+            certify(&plan.text()).unwrap();
+            leave_checkpoint(&mut plan);
+            assert_eq!(&plan, before);
         }
     }
 

@@ -69,8 +69,9 @@ pub struct AdviceRequest {
     pub machine: usize,
     /// Seconds on the machine.
     pub seconds: f64,
-    /// Index among [`plan::SIZES`]. `None` to have the size proposed too.
-    pub size: Option<usize>,
+    /// What training starts from: the name of one of [`plan::SIZES`], or of one of [`plan::CHECKPOINTS`] with what of it is trained, such
+    /// as `gpt2/lora`. Empty to have it proposed.
+    pub start: String,
 }
 
 /// A privacy target to convert to ε.
@@ -233,6 +234,8 @@ pub struct NoiseFigures {
 pub struct AdviceFigures {
     /// Estimated seconds of training.
     pub seconds: f64,
+    /// Estimated bytes of memory; on a graphics processor a lower bound.
+    pub memory: f64,
     /// Reasons for the proposal, one sentence each.
     pub reasons: Vec<String>,
     /// Points to reconsider, one sentence each.

@@ -19,8 +19,11 @@ pub(crate) struct QuickFix {
 pub(crate) fn quick_fixes(refusal: &Refusal, plan: &PlanFile) -> Vec<QuickFix> {
     let remedies = refusal.remedies.iter().filter_map(|(label, text)| {
         let mut letters = label.chars();
-        let first = letters.next()?.to_uppercase();
-        Some(QuickFix { label: first.chain(letters).collect(), plan: PlanFile::unchecked(text)? })
+        let first = letters.next()?.to_ascii_uppercase();
+        Some(QuickFix {
+            label: std::iter::once(first).chain(letters).collect(),
+            plan: PlanFile::unchecked(text)?,
+        })
     });
     let mut fixes: Vec<QuickFix> = remedies.collect();
     if !fixes.is_empty() {

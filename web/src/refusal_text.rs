@@ -1,13 +1,15 @@
 //! Writes sentences about a refused setting.
 
+use crate::numbers::number_in;
+
 /// Describes what is wrong with the setting `name`, what is allowed, and how to fix it. Empty parts are left out.
 pub(crate) fn refusal_text(name: &str, given: &str, allowed: &str, fix: &str) -> (String, String) {
     let [given, allowed, fix] = [given, allowed, fix].map(|text| text.trim_end_matches('.'));
     let fix = if fix.is_empty() { String::new() } else { format!(" To fix it, {fix}.") };
     let missing = given == "0" && name == "The number of units N";
-    match (given.parse::<f64>(), allowed.is_empty()) {
+    match (number_in(given), allowed.is_empty()) {
         _ if missing => ("Enter the number of units N.".to_owned(), String::new()),
-        (Ok(_), false) => {
+        (Some(_), false) => {
             let number = given.strip_suffix(".0").unwrap_or(given);
             (format!("{name} must be {}; you entered {number}.", range(allowed)), fix)
         }

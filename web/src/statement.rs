@@ -2,9 +2,9 @@
 
 use plan::{PlanFile, Visibility, statement};
 
-use crate::numbers::{grouped, rounded_down, rounded_up};
+use crate::numbers::{fine_percent, grouped, percent, rounded_down, rounded_up};
 use crate::presets::published;
-use crate::protocol::{Certified, PhaseFigures};
+use crate::protocol::{AttackerFigures, Certified, PhaseFigures};
 
 /// A section of the statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,40 @@ pub(crate) fn sections(plan: &PlanFile, certified: &Certified) -> Vec<Section> {
         Section { heading: "How it works", text: statement::mechanism(plan) },
         Section { heading: "What is not protected", text: statement::limits(plan) },
     ]
+}
+
+/// Returns the terms of the statement with their explanations. A plan on public text has none.
+pub(crate) fn terms(plan: &PlanFile) -> Vec<(&'static str, String)> {
+    if is_public(plan) { Vec::new() } else { statement::terms(plan).into() }
+}
+
+/// Returns what an attacker learns at most, in words.
+pub(crate) fn odds(attacker: &AttackerFigures) -> String {
+    let [one, _] = attacker.true_positive_rates.map(percent);
+    let (chance, certainty) = (percent(attacker.odds.upper), fine_percent(attacker.confidence));
+    statement::odds(&chance, &certainty, &one)
+}
+
+/// What the author adds to a statement, none of which is in the plan.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signed {
+    pub(crate) author: String,
+    pub(crate) organisation: String,
+    pub(crate) description: String,
+    /// The day, as in ISO 8601.
+    pub(crate) date: String,
+}
+
+impl Signed {
+    /// Returns each part with its name.
+    pub(crate) fn parts(&self) -> [(&'static str, &str); 4] {
+        [
+            ("Author of this statement", &self.author),
+            ("Organisation", &self.organisation),
+            ("Description of the data", &self.description),
+            ("Date", &self.date),
+        ]
+    }
 }
 
 /// Returns whether the plan declares its text public, so that nothing is guaranteed.
@@ -64,7 +98,6 @@ pub(crate) fn figures(plan: &PlanFile, certified: &Certified) -> Vec<(&'static s
         }),
         ("Passes over the data (epochs)", format!("{:.2}", plan.epochs())),
         ("Number of units N", grouped(plan.data.units)),
-        ("Plan SHA-256", format!("{}…", &certified.hash[..certified.hash.len().min(8)])),
     ]
 }
 

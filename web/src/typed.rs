@@ -1,6 +1,8 @@
 //! Reads numbers as a person types them. A separator counts only if it has one possible meaning. Otherwise the text is
 //! refused and its possible readings are shown, because a number that is read wrongly gives a wrong guarantee.
 
+use crate::numbers::number_in;
+
 /// Largest integer up to which JSON holds every integer exactly.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
@@ -42,7 +44,14 @@ pub(crate) fn typed(text: &str, kind: NumberKind) -> Result<f64, String> {
         Reading::None => return Err(no_number()),
     };
     let exponent: i32 = exponent.parse().map_err(|_| no_number())?;
-    let value = format!("{sign}{number}e{exponent}").parse::<f64>().map_err(|_| no_number())? * factor;
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    // JSON has neither leading zeros nor a point without digits after it.
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    let fraction = if fraction.is_empty() { "0" } else { fraction };
+    let value = number_in(&format!("{sign}{whole}.{fraction}e{exponent}")).unwrap_or(f64::INFINITY) * factor;
     let is_zero = number.bytes().all(|digit| matches!(digit, b'0' | b'.'));
     if !value.is_finite() || (value == 0.0) != is_zero {
         return Err(format!("“{text}” is too large or too small to be computed with."));

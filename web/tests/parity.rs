@@ -279,8 +279,14 @@ mod native {
             (plan.data.units, plan.privacy.delta) = (3_000_000, 1e-9);
             plan.data.source = plan::Source::Path("notes.jsonl".to_owned());
         });
-        let advise = |plan, size| Task::Advise(AdviceRequest { plan, machine: 0, seconds: 600.0, size });
-        tasks.extend([advise(with_target, None), advise(large, Some(1))]);
+        let advise = |plan, start: &str| {
+            Task::Advise(AdviceRequest { plan, machine: 0, seconds: 600.0, start: start.to_owned() })
+        };
+        tasks.extend([
+            advise(with_target.clone(), ""),
+            advise(large, "small"),
+            advise(with_target, "gpt2/lora"),
+        ]);
         tasks.extend(followups(&fixed));
         let exchange = |(id, task)| {
             let request = Request { id, task };

@@ -36,6 +36,7 @@ svg { width: 100%; height: 12mm; display: block; } svg text { font-size: 9px; fi
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .6mm 3mm .6mm 0; border-bottom: .2mm solid var(--line); }
 th { font-weight: 500; color: var(--soft); width: 38mm; }
+.terms { font-size: 8.5pt; line-height: 1.25; }
 code { font: 7.5pt/1.3 ui-monospace, monospace; overflow-wrap: anywhere; }
 .lines { display: grid; grid-template-columns: 2fr 1fr; gap: 9mm 8mm; margin-top: 10mm; }
 .lines div { border-top: .3mm solid var(--ink); padding-top: .5mm; color: var(--soft); font-size: 8.5pt; }
@@ -51,6 +52,8 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; } .appendix { m
 pub struct Signed {
     /// Who trained the model.
     pub author: Option<String>,
+    /// The organisation for which they did.
+    pub organisation: Option<String>,
     /// Whose text it was.
     pub text: Option<String>,
 }
@@ -100,6 +103,13 @@ fn write_all(out: &mut String, run: &VerifiedRun, signed: &Signed, odds: Option<
     writeln!(out, "<h2>How it works</h2>\n<p>{}</p>", Text(&unbroken(&mechanism(c, plan))))?;
     stages(out, c)?;
     writeln!(out, "<h2>What is not protected</h2>\n<p>{}</p>", Text(&not_protected(c, plan)))?;
+    if c.private {
+        writeln!(out, "<h2>Terms</h2>\n<table class=\"terms\">")?;
+        statement::terms(plan.file())
+            .iter()
+            .try_for_each(|(name, text)| row(out, name, &Text(text).to_string()))?;
+        writeln!(out, "</table>")?;
+    }
     writeln!(
         out,
         "<div class=\"lines\"><div>Name and signature</div><div>Place and date</div><div>Name and signature</div><div>Place and \
@@ -128,6 +138,7 @@ fn who(out: &mut String, c: &Certificate, plan: &Plan, signed: &Signed) -> fmt::
         None => "<span class=\"blank\"></span>".to_owned(),
     };
     row(out, "Trained by", &line(&signed.author))?;
+    row(out, "Organisation", &line(&signed.organisation))?;
     let model = plan.model();
     let base = base_model(plan).map(|name| format!(", from the weights of {name}")).unwrap_or_default();
     let text = format!("{}{base}", model.shape_in_words());

@@ -4,9 +4,10 @@ use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
 
 use super::law::relative_loss;
+use super::start::vocabulary;
 use super::{SIZES, Size, optimizer};
 use crate::messages::refuse;
-use crate::{Machine, Plan, PlanError, PlanFile, TokenizerRelease};
+use crate::{Machine, Plan, PlanError, PlanFile, TokenizerRelease, Trainable};
 
 /// The limit on the work of training.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +35,9 @@ const MOST_STEPS: u64 = 200_000;
 /// Factor up to which a loss counts as the least: 1 % above it, which is also the paper's criterion where it says what
 /// compute saturates.
 const AS_GOOD: f64 = 1.01;
+
+/// Factor up to which the law cannot tell a batch from the one with the least loss: the standard deviation of its error.
+const INDISTINGUISHABLE: f64 = 1.03;
 
 /// A batch size that the budget pays for, with the noise that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +71,24 @@ impl Trial {
     pub fn new(file: &PlanFile, compute: Compute, size: &Size) -> Result<Option<Self>, PlanError> {
         let mut file = file.clone();
         size.apply(&mut file);
+        let Some((mut trial, examples)) = Self::without_batch(file, compute)? else { return Ok(None) };
+        trial.try_batches(examples)?;
+        Ok(Some(trial))
+    }
+
+    /// Returns the usual batch and the usual passes for the plan's checkpoint, as far as the budget pays for them. No law says which are
+    /// best.
+    pub fn of_checkpoint(file: PlanFile, compute: Compute) -> Result<Option<(Self, Candidate)>, PlanError> {
+        let Some((trial, examples)) = Self::without_batch(file, compute)? else { return Ok(None) };
+        let (units, trainable) = (trial.file.population(), &trial.file.model.trainable);
+        let batch = usual_batch(trainable, units).min(examples);
+        let steps = usual_steps(trainable, units, batch).min(examples / batch);
+        let usual = trial.candidate(batch, steps)?;
+        Ok(Some((trial, usual)))
+    }
+
+    /// Returns a trial of the plan's model, and the number of units that the budget pays for.
+    fn without_batch(mut file: PlanFile, compute: Compute) -> Result<Option<(Self, u64)>, PlanError> {
         optimizer::apply(&mut file);
         let plan = Plan::try_from(file.clone())?;
         let target = target(&plan)?;
@@ -76,9 +98,7 @@ impl Trial {
         }
         let release = plan.release(plan.tokenizer_noise(&target)?);
         let parameters = file.cost().parameters as f64;
-        let mut trial = Self { file, target, candidates: Vec::new(), plan, release, parameters };
-        trial.try_batches(examples as u64)?;
-        Ok(Some(trial))
+        Ok(Some((Self { file, target, candidates: Vec::new(), plan, release, parameters }, examples as u64)))
     }
 
     /// Tries all sizes that fit the machine's memory, from the smallest, until the predicted loss has clearly grown
@@ -89,7 +109,9 @@ impl Trial {
             let mut sized = file.clone();
             size.apply(&mut sized);
             let fits = match compute {
-                Compute::Time { machine, .. } => sized.cost().fits(&machine),
+                Compute::Time { machine, .. } => {
+                    sized.memory_on(&machine, vocabulary(&sized)) <= machine.memory
+                }
                 Compute::Tokens(_) | Compute::Flops(_) => true,
             };
             if index > 0 && !fits {
@@ -110,11 +132,12 @@ impl Trial {
         self.candidates.iter().map(|tried| tried.relative_loss).fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns the smallest batch whose predicted loss is as good as the least. Its number of steps is halved while the
-    /// loss stays as good.
+    /// Returns the middle one of the batches that the law cannot tell from the best: losses are flat around their least, which so lies
+    /// almost anywhere among them. Its number of steps is halved while the loss stays as good.
     pub fn chosen(&self) -> Result<Candidate, PlanError> {
-        let enough = |tried: &Candidate| tried.relative_loss <= self.least() * AS_GOOD;
-        let Some(mut chosen) = self.candidates.iter().copied().find(enough) else {
+        let good = |tried: &&Candidate| tried.relative_loss <= self.least() * INDISTINGUISHABLE;
+        let good: Vec<Candidate> = self.candidates.iter().filter(good).copied().collect();
+        let Some(mut chosen) = good.get(good.len().saturating_sub(1) / 2).copied() else {
             return Err(PlanError::Accountant(accountant::AccountantError::NotConverged {
                 what: "no batch size meets ε",
             }));
@@ -140,7 +163,7 @@ impl Trial {
         for batch in batches.into_iter().rev().filter(|batch| examples / batch >= fewest) {
             let tried = self.candidate(batch, (examples / batch).min(MOST_STEPS))?;
             self.candidates.insert(0, tried);
-            if tried.relative_loss > self.least() * AS_GOOD * AS_GOOD {
+            if tried.relative_loss > self.least() * INDISTINGUISHABLE * AS_GOOD {
                 break;
             }
         }
@@ -174,6 +197,27 @@ pub(super) fn target(plan: &Plan) -> Result<EpsilonTarget, PlanError> {
     }
 }
 
+/// Returns the usual expected batch for a plan that trains this: a power of two near three tenths of the units for a head, whose steps on
+/// features cost next to no time and whose larger batches have less noise a unit; near a twelfth for norms and a head, and near a
+/// twenty-fourth for more weights.
+#[must_use]
+pub fn usual_batch(trainable: &Trainable, units: u64) -> u64 {
+    match trainable {
+        Trainable::Head => 1 << (units * 3 / 10).clamp(1, 1 << 14).ilog2(),
+        Trainable::Norms => 1 << (units / 12).clamp(1, 1 << 14).ilog2(),
+        _ => (units / 24).next_power_of_two().clamp(16, 2048).min(units),
+    }
+}
+
+/// Returns the usual number of steps of a plan that trains this: 60 for a head or norms, else those of six passes.
+#[must_use]
+pub fn usual_steps(trainable: &Trainable, units: u64, batch: u64) -> u64 {
+    match trainable {
+        Trainable::Head | Trainable::Norms => 60,
+        _ => (6 * units).div_ceil(batch.max(1)).clamp(100, 2000),
+    }
+}
+
 pub(super) fn set_batch(file: &mut PlanFile, batch: u64, steps: u64) {
     (file.training.expected_batch_size, file.training.steps) = (Some(batch), Some(steps));
 }
@@ -183,7 +227,7 @@ pub(super) fn set_batch(file: &mut PlanFile, batch: u64, steps: u64) {
 pub(super) fn examples(file: &PlanFile, compute: Compute) -> f64 {
     let mut one = file.clone();
     set_batch(&mut one, 1, 1);
-    let cost = one.cost();
+    let cost = one.cost_with_vocabulary(vocabulary(&one));
     match compute {
         Compute::Time { machine, seconds } => {
             let flops = seconds * machine.peak_flops * machine.utilization;

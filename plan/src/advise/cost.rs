@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use crate::file::Network;
-use crate::{PlanFile, WarmStart};
+use crate::{Arithmetic, PlanFile, ProcessSettings, WarmStart};
 
 /// A machine, from its data sheet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Machine {
     pub network: f64,
     /// Seconds from sending a small message to receiving it.
     pub latency: f64,
+    /// Number of cores that compute micro-batches; 0 for a graphics processor, which computes one at a time.
+    pub cores: u32,
 }
 
 /// Rates in 32 bits without tensor cores: lanes × clock × 2. H100 SXM: 16 896 lanes × 1.98 GHz, 80 GB
@@ -38,39 +40,12 @@ pub const MACHINES: [Machine; 5] = [
         memory: 16e9,
         network: 1.25e9,
         latency: 5e-5,
+        cores: 8,
     },
-    Machine {
-        name: "NVIDIA T4",
-        peak_flops: 8.1e12,
-        utilization: 0.35,
-        memory: 16e9,
-        network: 1.25e9,
-        latency: 5e-5,
-    },
-    Machine {
-        name: "NVIDIA RTX 4090",
-        peak_flops: 82.6e12,
-        utilization: 0.35,
-        memory: 24e9,
-        network: 1.25e9,
-        latency: 5e-5,
-    },
-    Machine {
-        name: "NVIDIA A100 80 GB",
-        peak_flops: 19.5e12,
-        utilization: 0.5,
-        memory: 80e9,
-        network: 25e9,
-        latency: 5e-6,
-    },
-    Machine {
-        name: "NVIDIA H100 SXM",
-        peak_flops: 67e12,
-        utilization: 0.4,
-        memory: 80e9,
-        network: 50e9,
-        latency: 5e-6,
-    },
+    graphics_processor("NVIDIA T4", 8.1e12, 0.35, 16e9, [1.25e9, 5e-5]),
+    graphics_processor("NVIDIA RTX 4090", 82.6e12, 0.35, 24e9, [1.25e9, 5e-5]),
+    graphics_processor("NVIDIA A100 80 GB", 19.5e12, 0.5, 80e9, [25e9, 5e-6]),
+    graphics_processor("NVIDIA H100 SXM", 67e12, 0.4, 80e9, [50e9, 5e-6]),
 ];
 
 /// Number of small messages that all ranks exchange in a step, at the most: agreements, lengths of drawn units, and their tokens.
@@ -78,6 +53,16 @@ pub const SMALL_MESSAGES: u32 = 20;
 
 /// Number of parameters whose sums or weights the ranks exchange in one message.
 pub const PARAMETERS_A_MESSAGE: u32 = 1 << 22;
+
+const fn graphics_processor(
+    name: &'static str,
+    peak_flops: f64,
+    utilization: f64,
+    memory: f64,
+    [network, latency]: [f64; 2],
+) -> Machine {
+    Machine { name, peak_flops, utilization, memory, network, latency, cores: 0 }
+}
 
 /// The work and the memory that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -274,6 +259,43 @@ impl PlanFile {
         self.cost_of(Network::with_vocabulary(self, vocabulary))
     }
 
+    /// Returns the number of parameters of adapters of the usual matrices ([`crate::Lora::usual`]); 0 for adapters of others.
+    #[must_use]
+    pub fn adapters(&self) -> u128 {
+        Network::of(self).adapters()
+    }
+
+    /// Returns an estimate of the most bytes of memory that training takes on a machine with a vocabulary of this size; on a graphics
+    /// processor a lower bound. The estimate is that of the trainer's dry run, with adapters of the usual matrices. Adapters of others
+    /// count as nothing.
+    ///
+    /// ```
+    /// use plan::{CHECKPOINTS, MACHINES, PlanFile, Trained};
+    /// let mut file = PlanFile::parse(include_str!("../../presets/quickstart.json"))?;
+    /// CHECKPOINTS[0].apply(&mut file, Trained::Lora);
+    /// let adapters = file.memory_on(&MACHINES[0], 50_257);
+    /// CHECKPOINTS[0].apply(&mut file, Trained::All);
+    /// assert!(adapters < file.memory_on(&MACHINES[0], 50_257));
+    /// # Ok::<(), plan::PlanError>(())
+    /// ```
+    #[must_use]
+    pub fn memory_on(&self, machine: &Machine, vocabulary: u32) -> f64 {
+        let (network, adapters) = (Network::with_vocabulary(self, vocabulary), self.adapters());
+        if machine.cores == 0 {
+            return (self.cost_of(network).bytes + 16 * adapters) as f64;
+        }
+        let at_once = || network.windows_at_once(machine.memory as u64, machine.cores);
+        let largest = self.training.phases().into_iter().map(|phase| phase.expected_batch_size).max();
+        let micro_batch = u64::from(self.performance.physical_batch.unwrap_or_else(at_once));
+        let settings = ProcessSettings {
+            micro_batch: micro_batch.min(largest.unwrap_or(1)) as u32,
+            workers: machine.cores,
+            frozen_in_16_bits: false,
+            exact: self.privacy.arithmetic == Arithmetic::Exact,
+        };
+        network.peak_bytes(self, adapters, settings) as f64
+    }
+
     fn cost_of(&self, network: Network<'_>) -> Cost {
         let model = &self.model;
         let parameters = network.parameters();
@@ -339,14 +361,7 @@ mod tests {
         let attention = 12.0 * f64::from(file.model.layers) * f64::from(file.model.d_model) * 50.0;
         let by_hand = 10_000.0 * (8.0 * cost.parameters as f64 + attention);
         assert!((cost.flops / by_hand - 1.0).abs() < 1e-12);
-        let machine = Machine {
-            name: "m",
-            peak_flops: 1e9,
-            utilization: 0.5,
-            memory: 1.0,
-            network: 1e9,
-            latency: 1e-6,
-        };
+        let machine = graphics_processor("m", 1e9, 0.5, 1.0, [1e9, 1e-6]);
         assert!((cost.seconds_on(&machine) * 5e8 / by_hand - 1.0).abs() < 1e-12);
         file.training.warm_start = Some(WarmStart { steps: 30 });
         let longer = file.cost();

@@ -60,11 +60,12 @@ pub(super) fn relative_loss(parameters: f64, steps: f64, noise_batch_ratio: f64)
     law(parameters, steps, noise_batch_ratio)
 }
 
-/// Returns the law that applies: the paper's, or for models smaller than all of the paper's the one that predicts the
-/// lower loss.
+/// Returns the law that applies: the paper's, or for models nearer to those of our runs the one that predicts the lower loss.
 fn fit(parameters: f64, steps: f64, noise_batch_ratio: f64) -> &'static Fit {
     let [paper, small] = [&PAPER, &SMALL].map(|fit| (fit.law)(parameters, steps, noise_batch_ratio));
-    if parameters < PAPER.parameters[0] && small < paper { &SMALL } else { &PAPER }
+    // Halfway, on the logarithm, between the models of the two fits.
+    let is_small = parameters * parameters < SMALL.parameters[1] * PAPER.parameters[0];
+    if is_small && small < paper { &SMALL } else { &PAPER }
 }
 
 /// Computes the law for the paper's table.

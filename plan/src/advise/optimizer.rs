@@ -55,13 +55,13 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use crate::{Compute, SIZES, advise};
+    use crate::{Compute, SIZES, Size, Start, advise};
 
     #[test]
     fn rate_and_clip_norm_follow_their_rules_where_the_optimizer_cancels_scale() {
         let compute = Compute::Tokens(150.0 * 256.0 * 64.0);
-        let advised = |file: &PlanFile, size| {
-            let advice = advise(file, compute, Some(size)).unwrap();
+        let advised = |file: &PlanFile, size: &'static Size| {
+            let advice = advise(file, compute, Start::Random(size)).unwrap();
             let training = advice.certified.plan().file().training.clone();
             (training.learning_rate.peak, training.l2_clip_norm, advice.reasons.last().unwrap().clone())
         };

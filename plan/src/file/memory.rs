@@ -1,6 +1,6 @@
 //! Computes a lower bound on the memory that a plan needs, and an estimate of the most that it takes.
 
-use super::parameters::{Predicts, parameters};
+use super::parameters::{Predicts, adapters, parameters};
 use crate::{
     CyclicPoisson, Family, Initial, Model, Objective, Optimizer, PlanFile, Sampling, Tokenizer, Trainable,
 };
@@ -14,6 +14,9 @@ const WINDOW_FACTOR: u128 = 16;
 
 /// Bytes of a process on the CPU beside weights, sums and activations: program, tokenizer and a small text.
 const PROCESS: u128 = 80_000_000;
+
+/// Bytes of a parameter of an adapter: value, two moments, gradient and sums.
+const ADAPTER: u128 = 28;
 
 /// Number of tokens of the byte vocabulary: 256 bytes and three special tokens.
 const BYTE_VOCABULARY: u32 = 259;
@@ -65,15 +68,20 @@ impl<'a> Network<'a> {
         parameters(self.model, self.predicts, self.vocabulary.into()) as u128
     }
 
+    /// Returns the number of parameters of adapters of the usual matrices.
+    pub fn adapters(self) -> u128 {
+        adapters(self.model) as u128
+    }
+
     /// Returns a lower bound on the bytes that training takes: those of weights, gradient sums and moments, and of the
     /// activations of one micro-batch.
     pub fn least_training_bytes(self, micro_batch: u32) -> u128 {
         self.parameter_bytes() + u128::from(micro_batch) * self.least_unit_bytes(self.held_scores())
     }
 
-    /// Returns an estimate of the most bytes that a process on the CPU takes. Adapters, the text, and an evaluation count as
-    /// nothing. The factors are fitted to the measured peaks in `trainer-native/SPEED.md`.
-    pub fn peak_bytes(self, file: &PlanFile, settings: ProcessSettings) -> u128 {
+    /// Returns an estimate of the most bytes that a process on the CPU takes, with adapters of so many parameters. The text and an
+    /// evaluation count as nothing. The factors are fitted to the measured peaks in `trainer-native/SPEED.md`.
+    pub fn peak_bytes(self, file: &PlanFile, adapters: u128, settings: ProcessSettings) -> u128 {
         let ProcessSettings { micro_batch, workers, frozen_in_16_bits, exact } = settings;
         let largest = file.training.phases().into_iter().map(|phase| phase.expected_batch_size).max();
         // A drawn batch is larger than the expected one by a few standard deviations at the most.
@@ -94,6 +102,7 @@ impl<'a> Network<'a> {
         PROCESS
             + held * (parameters - trained.min(parameters))
             + of_trained * trained
+            + ADAPTER * adapters
             + written
             + windows * 4 * self.window_floats(file.performance.recompute)
     }
@@ -510,7 +519,7 @@ mod tests {
                         frozen_in_16_bits: sizes["family"] == "llama",
                         exact: false,
                     };
-                    let found = Network::with_vocabulary(&file, vocabulary).peak_bytes(&file, settings);
+                    let found = Network::with_vocabulary(&file, vocabulary).peak_bytes(&file, 0, settings);
                     let ratio = found as f64 / 1e6 / f64::from(peak);
                     assert!((ratio - 1.0).abs() < 0.2, "{sizes} {trainable} {context}: {ratio:.2}");
                 }

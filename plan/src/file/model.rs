@@ -181,3 +181,12 @@ pub struct Lora {
     #[schemars(length(min = 1, max = 100))]
     pub targets: Vec<String>,
 }
+
+impl Lora {
+    /// Returns the adapters that a family usually gets: rank 4 and alpha 32, as for GPT-2 in Hu et al. 2021, table 11.
+    #[must_use]
+    pub fn usual(family: Family) -> Self {
+        let targets = family.adapted_matrices().iter().map(|name| (*name).to_owned()).collect();
+        Self { rank: 4, alpha: 32.0, targets }
+    }
+}

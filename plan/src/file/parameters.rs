@@ -1,6 +1,6 @@
 //! Computes the number of parameters of a model.
 
-use crate::{Family, Model, Objective};
+use crate::{Family, Model, Objective, Trainable};
 
 /// The output of a model.
 #[derive(Clone, Copy)]
@@ -163,4 +163,25 @@ fn grouped_block(model: &Model) -> f64 {
 fn classifier(objective: Objective, labels: f64, d: f64) -> f64 {
     let biases = if objective == Objective::TokenClassification { labels } else { 0.0 };
     labels * d + biases
+}
+
+/// Returns the number of parameters of a model's adapters. Those of other matrices than the usual ones count as nothing: their shapes are
+/// not known here.
+pub(crate) fn adapters(model: &Model) -> f64 {
+    let Trainable::Lora(lora) = &model.trainable else { return 0.0 };
+    let family = model.family;
+    if !lora.targets.iter().eq(family.adapted_matrices()) {
+        return 0.0;
+    }
+    let [d, layers, heads, rank] = [model.d_model, model.layers, model.heads, lora.rank].map(f64::from);
+    let d_head = model.d_head.map_or((d / heads).floor(), f64::from);
+    let (queries, keys) = (d_head * heads, d_head * model.kv_heads.map_or(heads, f64::from));
+    // The adapter of a matrix of m × n has rank · (m + n) parameters.
+    let sides = match family {
+        Family::Gpt2 | Family::GptNeoX | Family::Phi3 | Family::ModernBert => d + queries + 2.0 * keys,
+        _ => 2.0 * d + queries + keys,
+    };
+    // A decoder beside an encoder has two attentions a layer.
+    let attentions = if family.has_decoder_context() { 3.0 * layers } else { layers };
+    rank * sides * attentions
 }

@@ -125,11 +125,11 @@ impl Plan {
             .least_training_bytes(micro_batch.min(self.largest_batch()))
     }
 
-    /// Returns an estimate of the most bytes that training on the CPU takes with a vocabulary of this size. Adapters, the text,
-    /// and an evaluation count as nothing.
+    /// Returns an estimate of the most bytes that training on the CPU takes with a vocabulary of this size and adapters of so
+    /// many parameters. The text and an evaluation count as nothing.
     #[must_use]
-    pub fn peak_training_bytes(&self, vocabulary: u32, settings: ProcessSettings) -> u128 {
-        memory::Network::with_vocabulary(&self.file, vocabulary).peak_bytes(&self.file, settings)
+    pub fn peak_training_bytes(&self, vocabulary: u32, adapters: u128, settings: ProcessSettings) -> u128 {
+        memory::Network::with_vocabulary(&self.file, vocabulary).peak_bytes(&self.file, adapters, settings)
     }
 
     /// Returns the number of units in a micro-batch, for a vocabulary of this size and for each of `workers` on a

@@ -128,7 +128,7 @@ fn syntax(text: &str, error: &serde_json::Error) -> PlanError {
     let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
     let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
     let rest: String = line.chars().skip(error.column().saturating_sub(1)).take(9).collect();
-    let word = rest.trim_start_matches('-').to_lowercase();
+    let word = rest.trim_start_matches('-').to_ascii_lowercase();
     let fix = if word.starts_with("nan") || word.starts_with("inf") {
         "JSON has no NaN or infinity: write a finite number"
     } else if word.starts_with('/') || word.starts_with('#') {

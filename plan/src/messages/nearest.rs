@@ -2,7 +2,7 @@
 
 /// Returns the candidate nearest to `given`, if one is near enough to be a slip.
 pub(crate) fn nearest<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let given: Vec<char> = given.chars().take(64).flat_map(char::to_lowercase).collect();
+    let given: Vec<char> = given.chars().take(64).map(|letter| letter.to_ascii_lowercase()).collect();
     let slip = candidates
         .iter()
         .map(|candidate| (distance(&given, candidate), *candidate))

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use plan::{
-    Advice, Candidate, Compute, MACHINES, Plan, PlanError, SIZES, Size, UnitsWith, UserScheme, advise,
+    Advice, CHECKPOINTS, Candidate, Compute, Initial, MACHINES, Plan, PlanError, SIZES, Size, Start, Trained,
+    UnitsWith, UserScheme, advise,
 };
 use serde::Serialize;
 
@@ -23,9 +25,15 @@ pub(super) struct AdviseArgs {
     /// The machine of --hours
     #[arg(long, default_value = "cpu")]
     machine: MachineName,
-    /// The size of the model [default: proposed]
-    #[arg(long)]
-    size: Option<SizeName>,
+    /// The size of a model with random weights [default: the plan's checkpoint, or a proposed size]
+    #[arg(long, value_parser = PossibleValuesParser::new(SIZES.map(|size| size.name)))]
+    size: Option<String>,
+    /// A public checkpoint to start from, in the folder of this name beside the plan [default: the plan's]
+    #[arg(long, value_parser = PossibleValuesParser::new(CHECKPOINTS.map(|known| known.name)), conflicts_with = "size")]
+    checkpoint: Option<String>,
+    /// What of the checkpoint is trained [default: the plan's, or lora with --checkpoint]
+    #[arg(long, conflicts_with = "size")]
+    train: Option<TrainedName>,
     /// How many units have how many windows or records, declared public: compares sampling of units with sampling of examples
     #[arg(long, value_name = "EXAMPLES:UNITS", value_delimiter = ',', value_parser = units_with)]
     examples_per_unit: Vec<UnitsWith>,
@@ -63,13 +71,23 @@ pub(super) enum MachineName {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum SizeName {
-    Tiny,
-    Small,
-    Medium,
-    #[value(name = "gpt2")]
-    Gpt2,
-    Billion,
+enum TrainedName {
+    /// Adapters beside the usual matrices
+    Lora,
+    /// The head for labels alone
+    Head,
+    /// All weights
+    All,
+}
+
+impl From<TrainedName> for Trained {
+    fn from(name: TrainedName) -> Self {
+        match name {
+            TrainedName::Lora => Self::Lora,
+            TrainedName::Head => Self::Head,
+            TrainedName::All => Self::All,
+        }
+    }
 }
 
 impl AdviseArgs {
@@ -82,9 +100,9 @@ impl AdviseArgs {
             (_, Some(tokens), _) => Compute::Tokens(tokens),
             (.., flops) => Compute::Flops(flops.unwrap_or(f64::NAN)),
         };
-        let size = self.size.map(|name| &SIZES[name as usize]);
+        let start = self.start();
         let refused = |error: PlanError| RunError::Refused(format!("{}: {error}", self.plan.display()));
-        let mut advice = advise(given.file(), compute, size).map_err(refused)?;
+        let mut advice = advise(given.file(), compute, start).map_err(refused)?;
         let schemes = match self.examples_per_unit.as_slice() {
             [] => Vec::new(),
             units => advice.certified.plan().file().user_schemes(units).map_err(refused)?,
@@ -107,6 +125,18 @@ impl AdviseArgs {
         let proposal = Proposal::of(&advice, schemes, self.out);
         print_result(&proposal, &proposal.to_string(), self.json)
     }
+
+    fn start(&self) -> Start {
+        let checkpoint = self.checkpoint.as_deref();
+        let checkpoint = checkpoint.and_then(|name| CHECKPOINTS.iter().find(|known| known.name == name));
+        match (self.size.as_deref().and_then(Size::named), checkpoint, self.train) {
+            (Some(size), ..) => Start::Random(size),
+            (None, None, None) => Start::Proposed,
+            (None, checkpoint, trained) => {
+                Start::Checkpoint(checkpoint, trained.map_or(Trained::Lora, Trained::from))
+            }
+        }
+    }
 }
 
 /// Reads a number of examples and the number of units that have so many.
@@ -123,12 +153,15 @@ fn units_with(text: &str) -> Result<UnitsWith, String> {
 #[derive(Debug, Serialize)]
 struct Proposal {
     size: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<String>,
     expected_batch_size: u64,
     steps: u64,
     epochs: f64,
     noise_multiplier: f64,
     epsilon: accountant::Bounds,
     flops: f64,
+    memory: f64,
     reasons: Vec<String>,
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,12 +179,17 @@ impl Proposal {
         let phase = certified.phases().first();
         Self {
             size: Size::of(file).map(|size| size.name),
+            checkpoint: match &file.model.initial {
+                Initial::Checkpoint(folder) => Some(folder.clone()),
+                Initial::Random => None,
+            },
             expected_batch_size: phase.map_or(0, |phase| phase.expected_batch_size),
             steps: certified.total_steps(),
             epochs: file.epochs(),
             noise_multiplier: phase.map_or(0.0, plan::Phase::noise_multiplier),
             epsilon: certified.epsilon(),
-            flops: file.cost().flops,
+            flops: advice.cost.flops,
+            memory: advice.memory,
             reasons: advice.reasons.clone(),
             warnings: advice.warnings.clone(),
             prediction: advice.prediction.clone(),
@@ -166,14 +204,15 @@ impl fmt::Display for Proposal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: batch size {}, {} steps, {:.1} passes over the data, noise σ = {:.4}, ε ≤ {:.4}, {:.1e} operations",
-            self.size.unwrap_or("custom"),
+            "{}: batch size {}, {} steps, {:.1} passes over the data, noise σ = {:.4}, ε ≤ {:.4}, {:.1e} operations, {:.1} GB of memory",
+            self.size.or(self.checkpoint.as_deref()).unwrap_or("custom"),
             self.expected_batch_size,
             self.steps,
             self.epochs,
             self.noise_multiplier,
             self.epsilon.upper,
-            self.flops
+            self.flops,
+            self.memory / 1e9
         )?;
         let lines = self.reasons.iter().map(|reason| format!("- {reason}"));
         let warnings = self.warnings.iter().map(|warning| format!("! {warning}"));

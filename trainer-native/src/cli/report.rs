@@ -20,6 +20,9 @@ pub(super) struct ReportArgs {
     /// Who trained the model, for --statement [default: a line to fill in]
     #[arg(long, value_name = "TEXT", requires = "statement")]
     author: Option<String>,
+    /// The organisation for which they did, for --statement [default: a line to fill in]
+    #[arg(long, value_name = "TEXT", requires = "statement")]
+    organisation: Option<String>,
     /// Whose text it was, for --statement [default: a line to fill in]
     #[arg(long, value_name = "TEXT", requires = "statement")]
     text: Option<String>,
@@ -36,7 +39,7 @@ impl ReportArgs {
     pub fn run(self) -> Result<PathBuf, RunError> {
         let out = self.out.as_deref();
         if self.statement {
-            let signed = Signed { author: self.author, text: self.text };
+            let signed = Signed { author: self.author, organisation: self.organisation, text: self.text };
             return write_statement(&self.run, &signed, out, self.overwrite);
         }
         write(&self.run, &self.findings, out, self.overwrite)

@@ -4,12 +4,10 @@
 //! `UTILITY.md` has the measurements behind each choice. Noise grows with the number of trained weights, so a few thousand records at a
 //! small ε pay for a linear layer and not for more. Averages of the weights remove most of what noise remains.
 
+use plan::Trainable;
 use serde_json::{Value, json};
 
 use super::{Choices, Task};
-
-/// Number of steps.
-pub(super) const STEPS: u64 = 60;
 
 /// Least product of units and ε for which the norms are trained too. The noise on a mean gradient falls with this product.
 const LEAST_FOR_NORMS: f64 = 14_000.0;
@@ -51,14 +49,12 @@ impl Part {
         if units as f64 * epsilon >= LEAST_FOR_NORMS { Self::Norms } else { Self::Head }
     }
 
-    /// Returns a power of two: near three tenths of the units for the head, whose steps on features cost next to no time and whose larger
-    /// batches have less noise per unit, and near a twelfth for the norms.
-    pub(super) fn usual_batch(self, units: u64) -> u64 {
-        let most = match self {
-            Self::Head => units * 3 / 10,
-            Self::Norms => units / 12,
-        };
-        1 << most.clamp(1, 1 << 14).ilog2()
+    /// Returns the part as a plan names it.
+    pub(super) fn trainable(self) -> Trainable {
+        match self {
+            Self::Head => Trainable::Head,
+            Self::Norms => Trainable::Norms,
+        }
     }
 
     fn settings(self) -> (Value, f64, Value, f64) {
@@ -66,9 +62,9 @@ impl Part {
             // Three digits of the rate.
             Self::Head => {
                 let rate = (HEAD_STEP_LENGTH / HEAD_CLIP_NORM * 10.0).round() / 10.0;
-                (json!("head"), HEAD_CLIP_NORM, json!({ "sgd": { "momentum": 0.0 } }), rate)
+                (json!(self.trainable()), HEAD_CLIP_NORM, json!({ "sgd": { "momentum": 0.0 } }), rate)
             }
-            Self::Norms => (json!("norms"), NORMS_CLIP_NORM, json!({ "adamw": {} }), NORMS_RATE),
+            Self::Norms => (json!(self.trainable()), NORMS_CLIP_NORM, json!({ "adamw": {} }), NORMS_RATE),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use accountant::budget;
 use mechanisms::{Encoding, PrivacyUnit};
-use plan::{CertifiedPlan, Plan, PlanFile, WarmStart};
+use plan::{CertifiedPlan, Plan, PlanFile, Trainable, WarmStart, usual_batch, usual_steps};
 use serde_json::{Map, Value, json};
 
 pub(crate) use look::{Counts, Fields, Reading, Unnamed};
@@ -20,8 +20,6 @@ pub(crate) use task::Task;
 use start::Start;
 use training::RunError;
 
-/// Passes over the text.
-const EPOCHS: u64 = 6;
 /// Steps and batch of a model that writes texts with a label, as measured in `EXAMPLES.md`.
 const STEPS_WITH_LABELS: u64 = 20;
 const BATCH_WITH_LABELS: u64 = 256;
@@ -176,26 +174,12 @@ fn drawn_steps(units: u64) -> u64 {
 /// Returns the size of a batch and the number of steps.
 fn work(choices: &Choices) -> (u64, u64) {
     let units = choices.units;
-    let part = classifier::Part::of(choices);
+    let trainable = classifier::Part::of(choices).map_or(Trainable::All, classifier::Part::trainable);
     let writes_from_words = choices.task == Task::Synthesis && choices.checkpoint.is_none();
-    let usual = match part {
-        Some(part) => part.usual_batch(units),
-        None if writes_from_words => usual_batch(units).min(BATCH_WITH_LABELS),
-        None => usual_batch(units),
-    };
-    let batch = choices.batch_size.unwrap_or(usual);
-    let usual = match part {
-        Some(_) => classifier::STEPS,
-        None if writes_from_words => STEPS_WITH_LABELS,
-        None => (EPOCHS * units).div_ceil(batch).clamp(100, 2000),
-    };
+    let most = if writes_from_words { BATCH_WITH_LABELS } else { u64::MAX };
+    let batch = choices.batch_size.unwrap_or_else(|| usual_batch(&trainable, units).min(most));
+    let usual = if writes_from_words { STEPS_WITH_LABELS } else { usual_steps(&trainable, units, batch) };
     (batch, choices.steps.unwrap_or(usual))
-}
-
-/// Returns a power of two near a twenty-fourth of the units, as in the quick start. Larger batches
-/// have less noise per unit.
-fn usual_batch(units: u64) -> u64 {
-    (units / 24).next_power_of_two().clamp(16, 2048).min(units)
 }
 
 /// Returns a path in the form in which the plan at `out` must name it.

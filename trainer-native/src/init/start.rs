@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use network::pretrained;
-use plan::{Family, Objective};
+use plan::{Family, Lora, Objective, Trainable, USUAL_CONTEXT};
 use serde_json::{Value, json};
 use training::RunError;
 use training::chat::ChatTemplate;
@@ -17,9 +17,7 @@ pub(super) const LEAST_UNITS_FOR_WORDS: u64 = 2000;
 pub(super) const LEAST_UNITS_WITH_PRIOR: u64 = 500;
 /// Number of units from which a vocabulary of 8000 tokens pays off.
 const MANY_UNITS: u64 = 50_000;
-/// Most tokens of a text and of a conversation, unless the user says otherwise: a checkpoint's own limit makes a step of short texts many
-/// times as expensive.
-const CONTEXT: u64 = 256;
+/// Most tokens of a conversation, unless the user says otherwise.
 const CONTEXT_OF_CHAT: u64 = 512;
 
 /// The declaration about the checkpoint in a plan that starts from one.
@@ -103,20 +101,18 @@ impl Start {
         let mut model = serde_json::to_value(&described).unwrap_or_default();
         model["initial"] = json!({ "checkpoint": beside(out, folder)? });
         model["checkpoint_made_from"] = json!(PUBLIC);
-        let most = if task == Task::Chat { CONTEXT_OF_CHAT } else { CONTEXT };
+        let most = if task == Task::Chat { CONTEXT_OF_CHAT } else { USUAL_CONTEXT.into() };
         model["context"] = json!(u64::from(described.context).min(most));
         // A classifier says itself what it trains.
         let writes = !task.classifies() && task != Task::Tags;
         if writes {
-            // As for GPT-2 in Hu et al. 2021, table 11.
-            model["trainable"] =
-                json!({ "lora": { "rank": 4, "alpha": 32.0, "targets": family.adapted_matrices() } });
+            model["trainable"] = json!(Trainable::Lora(Lora::usual(family)));
         }
         Ok(Self {
             tokenizer: json!({ "public": { "path": beside(out, &tokenizer)?, "made_from": PUBLIC } }),
             model,
             objective: json!(objective),
-            learning_rate: 3e-4,
+            learning_rate: plan::USUAL_RATE,
             dropout: if writes { pretrained::dropout(folder)? } else { 0.0 },
         })
     }

@@ -192,6 +192,26 @@ await step('plans at random for dropped files run on these files', async () => {
   return `${PLANS} run${refusals.map((reason) => `; at first refused: ${reason}`).join('')}`
 })
 
+await step('a reader that does not answer is ended, and the next file is read', async () => {
+  const fresh = await openStart()
+  await certified(fresh)
+  await fresh.evaluate(() => {
+    const post = Worker.prototype.postMessage
+    Worker.prototype.postMessage = function (...message) {
+      if (!window.swallow) return post.apply(this, message)
+    }
+    window.swallow = true
+  })
+  const text = Array.from({ length: 3001 }, (_, at) => `${note(at)}\n`).join('')
+  await drop(fresh, 'notes.txt', text)
+  await fresh.locator('#not-counted').filter({ hasText: 'did not answer for 30 seconds' }).waitFor({ timeout: 60_000 })
+  await fresh.evaluate(() => { window.swallow = false })
+  await drop(fresh, 'notes.txt', text)
+  await counted(fresh)
+  assert.equal(await fresh.locator('#not-counted').count(), 0)
+  await fresh.context().close()
+})
+
 await step('what cannot be counted is said, and the plan stays', async () => {
   const fresh = await openStart()
   await certified(fresh)

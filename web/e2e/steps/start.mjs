@@ -83,6 +83,68 @@ await step('one’s own file has its fields in the plan, and a reload keeps the 
   await fresh.context().close()
 })
 
+await step('an example keeps the plan that it is named after, until something of it or a wish is changed', async () => {
+  const fresh = await openStart()
+  const plan = async () => JSON.parse((await save(fresh)).text)
+  assert.equal((await plan()).name, 'proposal')
+  await fresh.locator('#example').selectOption('quickstart')
+  await fresh.locator('.plan-name:text-is("quickstart")').waitFor()
+  await certified(fresh)
+  const { training } = await plan()
+  assert.deepEqual([training.steps, training.expected_batch_size], [150, 256])
+  assert.equal(await figure(fresh, 'Steps'), '150')
+  await fresh.locator('#units-slider').waitFor()
+  await type(fresh, 'hours', '2')
+  await fresh.locator('.plan-name:text-is("proposal")').waitFor()
+  await certified(fresh)
+  assert.notEqual((await plan()).training.steps, 150)
+  await fresh.context().close()
+})
+
+await step('a public checkpoint is proposed with its memory, and the plan comes back from it', async () => {
+  const fresh = await openStart()
+  await certified(fresh)
+  const [before, model] = [(await save(fresh)).text, await figure(fresh, 'Model')]
+  const gigabytes = async () => {
+    const [, count, unit] = (await figure(fresh, 'Memory')).match(/^about ([\d.]+) (MB|GB)$/)
+    return unit === 'GB' ? Number(count) : count / 1000
+  }
+  const memory = {}
+  for (const trained of ['lora', 'all']) {
+    await fresh.locator('#start-size').selectOption(`gpt2/${trained}`)
+    await fresh.locator('#proposal-figures dd:text-is("gpt2")').waitFor({ timeout: 60_000 })
+    await certified(fresh)
+    const { file, text } = await save(fresh)
+    const made = JSON.parse(text)
+    assert.deepEqual([made.model.initial.checkpoint, made.tokenizer.public.path, Boolean(made.model.trainable?.lora)], ['gpt2', 'gpt2/tokenizer.json', trained === 'lora'])
+    const advised = told(TRAINER, 'advise', '--plan', file, '--hours', '1', '--checkpoint', 'gpt2', '--train', trained)
+    assert.deepEqual(advised.epsilon, await bounds(fresh))
+    memory[trained] = await gigabytes()
+    assert.ok(Math.abs(advised.memory / 1e9 / memory[trained] - 1) < 0.06, `${advised.memory} and ${memory[trained]} GB`)
+    assert.match(await figure(fresh, 'Predicted loss'), /not predicted.*3\.38 nats a word/)
+  }
+  assert.ok(memory.lora < memory.all, JSON.stringify(memory))
+  await fresh.locator('#start-size').selectOption('')
+  await fresh.locator('#proposal-figures dd:text-is("' + model + '")').waitFor({ timeout: 60_000 })
+  await certified(fresh)
+  assert.equal((await save(fresh)).text, before)
+  await fresh.context().close()
+  return `LoRA ${memory.lora} GB, all weights ${memory.all} GB`
+})
+
+for (const [width, height, screens] of [[1440, 900, 1], [390, 844, 2]]) {
+  await step(`${width} × ${height}: machine, hours, ε and the proposal are within ${screens} screen${screens > 1 ? 's' : ''}`, async () => {
+    const fresh = await openStart(server.address, { viewport: { width, height } })
+    await hasOdds(fresh)
+    for (const place of ['#machine', '#hours', '#epsilon', '#proposal-figures']) {
+      const { y, height: high } = await fresh.locator(place).boundingBox()
+      assert.ok(y + high <= height * screens, `${place} ends at ${Math.round(y + high)} px`)
+    }
+    if (process.env.PICTURE && width === 1440) await fresh.screenshot({ path: process.env.PICTURE })
+    await fresh.context().close()
+  })
+}
+
 for (const colorScheme of ['light', 'dark']) {
   for (const width of [1440, 390]) {
     await step(`start view, ${colorScheme}, ${width} px: accessible, and no wider than the window`, async () => {

@@ -3,8 +3,12 @@
 mod analysis;
 
 use accountant::budget;
-use plan::{CertifiedPlan, Compute, MACHINES, NoiseMultipliers, Plan, PlanError, PlanFile, SIZES};
+use plan::{
+    CHECKPOINTS, CertifiedPlan, Compute, MACHINES, NoiseMultipliers, Plan, PlanError, PlanFile, Size, Start,
+    Trained,
+};
 
+use crate::presets::PRESETS;
 use crate::protocol::{
     AdviceFigures, AdviceRequest, Answer, Certified, NoiseFigures, Parameter, PhaseFigures, Refusal,
     ReleaseFigures, Request, Response, SolveRequest, Task, USUAL_EPSILONS, Variation,
@@ -113,20 +117,33 @@ fn solve(request: &SolveRequest) -> Result<Answer, PlanError> {
 }
 
 fn advise(request: &AdviceRequest) -> Result<Answer, PlanError> {
-    let file = PlanFile::parse(&request.plan)?;
+    let mut file = PlanFile::parse(&request.plan)?;
+    // An example's name stands for its own plan alone.
+    if PRESETS.iter().any(|preset| preset.name == file.name) {
+        file.name = "proposal".to_owned();
+    }
     let machine = MACHINES[request.machine.min(MACHINES.len() - 1)];
     let compute = Compute::Time { machine, seconds: request.seconds };
-    let size = request.size.and_then(|index| SIZES.get(index));
-    let advice = plan::advise(&file, compute, size)?;
+    let advice = plan::advise(&file, compute, start(&request.start))?;
     let proposal = advice.certified.plan().file();
     let advised = AdviceFigures {
-        seconds: proposal.cost().seconds_on(&machine),
+        seconds: advice.cost.seconds_on(&machine),
+        memory: advice.memory,
         reasons: advice.reasons,
         warnings: advice.warnings,
         prediction: advice.prediction,
         candidates: advice.candidates,
     };
     Ok(Answer::Advised(proposal.text(), Box::new(figures(&advice.certified)), advised))
+}
+
+/// Reads what training starts from.
+fn start(name: &str) -> Start {
+    let Some((checkpoint, trained)) = name.split_once('/') else {
+        return Size::named(name).map_or(Start::Proposed, Start::Random);
+    };
+    let checkpoint = CHECKPOINTS.iter().find(|known| known.name == checkpoint);
+    Start::Checkpoint(checkpoint, if trained == "all" { Trained::All } else { Trained::Lora })
 }
 
 /// Ends the plan after `steps` steps and drops its spare steps, so that its ε is what those steps have spent.

@@ -17,12 +17,16 @@ pub(crate) const EXPERT: &str = "expert";
 pub(crate) const HOURS: &str = "hours";
 /// Index of the machine.
 pub(crate) const MACHINE: &str = "machine";
-/// Index of the model size; absent if it is proposed.
-pub(crate) const SIZE: &str = "size";
+/// Name of the model size, or of a checkpoint and what of it is trained; empty if it is proposed.
+pub(crate) const START: &str = "start";
+/// Name of the example that was loaded last.
+pub(crate) const EXAMPLE: &str = "example";
 /// Number of records of all users together.
 pub(crate) const RECORDS: &str = "records";
 /// Author of the privacy statement.
 pub(crate) const AUTHOR: &str = "author";
+/// Organisation of the author.
+pub(crate) const ORGANISATION: &str = "organisation";
 /// Description of the data in the privacy statement.
 pub(crate) const DESCRIPTION: &str = "description";
 

@@ -2,7 +2,10 @@
 
 use accountant::budget;
 use leptos::prelude::*;
-use plan::{MACHINES, PlanFile, Prediction, PrivacyUnit, SIZES, Source};
+use plan::{
+    CHECKPOINTS, Checkpoint, MACHINES, Machine, PlanFile, Prediction, PrivacyUnit, SIZES, Size, Source,
+    Trained,
+};
 
 use super::dom::{El, button, el, section};
 use super::field::plan_field::Number;
@@ -12,7 +15,8 @@ use super::panels::data::{PATH, TEXT_FIELD, UNITS, USER_FIELD, set_source, set_u
 use super::state::PlannerState;
 use super::widgets::hint;
 use super::{kept, open_expert_view, own_text};
-use crate::numbers::{TIMES, approximate, grouped, percent, rounded_up};
+use crate::numbers::{BYTES, TIMES, approximate, fine_percent, grouped, percent, rounded_up};
+use crate::own_text::leave_checkpoint;
 use crate::presets::PRESETS;
 use crate::protocol::{AdviceRequest, Task};
 use crate::typed::{NumberKind, typed};
@@ -23,7 +27,8 @@ pub(super) struct Wish {
     /// Hours that training may take, as typed.
     hours: RwSignal<String>,
     machine: RwSignal<usize>,
-    size: RwSignal<Option<usize>>,
+    /// The size of the model, or a checkpoint and what of it is trained, as in [`AdviceRequest::start`].
+    start: RwSignal<String>,
     /// Records of all users together, as typed.
     records: RwSignal<String>,
 }
@@ -34,17 +39,30 @@ impl Wish {
         Self {
             hours: RwSignal::new(kept::read(kept::HOURS).unwrap_or_else(|| "1".to_owned())),
             machine: RwSignal::new(number(kept::MACHINE).unwrap_or(0)),
-            size: RwSignal::new(number(kept::SIZE)),
+            start: RwSignal::new(kept::read(kept::START).unwrap_or_default()),
             records: RwSignal::new(kept::read(kept::RECORDS).unwrap_or_default()),
         }
     }
 
-    /// Returns the request for a proposal; `None` while the time is no number.
+    /// Returns the request for a proposal; `None` while the time is no number. An example keeps its own plan until something of it is
+    /// changed.
     pub(super) fn task(&self, plan: &PlanFile) -> Option<Task> {
         let hours = hours(&self.hours.get()).ok()??;
-        let (machine, size) = (self.machine.get(), self.size.get());
-        Some(Task::Advise(AdviceRequest { plan: plan.text(), machine, seconds: hours * 3600.0, size }))
+        let (machine, start) = (self.machine.get(), self.start.get());
+        let is_example = kept::read(kept::EXAMPLE).is_some_and(|name| name == plan.name);
+        if is_example && preset(&plan.name).as_ref() == Some(plan) {
+            return Some(Task::Certify(plan.text()));
+        }
+        Some(Task::Advise(AdviceRequest { plan: plan.text(), machine, seconds: hours * 3600.0, start }))
     }
+
+    fn machine(&self) -> Machine {
+        MACHINES[self.machine.get().min(MACHINES.len() - 1)]
+    }
+}
+
+fn preset(name: &str) -> Option<PlanFile> {
+    PRESETS.iter().find(|preset| preset.name == name)?.plan()
 }
 
 /// Builds the view below the header.
@@ -56,7 +74,7 @@ pub(super) fn view(state: PlannerState, wish: Wish) -> El {
         .child(data(state, wish))
         .child(group("3", "Privacy").child(number_field(state, EPSILON)).dynamic(move || delta(state)))
         .child(compute(state, wish));
-    el("main").class("start").child(form).child(proposal(state))
+    el("main").class("start").child(form).child(proposal(state, wish))
 }
 
 fn group(number: &'static str, title: &'static str) -> El {
@@ -145,27 +163,47 @@ fn delta(state: PlannerState) -> El {
 fn compute(state: PlannerState, wish: Wish) -> El {
     let index = |names: Vec<&'static str>, name: &str| names.iter().position(|known| *known == name);
     let machines = || MACHINES.iter().map(|machine| machine.name).collect::<Vec<_>>();
-    let sizes = || SIZES.iter().map(|size| size.name).collect::<Vec<_>>();
     let set_machine = move |name: String| {
         if let Some(chosen) = index(machines(), &name) {
             kept::write(kept::MACHINE, &chosen.to_string());
+            kept::write(kept::EXAMPLE, "");
             wish.machine.set(chosen);
         }
     };
-    let set_size = move |name: String| {
-        let chosen = index(sizes(), &name);
-        kept::write(kept::SIZE, &chosen.map_or(String::new(), |index| index.to_string()));
-        wish.size.set(chosen);
+    let set_start = move |name: String| {
+        kept::write(kept::START, &name);
+        kept::write(kept::EXAMPLE, "");
+        let mut plan = state.plan.get_untracked();
+        if !name.contains('/') && Checkpoint::of(&plan).is_some() {
+            leave_checkpoint(&mut plan);
+            state.replace(plan);
+        }
+        wish.start.set(name);
     };
     let machine = MACHINES.iter().map(|machine| (machine.name, machine.name));
-    let size = std::iter::once(("", "Propose one")).chain(SIZES.iter().map(|size| (size.name, size.label)));
+    let sizes = SIZES.map(|size| (size.name.to_owned(), size.label.to_owned()));
+    let checkpoints = CHECKPOINTS.into_iter().flat_map(|known| {
+        [("lora", Trained::Lora), ("all", Trained::All)].map(|(name, trained)| {
+            (
+                format!("{}/{name}", known.name),
+                format!("Public checkpoint {}, {}", known.label, trained.label()),
+            )
+        })
+    });
+    let starts =
+        std::iter::once((String::new(), "Propose a size".to_owned())).chain(sizes).chain(checkpoints);
+    let option = |all: El, (name, label): (String, String)| {
+        let value = name.clone();
+        let is_selected = move || (wish.start.get() == value).into();
+        all.child(el("option").attr("value", &name).child(label).prop("selected", is_selected))
+    };
+    let starts = starts.fold(el("select").id("start-size").on_value("change", set_start), option);
     let field = |id: &'static str, label: &'static str, list: El| {
         el("div").class("field").child(el("label").attr("for", id).child(label)).child(list)
     };
     let chosen_machine = move || MACHINES.get(wish.machine.get()).map_or("", |machine| machine.name);
-    let chosen_size = move || wish.size.get().and_then(|index| SIZES.get(index)).map_or("", |size| size.name);
     group("4", "Model")
-        .child(field("start-size", "Size", select("start-size", size, chosen_size, set_size)))
+        .child(field("start-size", "Starts from", starts).class("field wide"))
         .child(field("machine", "Machine", select("machine", machine, chosen_machine, set_machine)))
         .child(text_wish(state, "hours", "Time for training, in hours", wish.hours, hours))
 }
@@ -206,6 +244,8 @@ fn text_wish(
         .prop("value", move || text.get().into())
         .on_value("input", move |value| {
             kept::write(id, &value);
+            // A wish asks for a proposal in place of an example.
+            kept::write(kept::EXAMPLE, "");
             text.set(value);
         });
     el("div")
@@ -216,7 +256,7 @@ fn text_wish(
 }
 
 /// Builds the figures of the proposed plan, once it is certified.
-fn figures(state: PlannerState) -> Option<El> {
+fn figures(state: PlannerState, wish: Wish) -> Option<El> {
     let advice = state.advice.get();
     if state.refusal.with(Option::is_some) {
         return None;
@@ -224,28 +264,47 @@ fn figures(state: PlannerState) -> Option<El> {
     state.certified.with(|it| {
         let (plan, certified) = it.as_ref()?;
         let phase = certified.phases.first()?;
+        let machine = wish.machine();
+        // An example is not proposed.
+        let is_proposed = !advice.reasons.is_empty();
+        let seconds = if is_proposed { advice.seconds } else { plan.cost().seconds_on(&machine) };
+        let vocabulary = plan.tokenizer.least_vocabulary();
+        let memory = if is_proposed { advice.memory } else { plan.memory_on(&machine, vocabulary) };
+        let model = match (Size::of(plan), Checkpoint::of(plan)) {
+            (Some(size), _) => size.name,
+            (_, Some(known)) => known.name,
+            _ => "custom",
+        };
+        let at_least = if machine.cores == 0 { "at least" } else { "about" };
         let figures = [
             ("Batch size", grouped(phase.expected_batch_size)),
             ("Steps", grouped(phase.steps)),
             ("Passes over the data", format!("{:.1}", plan.epochs())),
             ("Noise σ", rounded_up(phase.noise_multiplier, 3)),
-            ("Model", plan::Size::of(plan).map_or("custom".to_owned(), |size| size.name.to_owned())),
-            ("Time", format!("about {}", approximate(advice.seconds, &TIMES))),
+            ("Model", model.to_owned()),
+            ("Time", format!("about {}", approximate(seconds, &TIMES))),
+            ("Memory", format!("{at_least} {}", approximate(memory, &BYTES))),
         ];
         let predicted = advice.prediction.map(|predicted| {
             let Prediction { loss, unigram, error, .. } = predicted;
             let bar = loss * error;
-            ("Predicted loss", format!("{loss:.2} ± {bar:.2} nats a token (frequencies alone: {unigram:.2})"))
+            format!("{loss:.2} ± {bar:.2} nats a token (frequencies alone: {unigram:.2})")
         });
+        let published =
+            || Checkpoint::of(plan).map(|known| format!("not predicted. {}", known.before_training()));
         let item = |all: El, (name, value): (&'static str, String)| {
             all.child(el("div").child(el("dt").child(name)).child(el("dd").child(value)))
         };
-        Some(figures.into_iter().chain(predicted).fold(el("dl").id("proposal-figures"), item))
+        let all = figures.into_iter().fold(el("dl").id("proposal-figures"), item);
+        let wide = |value: String| {
+            el("div").class("wide").child(el("dt").child("Predicted loss")).child(el("dd").child(value))
+        };
+        Some(all.child(predicted.or_else(published).map(wide)))
     })
 }
 
 /// Builds the proposed plan, or the reason why there is none.
-fn proposal(state: PlannerState) -> El {
+fn proposal(state: PlannerState, wish: Wish) -> El {
     let refused = move || {
         let refusal = state.refusal.get()?;
         Some(el("div").id("refusal").class("refusal").child(error_box(state, refusal)))
@@ -255,9 +314,10 @@ fn proposal(state: PlannerState) -> El {
         state.secondary_results.attacker.get().filter(|_| is_valid()).map(|attacker| {
             let [one, thousandth] = attacker.true_positive_rates.map(percent);
             el("p").id("start-odds").child(format!(
-                "A test of whether one unit was in the data is right in at most {} % of cases on average. With 1 % false alarms it \
-                 finds at most {one} % of the units, with 0.1 % at most {thousandth} %.",
-                percent(attacker.odds.upper)
+                "A test of whether one unit was in the data is right in at most {} % of cases on average. After a single outcome, it can \
+                 be up to {} % sure. With 1 % false alarms it finds at most {one} % of the units, with 0.1 % at most {thousandth} %.",
+                percent(attacker.odds.upper),
+                fine_percent(attacker.confidence)
             ))
         })
     };
@@ -273,7 +333,7 @@ fn proposal(state: PlannerState) -> El {
     };
     let body = el("div")
         .toggle_class("stale", move || state.dimmed.get())
-        .child(el("div").dynamic(move || figures(state)));
+        .child(el("div").dynamic(move || figures(state, wish)));
     let more = [
         ("figures-title", "Compare"),
         ("curves-title", "Charts"),
@@ -300,8 +360,8 @@ fn proposal(state: PlannerState) -> El {
 /// Loads an example.
 pub(super) fn examples(state: PlannerState) -> El {
     let load = move |name: String| {
-        let preset = PRESETS.iter().find(|preset| preset.name == name);
-        if let Some(plan) = preset.and_then(|preset| preset.plan()) {
+        if let Some(plan) = preset(&name) {
+            kept::write(kept::EXAMPLE, &name);
             state.replace(plan);
         }
     };

@@ -276,7 +276,11 @@ impl PlannerState {
             return;
         }
         match outcome {
-            Ok(Answer::Certified(certified)) => self.accept(*certified),
+            Ok(Answer::Certified(certified)) => {
+                // These belong to a proposal.
+                self.advice.set(AdviceFigures::default());
+                self.accept(*certified);
+            }
             Ok(Answer::Solved(text, certified)) => {
                 self.accept_changed(&text, *certified);
             }

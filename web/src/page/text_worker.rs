@@ -1,7 +1,8 @@
 //! A worker that reads one text, and the progress of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 use js_sys::{Array, Reflect, Uint8Array};
 use leptos::prelude::*;
@@ -24,13 +25,25 @@ const TABLES: &str = "./parquet_loader.js";
 /// The property of the window that holds the last file that was dropped. The expert view is another module.
 const DROPPED: &str = "droppedText";
 
+/// Seconds within which a worker that reads must report its progress, and one that computes must answer. After them, the page ends it;
+/// the next request starts another one.
+const READING_SECONDS: f64 = 30.0;
+const COMPUTING_SECONDS: f64 = 600.0;
+/// Interval at which the page looks for a late worker.
+const LATE_CHECK: Duration = Duration::from_secs(1);
+/// Time between two looks that says that the machine slept.
+const SLEPT_SECONDS: f64 = 10.0;
+
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+    /// When the page looked last, and when it last heard from the worker, in milliseconds.
+    static LOOKED: Cell<f64> = const { Cell::new(0.0) };
+    static HEARD: Cell<f64> = const { Cell::new(0.0) };
 }
 
 /// Returns whether a file is a table in parquet, by its name.
 pub(crate) fn is_parquet(name: &str) -> bool {
-    name.to_lowercase().ends_with(".parquet")
+    name.to_ascii_lowercase().ends_with(".parquet")
 }
 
 fn script(request: &TextRequest) -> &'static str {
@@ -98,10 +111,13 @@ impl TextWorker {
         self.progress.set(Some(Progress { read: 0.0, total: bytes }));
         let (reading, id) = (*self, self.id.get_untracked());
         let message = Array::of2(&Uint8Array::from(encode(request).as_slice()), source);
-        let on_end = Rc::clone(&receive);
+        let (on_end, on_late) = (Rc::clone(&receive), Rc::clone(&receive));
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             if reading.id.get_untracked() != id {
-            } else if event.data() == READY {
+                return;
+            }
+            HEARD.set(js_sys::Date::now());
+            if event.data() == READY {
                 WORKER.with_borrow(|worker| worker.as_ref().map(|worker| worker.post_message(&message)));
             } else if let Some(status) = decode::<TextStatus>(&Uint8Array::new(&event.data()).to_vec()) {
                 reading.note(&status);
@@ -121,7 +137,41 @@ impl TextWorker {
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
         on_error.forget();
         WORKER.set(Some(worker));
+        self.end_if_late(id, move |seconds| {
+            let late = format!(
+                "The worker that reads this file did not answer for {seconds} seconds, so it was ended."
+            );
+            on_late(TextStatus::Failed(format!(
+                "{late} Try again; “trainer-native init FILE” reads a file outside of the browser."
+            )));
+        });
         true
+    }
+
+    /// Ends the worker of the reading `id` if it does not answer in time, and calls `on_late` with that time.
+    fn end_if_late(&self, id: u64, on_late: impl Fn(f64) + 'static) {
+        let reading = *self;
+        let now = js_sys::Date::now();
+        LOOKED.set(now);
+        HEARD.set(now);
+        let handle = Rc::new(Cell::new(None::<IntervalHandle>));
+        let own = Rc::clone(&handle);
+        let look = move || {
+            if reading.id.get_untracked() != id {
+                own.take().inspect(IntervalHandle::clear);
+                return;
+            }
+            let now = js_sys::Date::now();
+            if now - LOOKED.replace(now) > 1000.0 * SLEPT_SECONDS {
+                HEARD.set(now);
+            }
+            let seconds = if reading.computing.get_untracked() { COMPUTING_SECONDS } else { READING_SECONDS };
+            if now - HEARD.get() > 1000.0 * seconds {
+                reading.stop();
+                on_late(seconds);
+            }
+        };
+        handle.set(set_interval_with_handle(look, LATE_CHECK).ok());
     }
 
     /// Updates the progress, and ends the worker after its last message.

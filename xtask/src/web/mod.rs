@@ -145,6 +145,7 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
         .env("FIREFOX", browser::firefox(root)?)
         .env("PAGE", root.join("dist"))
         .env("OUT", shots)
+        .env("PICTURE", root.join("docs/page.png"))
         .env("DOWNLOAD_LIMIT", download_limit(root))
         .env("TRAINER", tools::target_dir(root).join("release/trainer-native"))
         .env("ACCOUNTANT", tools::target_dir(root).join("release/accountant"))
@@ -155,7 +156,7 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
 /// Returns the limit on a first visit, in bytes after brotli. A precompiled standard library also contains its panic
 /// messages.
 fn download_limit(root: &Path) -> &'static str {
-    if wasm::find(root) == Some(wasm::Mode::Plain) { "400000" } else { "300000" }
+    if wasm::find(root) == Some(wasm::Mode::Plain) { "360000" } else { "300000" }
 }
 
 /// Serves the page with trunk, which this task alone needs.

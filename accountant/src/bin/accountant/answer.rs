@@ -30,12 +30,7 @@ pub(crate) fn answer(cli: &Cli) -> Result<String, String> {
         Command::Split { .. } => search::split(&cli.command)?,
         Command::Correlated { .. } => correlated::answer(&cli.command)?,
         Command::Tradeoff { run, group } => rates(run, *group)?,
-        Command::Statement { run, delta, unit } => {
-            let delta = run.sampling.delta(*delta)?;
-            let text = accountant::statement(&run.event()?, delta, run.sampling.relation.into(), unit)
-                .map_err(|e| e.to_string())?;
-            (text.clone(), json!({ "statement": text, "version": VERSION }))
-        }
+        Command::Statement { run, delta, unit, group } => statement(run, *delta, unit, *group)?,
         Command::Compare { file, delta, relation } => compare::answer(file, *delta, (*relation).into())?,
         Command::Events { file, delta, relation } => events(file, *delta, (*relation).into())?,
         Command::Documentation(Documentation::Completions { shell }) => completions(*shell),
@@ -55,6 +50,26 @@ fn manual(folder: &Path) -> Result<(String, Value), String> {
     cli::write_manual(Cli::command(), folder).map_err(failed)?;
     let text = folder.display().to_string();
     Ok((text.clone(), json!({ "folder": text, "version": VERSION })))
+}
+
+/// Returns the guarantee in words, with the settings that it rests on and, if it is asked for, that of a group.
+fn statement(run: &Run, delta: f64, unit: &str, group: u32) -> Result<(String, Value), String> {
+    let (delta, relation) = (run.sampling.delta(delta)?, run.sampling.relation.into());
+    let Setting { noise_multiplier, steps, event } = run.setting()?;
+    let words = accountant::statement(&event, delta, relation, unit).map_err(|e| e.to_string())?;
+    let mut settings = run.sampling.named(unit)?;
+    settings.push(("Noise multiplier, σ".to_owned(), noise_multiplier.to_string()));
+    settings.push(("Steps".to_owned(), steps.to_string()));
+    let mut json = json!({ "statement": words, "delta": delta, "version": VERSION });
+    if group != 1 {
+        let bounds = accountant::group_epsilon(&event, group, delta, relation).map_err(|e| e.to_string())?;
+        let text = format!("ε ≤ {} at δ = {:e}", rounded_up(bounds.upper, 4), delta.get());
+        settings.push((format!("Guarantee for {group} {unit}s together"), text));
+        json["group"] = json!({ "size": group, "epsilon": bounds });
+    }
+    let lines: Vec<String> = settings.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    json["settings"] = settings.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+    Ok((format!("{words}\n\n{}", lines.join("\n")), json))
 }
 
 /// Returns the ε of every setting at every δ: one line, or a table.

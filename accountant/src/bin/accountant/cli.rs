@@ -173,6 +173,9 @@ pub(crate) enum Command {
         /// Name of one unit.
         #[arg(long, default_value = "record")]
         unit: String,
+        /// Also state the guarantee for a group of so many records, such as one user's.
+        #[arg(long, default_value_t = 1)]
+        group: u32,
     },
     /// Print the ε of a run of Opacus, jax_privacy or dp_accounting beside certified bounds, and say which figure is a bound.
     Compare {
@@ -235,9 +238,14 @@ impl Run {
 
     /// Returns the event of a single run.
     pub(crate) fn event(&self) -> Result<DpEvent, String> {
+        self.setting().map(|setting| setting.event)
+    }
+
+    /// Returns a single run.
+    pub(crate) fn setting(&self) -> Result<Setting, String> {
         let mut settings = self.settings()?;
         match settings.pop() {
-            Some(setting) if settings.is_empty() => Ok(setting.event),
+            Some(setting) if settings.is_empty() => Ok(setting),
             _ => Err("several noise multipliers or numbers of steps; allowed: one of each here, and lists in `accountant epsilon`".to_owned()),
         }
     }

@@ -88,6 +88,20 @@ impl SamplingArgs {
         self.with(probability)
     }
 
+    /// Returns the settings of the sampling, by their names for a reader of a statement.
+    pub(crate) fn named(&self, unit: &str) -> Result<Vec<(String, String)>, String> {
+        let scheme = self.scheme()?;
+        let given = |number: Option<f64>| number.map_or("not given".to_owned(), |number| number.to_string());
+        let mut named = vec![
+            (format!("Number of {unit}s, N"), given(self.dataset_size)),
+            ("Expected batch size".to_owned(), given(self.batch_size)),
+            ("Sampling".to_owned(), format!("{}, probability {}", self.sampling.name(), scheme.probability)),
+        ];
+        named.extend(self.largest_batch.map(|most| ("Largest batch".to_owned(), most.to_string())));
+        named.extend(self.bands.map(|bands| ("Bands".to_owned(), bands.to_string())));
+        Ok(named)
+    }
+
     /// Returns the scheme of a batch that is searched for, and the number of units.
     pub(crate) fn without_batch(&self) -> Result<(Scheme, u64), String> {
         if self.batch_size.is_some() || self.sampling_probability.is_some() {

@@ -115,7 +115,7 @@ fn wrong_type(value: &Value, schema: &'static Value, path: &str) -> PlanError {
             format!("write {:.0}, without point or exponent", number.as_f64().unwrap_or_default())
         }
         Value::Number(_) if numeric => "write a smaller whole number".to_owned(),
-        Value::String(text) if numeric && text.parse::<f64>().is_ok_and(f64::is_finite) => {
+        Value::String(text) if numeric && serde_json::from_str::<f64>(text).is_ok() => {
             "remove the quotation marks".to_owned()
         }
         Value::Null if numeric => "write a finite number: JSON has no NaN or infinity".to_owned(),

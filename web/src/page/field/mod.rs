@@ -14,6 +14,7 @@ use plan::PrivacyUnit;
 use plan_field::{Choice, Number, PlanField, Text};
 
 use crate::log_scale::{KeyStep, LAST_POSITION, LogScale};
+use crate::numbers::number_in;
 use crate::page::dom::{Content, El, button, el};
 use crate::page::state::{PlannerState, kept_unread};
 use crate::protocol::Refusal;
@@ -191,7 +192,7 @@ impl Slider {
             .prop("value", move || scale.position(number()).into())
             .on("keydown", on_key)
             .on_value("input", move |text| {
-                if let Ok(position) = text.parse() {
+                if let Some(position) = number_in(&text) {
                     per_frame.set(scale.value(position));
                 }
             })

@@ -3,13 +3,12 @@
 use leptos::prelude::*;
 
 use super::charts::signals;
-use crate::numbers::{fine_percent, percent};
 use crate::page::dom::{Content, El, button, el, scrollable, section, table_row};
 use crate::page::state::PlannerState;
 use crate::page::widgets::{dimmable, with_outdated_note};
 use crate::page::{downloads, kept};
 use crate::report::{COMMANDS, html};
-use crate::statement::{Section, figures, sections};
+use crate::statement::{Section, Signed, figures, odds, sections, terms};
 
 pub(crate) fn statement(state: PlannerState) -> El {
     let text = move || {
@@ -20,12 +19,11 @@ pub(crate) fn statement(state: PlannerState) -> El {
         };
         sections.into_iter().flatten().flat_map(shown).collect::<Vec<_>>()
     };
-    let odds = move || {
-        state.secondary_results.attacker.get().map(|figures| {
-            let [one, _] = figures.true_positive_rates.map(percent);
-            let (chance, certainty) = (percent(figures.odds.upper), fine_percent(figures.confidence));
-            el("p").child(plan::statement::odds(&chance, &certainty, &one))
-        })
+    let chances = move || state.secondary_results.attacker.get().map(|figures| el("p").child(odds(&figures)));
+    let explained = move || {
+        let rows = state.certified.with(|it| it.as_ref().map(|(plan, _)| terms(plan)));
+        let row = |(name, text): (&'static str, String)| table_row(name, [text.into()]);
+        rows.into_iter().flatten().map(row).fold(el("tbody"), El::child)
     };
     let table = move || {
         let rows = state.certified.with(|it| it.as_ref().map(|(plan, certified)| figures(plan, certified)));
@@ -35,6 +33,7 @@ pub(crate) fn statement(state: PlannerState) -> El {
     let head = el("div")
         .class("pair signed")
         .child(kept_text("author", "Author of this statement", kept::AUTHOR))
+        .child(kept_text("organisation", "Organisation", kept::ORGANISATION))
         .child(kept_text("description", "Description of the data", kept::DESCRIPTION))
         .child(el("p").class("date").child(format!("Date: {}", today())));
     let hash = move || {
@@ -49,7 +48,9 @@ pub(crate) fn statement(state: PlannerState) -> El {
     with_outdated_note(state, section("panel statement", "statement-title", "Privacy statement"))
         .child(head)
         .child(dimmable(state.dimmed, "div", "current").dynamic(text))
-        .child(dimmable(state.secondary_results.dimmed, "div", "current").dynamic(odds))
+        .child(dimmable(state.secondary_results.dimmed, "div", "current").dynamic(chances))
+        .child(el("h3").child("Terms"))
+        .child(dimmable(state.dimmed, "table", "terms current").dynamic(explained))
         .child(dimmable(state.dimmed, "table", "current printed").dynamic(table))
         .child(hash.child(" · accountant ").child(accountant::VERSION))
         .child(el("h3").class("run").child("Run this plan"))
@@ -73,6 +74,17 @@ fn today() -> String {
     format!("{}-{:02}-{:02}", now.get_full_year(), now.get_month() + 1, now.get_date())
 }
 
+/// Returns what the author has filled in, and the date.
+fn signed() -> Signed {
+    let text = |name| kept::read(name).unwrap_or_default();
+    Signed {
+        author: text(kept::AUTHOR),
+        organisation: text(kept::ORGANISATION),
+        description: text(kept::DESCRIPTION),
+        date: today(),
+    }
+}
+
 /// Saves the report of the last certified plan, with its charts.
 fn save_report(state: PlannerState) -> impl Fn(web_sys::Event) {
     let charts = signals(state);
@@ -80,7 +92,7 @@ fn save_report(state: PlannerState) -> impl Fn(web_sys::Event) {
         let charts: Vec<chart::Chart> = charts.iter().map(Signal::get_untracked).collect();
         let attacker = state.secondary_results.attacker.get_untracked();
         let text = state.certified.with_untracked(|it| {
-            it.as_ref().map(|(plan, certified)| html(plan, certified, attacker, &charts))
+            it.as_ref().map(|(plan, certified)| html(plan, certified, attacker, &charts, &signed()))
         });
         // A browser that refuses a download reports it itself.
         let _ = text.and_then(|text| downloads::save("report.html", "text/html", &text));

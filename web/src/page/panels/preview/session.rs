@@ -41,8 +41,9 @@ impl Session {
     /// Previews a file, with the fields and the encoding of the plan.
     pub(super) fn start_with_file(&self, file: File) {
         let (name, size) = (file.name(), file.size());
-        let is_text =
-            [".txt", ".txt.gz", ".txt.zst", ".text"].iter().any(|end| name.to_lowercase().ends_with(end));
+        let is_text = [".txt", ".txt.gz", ".txt.zst", ".text"]
+            .iter()
+            .any(|end| name.to_ascii_lowercase().ends_with(end));
         if size > MAX_FILE_BYTES {
             self.fail("The file is larger than 200 MB. Choose a smaller part of it.");
         } else {
