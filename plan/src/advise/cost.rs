@@ -180,7 +180,7 @@ impl Cost {
         let step = |ranks: f64| {
             let bytes_sent = 12.0 * self.trained as f64 * (ranks - 1.0) / ranks;
             let computing = self.rounds(ranks) * speed.micro_batch_seconds;
-            let waiting = (f64::from(SMALL_MESSAGES) + large) * ranks.log2().ceil() * speed.latency;
+            let waiting = (f64::from(SMALL_MESSAGES) + large) * libm::log2(ranks).ceil() * speed.latency;
             (computing + speed.update_seconds / ranks + bytes_sent / speed.network + waiting, bytes_sent)
         };
         let count = ranks.max(1) as f64;

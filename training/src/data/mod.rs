@@ -82,4 +82,6 @@ pub(crate) use views::{BoundedExamples, DrawnUnit, choose, own};
 pub use window_spec::WindowSpec;
 
 #[cfg(test)]
+mod file_tests;
+#[cfg(test)]
 mod tests;
