@@ -367,11 +367,11 @@ fn number_users(own: &[UserId], ranks: &Ranks) -> (Vec<u64>, u64) {
         places.iter().zip(answers).for_each(|(&place, answer)| appears_here[place] = answer == 1);
     }
     let counts = ranks.numbers(appears_here.iter().filter(|is_first| **is_first).count() as u64);
-    let mut next: u64 = counts[..ranks.rank()].iter().sum();
+    let first: u64 = counts[..ranks.rank()].iter().sum();
     let mut numbers = vec![0; own.len()];
-    for (number, _) in numbers.iter_mut().zip(&appears_here).filter(|(_, is_first)| **is_first) {
+    let appearing = numbers.iter_mut().zip(&appears_here).filter(|(_, is_first)| **is_first);
+    for (next, (number, _)) in (first..).zip(appearing) {
         *number = next;
-        next += 1;
     }
     // The rank that knows a user learns the number from the share with its first record, and tells it to the others.
     let told = |places: &Vec<usize>| {

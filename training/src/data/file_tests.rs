@@ -162,11 +162,9 @@ pub(super) fn texts_of(source: &Source, unit: PrivacyUnit) -> Vec<UnitText> {
     texts
 }
 
-/// Oracle: the same records in memory. A user's records lie apart.
-#[test]
-fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_changed_file_is_noticed() {
-    let folder = tempfile::tempdir().unwrap();
-    let (lines, table) = (folder.path().join("a.jsonl"), folder.path().join("b.csv"));
+/// Writes records of users with a label each, in lines and in a table. Returns their fields, their source and the file of lines.
+fn labelled_text(folder: &Path) -> (LabelledFields, Source, PathBuf) {
+    let (lines, table) = (folder.join("a.jsonl"), folder.join("b.csv"));
     let line =
         |n: usize| format!("{{\"who\":\"u{}\",\"label\":\"l{}\",\"text\":\"t {n}\"}}\n\n", n % 7, n % 3);
     let row = |n: usize| format!("l{},\"t\n{n}\",u{}\n", n % 3, n % 7);
@@ -186,6 +184,14 @@ fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_cha
         answers: true,
         public: false,
     };
+    (fields, source, lines)
+}
+
+/// Oracle: the same records in memory. A user's records lie apart.
+#[test]
+fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_changed_file_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fields, source, lines) = labelled_text(folder.path());
     let check = |_: u64, _: &LabelledRecord| Ok(());
     let example = |record: &LabelledRecord| Example {
         input: record.text.bytes().map(u32::from).collect(),

@@ -24,9 +24,10 @@ pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor
     let mut shape = left;
     shape[D - 1] = n;
     let mut output = zeros(shape);
-    if m * n > 0 {
-        let out = output.storage_mut::<f32>();
-        let (matrices, multiplications) = (out.len() / (m * n), out.len() * left[D - 1]);
+    let out = output.storage_mut::<f32>();
+    if !out.is_empty() {
+        let matrices = left[..D - 2].iter().product::<usize>();
+        let multiplications = out.len() * left[D - 1];
         let threads = if multiplications < WORTH_THREADS { 1 } else { available() };
         let height = m.div_ceil(threads.div_ceil(matrices));
         let parts: Vec<&mut [f32]> =
