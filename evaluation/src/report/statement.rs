@@ -22,7 +22,7 @@ const SCALE: [f64; 2] = [0.1, 30.0];
 const MARKS: [(f64, &str); 3] = [(1.0, "1: strong"), (8.0, "8: usual"), (10.0, "")];
 
 const STYLE: &str = "
-@page { size: A4; margin: 13mm 15mm; }
+@page { size: A4; margin: 10mm 15mm; }
 :root { color-scheme: light dark; --ink: light-dark(#171b24, #e8eaf0); --paper: light-dark(#ffffff, #14171e);
   --soft: light-dark(#555d6b, #a7afbd); --line: light-dark(#b9bfca, #3c4453); --good: light-dark(#0a6b3d, #6fd3a0);
   --bad: light-dark(#a3180f, #ff9d94); }
@@ -36,9 +36,8 @@ svg { width: 100%; height: 12mm; display: block; } svg text { font-size: 9px; fi
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .6mm 3mm .6mm 0; border-bottom: .2mm solid var(--line); }
 th { font-weight: 500; color: var(--soft); width: 38mm; }
-.terms { font-size: 8.5pt; line-height: 1.25; }
 code { font: 7.5pt/1.3 ui-monospace, monospace; overflow-wrap: anywhere; }
-.lines { display: grid; grid-template-columns: 2fr 1fr; gap: 9mm 8mm; margin-top: 10mm; }
+.lines { display: grid; grid-template-columns: 2fr 1fr; gap: 8mm 8mm; margin-top: 8mm; }
 .lines div { border-top: .3mm solid var(--ink); padding-top: .5mm; color: var(--soft); font-size: 8.5pt; }
 .blank { display: inline-block; min-height: 5mm; } tr:has(.blank) td { border-bottom: .3mm solid var(--ink); }
 tr:has(.blank) th { vertical-align: bottom; }
@@ -103,13 +102,6 @@ fn write_all(out: &mut String, run: &VerifiedRun, signed: &Signed, odds: Option<
     writeln!(out, "<h2>How it works</h2>\n<p>{}</p>", Text(&unbroken(&mechanism(c, plan))))?;
     stages(out, c)?;
     writeln!(out, "<h2>What is not protected</h2>\n<p>{}</p>", Text(&not_protected(c, plan)))?;
-    if c.private {
-        writeln!(out, "<h2>Terms</h2>\n<table class=\"terms\">")?;
-        statement::terms(plan.file())
-            .iter()
-            .try_for_each(|(name, text)| row(out, name, &Text(text).to_string()))?;
-        writeln!(out, "</table>")?;
-    }
     writeln!(
         out,
         "<div class=\"lines\"><div>Name and signature</div><div>Place and date</div><div>Name and signature</div><div>Place and \
@@ -123,7 +115,7 @@ fn write_all(out: &mut String, run: &VerifiedRun, signed: &Signed, odds: Option<
         "</table>\n<p class=\"soft\">Accountant {}. <code>trainer-native verify</code> on the run folder checks every figure.</p>",
         Text(&c.accountant.version)
     )?;
-    appendix(out, c)?;
+    appendix(out, c, plan)?;
     writeln!(out, "</main>\n</body>\n</html>")
 }
 
@@ -256,12 +248,19 @@ fn digests(c: &Certificate) -> Vec<(&'static str, &str)> {
     all
 }
 
-/// Writes the charges in words and as the accountant reads them.
-fn appendix(out: &mut String, c: &Certificate) -> fmt::Result {
+/// Writes what the terms mean, and the charges in words and as the accountant reads them.
+fn appendix(out: &mut String, c: &Certificate, plan: &Plan) -> fmt::Result {
     if c.ledger.charges.iter().next().is_none() {
         return Ok(());
     }
-    writeln!(out, "<section class=\"appendix\"><h2>Appendix: what was charged</h2>\n<table>")?;
+    writeln!(out, "<section class=\"appendix\">")?;
+    if c.private {
+        writeln!(out, "<h2>Appendix: what the terms mean</h2>\n<table>")?;
+        let terms = statement::terms(plan.file());
+        terms.iter().try_for_each(|(name, text)| row(out, name, &Text(text).to_string()))?;
+        writeln!(out, "</table>")?;
+    }
+    writeln!(out, "<h2>Appendix: what was charged</h2>\n<table>")?;
     for charge in c.ledger.charges.iter() {
         let event = serde_json::to_string(&charge.event).map_err(|_| fmt::Error)?;
         let html = format!("{}<pre><code>{}</code></pre>", Text(&in_words(&charge.event)), Text(&event));
