@@ -213,7 +213,7 @@ fn undo_by_key(state: PlannerState, event: &KeyboardEvent) {
     let typing = event.target().is_some_and(|target| {
         target.dyn_into::<web_sys::HtmlInputElement>().is_ok_and(|input| input.type_() != "range")
     });
-    if typing || !(event.ctrl_key() || event.meta_key()) || event.key().to_ascii_lowercase() != "z" {
+    if typing || !(event.ctrl_key() || event.meta_key()) || !event.key().eq_ignore_ascii_case("z") {
         return;
     }
     event.prevent_default();
