@@ -317,7 +317,7 @@ mod tests {
             ("--latency-seconds", "-1", "a finite number from 0 on"),
             ("--text-megabytes-per-second", "0", "a finite number above 0"),
         ] {
-            let refused = scaling(&[option, value]).unwrap_err();
+            let refused = scaling(&[&format!("{option}={value}")]).unwrap_err();
             assert!(refused.starts_with(option) && refused.ends_with(allowed), "{refused}");
         }
     }
