@@ -339,6 +339,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
+    use crate::dominating_pair::{PairRequest, dominating_pairs};
+    use crate::{DpEvent, NeighboringRelation};
 
     #[test]
     fn moments_are_those_of_the_binomial_series() {
@@ -436,6 +438,31 @@ mod tests {
             // A curve that is far less smooth has other worst data sets, so that the order matters.
             let sharp = worst_ratio(edge, direction, 40.0 * order);
             assert!(sharp > 1.0, "{direction:?}: {sharp}");
+        }
+    }
+
+    /// Outcomes beyond the cut cost what is charged for them, in each step.
+    #[test]
+    fn outcomes_beyond_the_cut_are_charged_as_failures_of_each_step() {
+        let (sigma, tail, steps) = (1.5_f64, 1e-3, 5);
+        let edge = Edge::new(0.05, sigma.powi(-2), 4.0 * sigma.powi(-2), tail);
+        // Oracle: E[(A − R)⁺] over N(0), by the midpoint rule.
+        let beyond: f64 = (0..200_000)
+            .map(|index| -10.0 + 1e-4 * (f64::from(index) + 0.5))
+            .map(|x| {
+                let ratio = 0.95 + 0.05 * (x / sigma - 0.5 / (sigma * sigma)).exp();
+                (ratio - edge.cut).max(0.0) * (-0.5 * x * x).exp()
+            })
+            .sum::<f64>()
+            * 1e-4
+            / (2.0 * core::f64::consts::PI).sqrt();
+        assert!(beyond > 0.0 && edge.failure >= beyond && edge.failure < 2.0 * tail, "{beyond} {edge:?}");
+        let sampled =
+            DpEvent::FixedSizeSampledGaussian { sample_size: 1, population: 20, noise_multiplier: sigma };
+        let event = DpEvent::SelfComposed { event: Box::new(sampled), count: steps };
+        let request = PairRequest::new(NeighboringRelation::ZeroOut).alternative(tail * steps as f64);
+        for pair in dominating_pairs(&event, request).unwrap() {
+            assert!(pair.failure() >= 0.999 * steps as f64 * edge.failure, "{} {edge:?}", pair.failure());
         }
     }
 }
