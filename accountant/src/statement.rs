@@ -34,7 +34,8 @@ pub fn statement(
         "The release is differentially private with ε ≤ {:.4} at δ = {:e} (certified; the true value is at least \
          {:.4}), where neighbouring data sets are those in which one {unit} {change}. In other words: an attacker \
          who knows everything but whether one {unit} was there, and starts from fifty to fifty, is right at most \
-         {:.1} times out of 100 on average over all outcomes; after a single outcome, the attacker can be up to {:.1} % sure. Computed by accountant {VERSION}. The statement covers what was released through \
+         {:.1} times out of 100 on average over all outcomes; after a single outcome, the attacker can be up to {:.1} % sure, and outcomes that allow more have an excess \
+         probability of at most δ. Computed by accountant {VERSION}. The statement covers what was released through \
          the listed mechanisms, run as described, and nothing else: not what other sources say about the same \
          {unit}, and not a group of several.",
         round_up(spent.upper, 1e4),

@@ -78,8 +78,8 @@ pub fn terms(plan: &PlanFile) -> [(&'static str, String); 7] {
         (
             "δ (delta)",
             say(
-                "A small allowance for outcomes that reveal more than ε permits: their excess probability is at most δ, which is below one \
-                 in the number of units.",
+                "A small allowance for outcomes that reveal more than ε permits: their excess probability is at most δ, which is less \
+                 than one divided by the number of units.",
             ),
         ),
         (
@@ -107,7 +107,8 @@ pub fn terms(plan: &PlanFile) -> [(&'static str, String); 7] {
 pub fn odds(chance: &str, certainty: &str, found: &str) -> String {
     format!(
         "An attacker who knows everything else and starts from even odds is right with a probability of at most {chance} % on \
-         average over all outcomes. After a single outcome, the attacker can be up to {certainty} % sure, except with probability δ. \
+         average over all outcomes. After a single outcome, the attacker can be up to {certainty} % sure; outcomes \
+         that allow more have an excess probability of at most δ. \
          With 1 % false alarms, the attacker finds at most {found} % of the units."
     )
 }

@@ -251,7 +251,8 @@ pub struct AdviceFigures {
 pub struct AttackerFigures {
     /// Probability of a right guess, from even odds, on average over all outcomes.
     pub odds: Bounds,
-    /// Largest probability with which the attacker can be sure after a single outcome, except for a δ of the outcomes.
+    /// Largest probability with which the attacker can be sure after a single outcome; outcomes that allow more have an excess
+    /// probability of at most δ.
     pub confidence: f64,
     /// True positive rate of the best test at a false positive rate of 1 % and of 0.1 %.
     pub true_positive_rates: [f64; 2],

@@ -156,7 +156,7 @@ fn data(state: PlannerState, wish: Wish) -> El {
 fn delta(state: PlannerState) -> El {
     let delta = state.plan.with(|plan| plan.privacy.delta);
     el("p").class("hint").id("start-delta").child(format!(
-        "Strict ← → weak. The bound may fail with probability δ = {delta:e}, chosen for this number of units."
+        "Strict ← → weak. δ = {delta:e} allows for rare outcomes that reveal more than ε permits; it is chosen for this number of units."
     ))
 }
 
@@ -315,7 +315,7 @@ fn proposal(state: PlannerState, wish: Wish) -> El {
             let [one, thousandth] = attacker.true_positive_rates.map(percent);
             el("p").id("start-odds").child(format!(
                 "A test of whether one unit was in the data is right in at most {} % of cases on average. After a single outcome, it can \
-                 be up to {} % sure. With 1 % false alarms it finds at most {one} % of the units, with 0.1 % at most {thousandth} %.",
+                 be up to {} % sure; outcomes that allow more have an excess probability of at most δ. With 1 % false alarms it finds at most {one} % of the units, with 0.1 % at most {thousandth} %.",
                 percent(attacker.odds.upper),
                 fine_percent(attacker.confidence)
             ))

@@ -45,8 +45,8 @@ fn odds(AttackerFigures { odds, confidence, true_positive_rates, mu }: AttackerF
                 outcomes, the answer is right with a probability of at most ")
         .child(el("strong").child(format!("{} %", percent(odds.upper))))
         .child(format!(
-            "; a blind guess is right in 50 % of cases. After a single outcome, the attacker can be up to {} % sure, except with \
-             probability δ. With 1 % false alarms, the attacker finds at most {one} % of the units; with 0.1 %, at most \
+            "; a blind guess is right in 50 % of cases. After a single outcome, the attacker can be up to {} % sure; outcomes that \
+             allow more have an excess probability of at most δ. With 1 % false alarms, the attacker finds at most {one} % of the units; with 0.1 %, at most \
              {thousandth} %. The protection equals that of one Gaussian mechanism with μ ≤ ",
             fine_percent(confidence)
         ))
