@@ -86,8 +86,13 @@ pub fn softmax_backward(
     scale: f64,
 ) -> Tensor<Flex, 4> {
     let keys = grad.dims()[3];
-    let (probabilities, mut grad, scale) = (open(probabilities), open(grad), scale as f32);
-    let (probabilities, grads) = (values(&probabilities), values_mut(&mut grad));
+    let (probabilities, mut grad) = (open(probabilities), open(grad));
+    rows_backward(values(&probabilities), values_mut(&mut grad), keys, scale as f32);
+    close(grad)
+}
+
+/// Replaces the gradients of rows of probabilities by those of the scores.
+pub fn rows_backward(probabilities: &[f32], grads: &mut [f32], keys: usize, scale: f32) {
     vectorized_loop!([probabilities: &'a [f32], grads: &'a mut [f32], keys: usize, scale: f32] {
         for (probabilities, grad) in probabilities.chunks_exact(keys).zip(grads.chunks_exact_mut(keys)) {
             let along = dot(probabilities, grad);
@@ -96,7 +101,6 @@ pub fn softmax_backward(
             }
         }
     });
-    close(grad)
 }
 
 /// Adds each row, shifted by its query, to the sums of its example's and head's distances, which

@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::attention::seen;
-use super::math::{dot, exp_row, vectorized_loop};
-use super::product::{Matrix, add_product, multiply, positive};
+use super::attention::{rows_backward, seen};
+use super::math::{exp_row, vectorized_loop};
+use super::product::{Matrix, WORTH_THREADS, add_product, multiply, positive};
 use super::threads::{available, in_parallel};
 use super::{close, ints, open_int, values_mut, zeros};
 use crate::nn::Attended;
@@ -17,9 +17,6 @@ use crate::tensor::{Flex, FlexTensor, Tensor};
 
 /// Queries of a block. It does not depend on the number of threads, and neither do the bits of a result.
 const ROWS: usize = 64;
-
-/// Multiplications from which further threads save more than they cost.
-const WORTH_THREADS: usize = 1 << 25;
 
 /// See [`crate::nn::BlockedAttention::forward`].
 pub fn forward(attended: &Attended<Flex>) -> Tensor<Flex, 4> {
@@ -64,24 +61,13 @@ pub fn backward(attended: &Attended<Flex>, grad: Tensor<Flex, 4>) -> [Tensor<Fle
             );
             scores.resize(probabilities.len(), 0.0);
             multiply(&grad, &values.rows(block_keys.clone()).transposed(), &mut scores);
-            softmax_backward(&probabilities, &mut scores, block_keys.len(), heads.scale);
+            rows_backward(&probabilities, &mut scores, block_keys.len(), heads.scale);
             let scores = Matrix::in_order(&scores, rows);
             multiply(&scores, &keys.rows(block_keys), &mut to_queries[block.place]);
             add_product(&scores.transposed(), &queries.rows(block.rows), &mut to_keys[place]);
         }
     });
     [to_queries, to_keys, to_values].map(close)
-}
-
-fn softmax_backward(probabilities: &[f32], grads: &mut [f32], keys: usize, scale: f32) {
-    vectorized_loop!([probabilities: &'a [f32], grads: &'a mut [f32], keys: usize, scale: f32] {
-        for (probabilities, grad) in probabilities.chunks_exact(keys).zip(grads.chunks_exact_mut(keys)) {
-            let along = dot(probabilities, grad);
-            for (grad, probability) in grad.iter_mut().zip(probabilities) {
-                *grad = (*grad - along) * probability * scale;
-            }
-        }
-    });
 }
 
 /// The heads of keys of all examples, numbered in this order: examples, heads.

@@ -10,7 +10,7 @@ use super::{close, open, zeros};
 use crate::tensor::{DType, Flex, FlexTensor, Tensor};
 
 /// Multiplications from which further threads save more than they cost.
-const WORTH_THREADS: usize = 1 << 25;
+pub const WORTH_THREADS: usize = 1 << 25;
 
 /// Matrix product. Axes before the last two are those of a batch. Several threads divide its rows, which changes no bit.
 pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor<Flex, D> {
