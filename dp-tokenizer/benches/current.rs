@@ -38,6 +38,8 @@ def tokenizers():
     from tokenizers import Tokenizer
     def load():
         hf = Tokenizer.from_file(path)
+        hf.no_truncation()
+        hf.no_padding()
         return lambda texts: [one.ids for one in hf.encode_batch_fast(texts, add_special_tokens=False)]
     return load
 def fastokens():

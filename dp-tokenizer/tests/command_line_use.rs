@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 mod common;
-use common::{path, refusal, run, succeed};
+use common::{path, refusal, run, succeed, text};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tokenizer/tests/fixtures");
 
@@ -361,4 +361,20 @@ fn completions_and_manual_pages_name_the_options() {
     succeed(&["man", path(folder.path())], "");
     let page = std::fs::read_to_string(folder.path().join("dp-tokenizer-train.1")).unwrap();
     assert!(page.contains("vocab\\-size"), "{page}");
+}
+
+/// Oracle: tokenizers 0.23 gives these ids, and says nothing.
+#[test]
+fn a_file_without_an_unknown_token_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokenizer.json");
+    let said = |unknown: Value| {
+        let vocab = json!({ "a": 0, "b": 1, "ab": 2, "<unk>": 3 });
+        let model = json!({ "type": "BPE", "unk_token": unknown, "vocab": vocab, "merges": [["a", "b"]] });
+        std::fs::write(&file, json!({ "model": model }).to_string()).unwrap();
+        let output = run(&["encode", "--tokenizer", path(&file)], "aéb\n");
+        (text(&output.stdout), text(&output.stderr).contains("has no unknown token, so characters"))
+    };
+    assert_eq!(said(Value::Null), ("2\n".to_owned(), true));
+    assert_eq!(said(json!("<unk>")), ("0 3 1\n".to_owned(), false));
 }

@@ -84,6 +84,12 @@ pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
             arguments.tokenizer.path.display()
         ));
     }
+    if tokenizer.drops_characters() {
+        progress::note(&format!(
+            "{}: it has no unknown token, so characters that its vocabulary lacks vanish from a text",
+            arguments.tokenizer.path.display()
+        ));
+    }
     if arguments.unit != PrivacyUnit::User {
         given.refuse_any(&["user_field"], "without --unit user")?;
     }

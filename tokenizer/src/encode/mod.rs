@@ -95,6 +95,11 @@ pub(crate) trait Encode {
         false
     }
 
+    /// Whether a character without a token leaves none behind.
+    fn drops_characters(&self) -> bool {
+        false
+    }
+
     /// Returns every piece that can stand in `word`, with its log-probability; `None` if the model scores no pieces.
     fn edges(&self, _word: &str) -> Option<Vec<Edge>> {
         None

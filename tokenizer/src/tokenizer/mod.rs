@@ -357,4 +357,11 @@ impl Tokenizer {
     pub fn unk_id(&self) -> Option<u32> {
         self.model.unk_id()
     }
+
+    /// Whether characters that the vocabulary lacks vanish from a text, as in Hugging Face's library: a BPE model without an unknown
+    /// token, and without a token for each byte.
+    #[must_use]
+    pub fn drops_characters(&self) -> bool {
+        self.model.drops_characters()
+    }
 }

@@ -162,6 +162,9 @@ impl Begun {
         // A charged release is finished and saved before an interrupt, because it cannot be
         // repeated.
         let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
+        if tokenizer.drops_characters() {
+            note("tokenizer: it has no unknown token, so characters that its vocabulary lacks vanish from the text");
+        }
         label_histogram::obtain(&job.plan, &inputs.units, store, rng)?;
         job.check_interrupt()?;
         let (plan, workers) = (job.plan.plan(), B::workers() * job.ranks.on_this_host());

@@ -209,13 +209,12 @@ impl Bpe {
         if !token.trim_start_matches(METASPACE).contains(METASPACE) {
             return Some(cuts);
         }
-        // If unknown characters are left out, the characters on both sides of one can merge.
-        let keeps_unknown = self.unk_id.is_some() || self.bytes.iter().all(Option::is_some);
         let mut unknown: Vec<String> = (0..=255).map(byte_token).collect();
         unknown.extend(self.unk_id.and_then(|id| self.vocabulary.token(id)).map(str::to_owned));
         // The name of such a token does not end with the character that it stands for.
         let names_unknown = |(at, _)| unknown.iter().any(|unknown| token[..at].ends_with(unknown));
-        let is_known = keeps_unknown && !token.match_indices(METASPACE).any(names_unknown);
+        // If unknown characters are left out, the characters on both sides of one can merge.
+        let is_known = !self.drops_characters() && !token.match_indices(METASPACE).any(names_unknown);
         is_known.then(|| cuts.without_those_inside(token)).flatten()
     }
 
@@ -438,6 +437,10 @@ impl Encode for Bpe {
 
     fn falls_back_to_bytes(&self) -> bool {
         matches!(self.alphabet, Alphabet::Characters { byte_fallback: true, .. })
+    }
+
+    fn drops_characters(&self) -> bool {
+        self.unk_id.is_none() && !self.bytes.iter().all(Option::is_some)
     }
 
     /// Appends the tokens of a word. At each step, each possible merge is left out if `drops` says so.
