@@ -76,7 +76,7 @@ fn plays(sizes: &Sizes) -> Vec<Experiment> {
     rows("plays", "bytes, ε = 1", "14.9 (2.70 nats)", &plan, &[])
 }
 
-/// A small GPT-2 with a vocabulary of the text.
+/// A small GPT-2 with a vocabulary of the text, which begins with texts of released pairs of words.
 fn language_model(path: &str, units: usize, context: u64, batch: u64, steps: u64) -> Value {
     on_text(
         path,
@@ -85,11 +85,14 @@ fn language_model(path: &str, units: usize, context: u64, batch: u64, steps: u64
             "name": path.split('.').next(),
             "privacy": { "delta": 1e-6, "epsilon": 8.0, "tokenizer_share": 0.1 },
             "tokenizer": {
-                "train": { "model": "unigram", "vocab_size": 2048, "release": "pooled", "byte_fallback": true }
+                "train": {
+                    "model": "unigram", "vocab_size": 2048, "release": "pooled", "words": "pairs", "byte_fallback": true
+                }
             },
             "model": { "family": "gpt2", "d_model": 64, "layers": 2, "heads": 4, "d_ff": 256, "context": context },
             "training": {
                 "objective": "causal_lm", "expected_batch_size": batch, "steps": steps, "l2_clip_norm": 1.0,
+                "warm_start": { "steps": 600 },
                 "optimizer": { "adamw": { "weight_decay": 0.01 } },
                 "learning_rate": { "peak": 2e-3, "warmup_steps": 5, "decay": "cosine" }
             },
@@ -106,18 +109,20 @@ fn articles(_: &Sizes) -> Vec<Experiment> {
         "data": { "source": { "path": "articles.txt" } },
         "evaluation": { "source": { "path": "articles-test.txt" }, "every": 1000 }
     });
-    rows("articles", "WikiText, units of 32 words, ε = 8", "–", &changed(&preset, texts), &[])
+    let pairs = json!({
+        "tokenizer": { "train": { "release": "pooled", "words": "pairs" } },
+        "training": { "warm_start": { "steps": 600 } }
+    });
+    let levers = [("pairs", "start from pairs of words", pairs)];
+    rows("articles", "WikiText, units of 32 words, ε = 8", "–", &changed(&preset, texts), &levers)
 }
 
 fn comments(sizes: &Sizes) -> Vec<Experiment> {
     let plan = language_model("comments.txt", sizes.comments, 32, 512, 100);
     let at = |epsilon: f64| json!({ "privacy": { "epsilon": epsilon } });
-    let pairs = json!({
-        "tokenizer": { "train": { "words": "pairs" } },
-        "training": { "warm_start": { "steps": 600 } }
-    });
+    let words = json!({ "tokenizer": { "train": { "words": null } }, "training": { "warm_start": null } });
     let levers =
-        [("3", "ε = 3", at(3.0)), ("1", "ε = 1", at(1.0)), ("pairs", "start from pairs of words", pairs)];
+        [("3", "ε = 3", at(3.0)), ("1", "ε = 1", at(1.0)), ("words", "start from word frequencies", words)];
     rows("comments", "Reddit, ε = 8", "–", &plan, &levers)
 }
 
