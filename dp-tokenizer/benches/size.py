@@ -1,7 +1,7 @@
 """Tokens per word of private vocabularies by the number of records, beside SentencePiece's without privacy on the same records.
 
 usage: python size.py CORPUS RECORDS [ARGUMENT OF TRAIN ...], with sentencepiece, zstd and a built dp-tokenizer (DP_TOKENIZER names it).
-CORPUS: irc, novels or de, of ../../../shared/data. A record is the unit; ε = 3, δ = 1e-6, test keys 1 to 5. The kind of words follows from RECORDS unless an argument names it.
+CORPUS: irc, novels, de or abstracts (sentences of BC5CDR), of ../../../shared/data. A record is the unit; ε = 3, δ = 1e-6, test keys 1 to 5. The kind of words follows from RECORDS unless an argument names it.
 """
 
 import gzip
@@ -16,7 +16,8 @@ from pathlib import Path
 import sentencepiece
 
 DATA = Path(__file__).resolve().parents[3] / "shared/data"
-FILES = {"irc": "irc/irc_train.jsonl.zst", "novels": "novels/novels.jsonl.zst", "de": "multi30k/train.de.gz"}
+FILES = {"irc": "irc/irc_train.jsonl.zst", "novels": "novels/novels.jsonl.zst", "de": "multi30k/train.de.gz",
+         "abstracts": "ner/BC5CDR-IOB/train.tsv.zst"}
 PROGRAM = os.environ.get("DP_TOKENIZER", "dp-tokenizer")
 
 
@@ -26,7 +27,11 @@ def records(corpus):
         lines = gzip.open(path, "rt").read().splitlines()
     else:
         raw = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout
-        lines = [json.loads(line)["text"] for line in raw.decode().splitlines()]
+        if corpus == "abstracts":
+            sentences = raw.decode().split("\n\n")
+            lines = [" ".join(row.split("\t")[0] for row in sentence.splitlines()) for sentence in sentences]
+        else:
+            lines = [json.loads(line)["text"] for line in raw.decode().splitlines()]
     lines = [line for line in (" ".join(line.split()) for line in lines) if line]
     random.Random(7).shuffle(lines)
     held = min(8000, len(lines) // 10)
