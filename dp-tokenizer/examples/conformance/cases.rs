@@ -30,6 +30,30 @@ pub(super) fn make(data: &Path, folder: &Path, python: &Path, corpora: &Corpora)
     Ok(cases)
 }
 
+/// Reads each `tokenizer.json` in a folder and below it. A vocabulary is named by the folder of its file.
+pub(super) fn of_files(folder: &Path) -> Outcome<Vec<Case>> {
+    let (mut cases, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| name == "tokenizer.json") {
+                let name = folder.display().to_string();
+                let tokenizer = Tokenizer::from_json(&std::fs::read_to_string(&path)?);
+                let tokenizer = tokenizer.map_err(|error| format!("{name}: {error}"))?;
+                let most = usize::MAX >> 1;
+                cases.push(Case { name, tokenizer, kind: "json", path, is_lossless: false, most });
+            }
+        }
+    }
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    if cases.is_empty() {
+        return Err(format!("{}: it has no tokenizer.json", folder.display()).into());
+    }
+    Ok(cases)
+}
+
 /// Adds public vocabularies, and those that are trained here on every eighth of the novels' paragraphs.
 fn public(data: &Path, folder: &Path, novels: &[String], cases: &mut Vec<Case>) -> Outcome<()> {
     let file = |path: &str| data.join("tokenizers").join(path);

@@ -4,6 +4,7 @@
 //! Runs public vocabularies, and vocabularies trained here, on the texts of `../shared/data`. Prints a line for each
 //! vocabulary and corpus, and fails where more texts differ than `tokenizer/docs/conformance.md` explains by name.
 //! Arguments name the corpora to run on, and how the names of the vocabularies to run begin; without them, all.
+//! `files=FOLDER` runs each `tokenizer.json` in a folder and below it in place of these vocabularies.
 //! `at-most=N` takes N texts of each corpus, evenly spaced. `convert` writes each vocabulary in each format instead,
 //! and compares what is read of it on the same texts.
 
@@ -70,7 +71,11 @@ fn main() -> Outcome<()> {
     let script = folder.path().join("peers.py");
     std::fs::write(&script, PEERS)?;
     let mut corpora = corpora::read(&data, &python, &script)?;
-    let mut cases = cases::make(&data, folder.path(), &python, &corpora)?;
+    let files = std::env::args().find_map(|argument| argument.strip_prefix("files=").map(PathBuf::from));
+    let mut cases = match files {
+        Some(files) => cases::of_files(&files)?,
+        None => cases::make(&data, folder.path(), &python, &corpora)?,
+    };
     if select(&mut corpora, &mut cases)? {
         return convert::compare(&cases, &corpora);
     }
@@ -104,7 +109,9 @@ fn select(corpora: &mut Corpora, cases: &mut Vec<Case>) -> Outcome<bool> {
         let most = most.parse()?;
         cases.iter_mut().for_each(|case| case.most = case.most.min(most));
     }
-    arguments.retain(|argument| argument != "convert" && !argument.starts_with("at-most="));
+    arguments.retain(|argument| {
+        argument != "convert" && !argument.starts_with("at-most=") && !argument.starts_with("files=")
+    });
     let (names, starts): (Vec<_>, Vec<_>) =
         arguments.into_iter().partition(|name| corpora.contains_key(name.as_str()));
     if let Some(unknown) = starts.iter().find(|start| !cases.iter().any(|case| case.name.starts_with(*start)))

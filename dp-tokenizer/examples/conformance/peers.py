@@ -51,6 +51,9 @@ def tokenizers_of(kind, path):
 
 def through_tokenizers(kind, path):
     tokenizer = tokenizers_of(kind, path)
+    # Files may ask for lengths, which `Tokenizer::encode` does not apply.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
     if kind == "bert":
         # BERT's own tools remove spaces in the whole text.
         from transformers import PreTrainedTokenizerBase

@@ -431,10 +431,13 @@ fn scores(figures: &Value, is_masked: bool) -> Vec<Score> {
     let shares = [share("accuracy", "accuracy"), share("majority_accuracy", "most frequent label")];
     // Of hidden words; of words that are written one after another, the perplexity says more.
     let hidden = is_masked.then(|| [share("token_accuracy", "hidden tokens"), order_of_sentences(figures)]);
-    let perplexity =
-        |field: &str, name: &str| figures[field].as_f64().map(|value| Score::new(name, value, 1));
-    let perplexities =
-        [perplexity("perplexity", "perplexity"), perplexity("best_unigram_perplexity", "best unigram model")];
+    let perplexity = |value: &Value, name: &str| value.as_f64().map(|value| Score::new(name, value, 1));
+    let perplexities = [
+        perplexity(&figures["perplexity"], "perplexity"),
+        perplexity(&figures["best_unigram_perplexity"], "best unigram model"),
+        // Vocabularies differ, words do not.
+        perplexity(&figures["words"]["perplexity"], "per word"),
+    ];
     let shares = shares.into_iter().chain(hidden.into_iter().flatten());
     translated.chain(shares.chain(perplexities).flatten()).collect()
 }
