@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::{Record, owners, user};
 
@@ -45,7 +46,7 @@ impl<'a> FieldNames<'a> {
 /// The kind of value that a field may hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FieldRole {
-    /// A string.
+    /// A string, or the messages of a conversation.
     Text,
     /// A string or an integer.
     User,
@@ -206,6 +207,27 @@ fn json_of(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
+/// Reads the messages of a conversation, `{"role": …, "content": …}`, as a text: what they say, a line each. An image says nothing.
+fn text_of_turns<'de, A: SeqAccess<'de>>(mut list: A) -> Result<String, A::Error> {
+    let needed = || {
+        de::Error::custom(
+            "a list where a string is needed; of lists, those of messages are read, each an object with its \"content\"",
+        )
+    };
+    let mut said = Vec::new();
+    while let Some(turn) = list.next_element::<Map<String, Value>>().map_err(|_| needed())? {
+        match turn.get("content") {
+            Some(Value::String(text)) => said.push(text.clone()),
+            Some(Value::Array(parts)) if parts.iter().all(Value::is_object) => {
+                said.push(parts.iter().filter_map(|part| part["text"].as_str()).collect());
+            }
+            Some(Value::Null) => {}
+            _ => return Err(needed()),
+        }
+    }
+    Ok(said.join("\n"))
+}
+
 /// A string alone may name several people in one cell of a table, so it is refused.
 const NO_LIST: &str =
     "the owners are no list; give a list of strings or integers, such as [\"ann\", \"bob\"]";
@@ -285,9 +307,8 @@ impl<'de> Visitor<'de> for Values {
                     "a list where the id of one user is needed; a plan for records with several owners names them in data.owners_field",
                 ));
             }
-            FieldRole::Text | FieldRole::Json => {
-                return Err(de::Error::custom("a list where a string is needed"));
-            }
+            FieldRole::Text => return text_of_turns(list).map(|text| vec![text]),
+            FieldRole::Json => return Err(de::Error::custom("a list where a string is needed")),
         };
         let mut all = Vec::new();
         while let Some(values) = list.next_element_seed(Values(of_elements))? {
@@ -341,6 +362,32 @@ mod tests {
         assert!(parse(r#"{"m": {"o": 1}}"#, names).unwrap_err().contains("no field \"m.n\""));
         let message = parse(r#"{"a": 5}"#, FieldNames::of_text("a.b", None)).unwrap_err();
         assert!(message.contains("wrong type at column"), "{message}");
+    }
+
+    #[test]
+    fn the_messages_of_a_conversation_are_a_text_by_turns() {
+        let read = |messages: &str| {
+            let line = format!(r#"{{"chat": {{"messages": {messages}}}, "user": 3}}"#);
+            parse(&line, FieldNames::of_text("chat.messages", Some("user"))).map(|record| record.text)
+        };
+        for (messages, text) in [
+            (r#"[{"role": "user", "content": "Hi"}, {"content": "a\nb", "role": "assistant"}]"#, "Hi\na\nb"),
+            (r#"[{"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": " b"}]}]"#, "a b"),
+            (r#"[{"content": null, "tool_calls": [1]}, {"content": "done"}]"#, "done"),
+            ("[]", ""),
+        ] {
+            assert_eq!(read(messages).unwrap(), text);
+        }
+        for messages in [
+            r#"["Secret"]"#,
+            r#"[{"content": "a"}, 3]"#,
+            r#"[{"content": {"Secret": 1}}]"#,
+            r#"[["Secret"]]"#,
+            r#"[{"from": "human", "value": "Secret"}]"#,
+        ] {
+            let message = read(messages).unwrap_err();
+            assert!(message.contains("with its \"content\"") && !message.contains("Secret"), "{message}");
+        }
     }
 
     #[test]
