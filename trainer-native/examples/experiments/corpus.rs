@@ -483,11 +483,13 @@ fn emotions(path: &Path) -> Outcome<Vec<String>> {
     Ok(pairs.filter_map(|(line, text)| Some(labelled(group(line)?, text))).collect())
 }
 
-/// The first long messages of a channel.
+/// Long messages of a channel that come after those of [`messages`], and are none of them.
 fn speech(data: &Path) -> Outcome<Vec<String>> {
-    let messages = records(&data.join("irc/irc_train.jsonl.zst"), Format::Jsonl)?.into_iter();
-    let messages = messages.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-    Ok(messages.filter(|text| text.len() > 20).take(500).collect())
+    let plain = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut messages = records(&data.join("irc/irc_train.jsonl.zst"), Format::Jsonl)?.into_iter().map(plain);
+    let known: HashSet<String> = messages.by_ref().take(MESSAGES).map(|text| text.to_lowercase()).collect();
+    let is_new = |text: &String| text.len() > 20 && !known.contains(&text.to_lowercase());
+    Ok(messages.filter(is_new).take(500).collect())
 }
 
 /// The plays in runs of [`CHARACTERS`] characters; the last tenth is to measure on.
