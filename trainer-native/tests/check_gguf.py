@@ -1,5 +1,5 @@
 """Holds `trainer-native export --gguf` against llama.cpp: makes a small checkpoint of each family with random weights, trains it
-for a step, exports it, and compares ids of hard texts, logits and greedy texts of llama.cpp with those of transformers.
+for a step, exports it, and compares ids of hard texts, logits, greedy texts and their ends of llama.cpp with those of transformers.
 
     python check_gguf.py TRAINER BYTE_LEVEL LLAMA2 GEMMA [SETTING ...]
 
@@ -32,6 +32,7 @@ GEMMA = {"query_pre_attn_scalar": 16, "sliding_window": 24}
 SETTINGS = {
     "gpt2": ("bytes", "GPT2", {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 128}),
     "llama": ("llama2", "Llama", {}),
+    "llama, several ends": ("llama2", "Llama", {}),
     "llama, scaled as Llama 3": ("llama2", "Llama", {"rope_parameters": LLAMA3 | {"rope_theta": 1e4}}),
     "llama, linear": ("llama2", "Llama", {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}}),
     "mistral": ("llama2", "Mistral", {"sliding_window": None}),
@@ -51,6 +52,8 @@ SETTINGS = {
     "phi3": ("llama2", "Phi3", {"head_dim": None, "sliding_window": None, "pad_token_id": 0}),
 }
 TEXT = "The quick brown fox jumps over the lazy dog, and 123 more   things happen in São Paulo: naïve café 東京. "
+LONGEST = 24  # tokens of a greedy text
+STARTS = [[300 + 7 * at, 400 + 11 * at, 500] for at in range(6)]
 TEXTS = [TEXT, "hello", " two  spaces", "x\ny\n\nz", "a\tb", "日本語", "don't we'll I'M"]
 
 
@@ -70,6 +73,10 @@ def checkpoint(setting, folder):
             if "norm" in key or "ln_" in key or key.endswith("bias"):
                 values.add_(torch.randn_like(values) * 0.2)
     model.eval().save_pretrained(folder)
+    if setting.endswith("several ends"):
+        # As Llama 3 has a list: here of tokens that the model likes.
+        liked = [greedy(lambda ids: model(torch.tensor([ids])).logits[0, -1].detach(), start)[len(start) + 6] for start in STARTS[:2]]
+        (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [special[1], *liked]}))
     shutil.copy(source / "tokenizer.json", folder)
     end = {"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>"}
     own = source / "tokenizer_config.json"
@@ -107,9 +114,25 @@ def exported(setting, folder):
 
 def greedy(step, start):
     ids = list(start)
-    for _ in range(24):
+    for _ in range(LONGEST):
         ids.append(int(step(ids).argmax()))
     return ids
+
+
+def length(model, start):
+    """Tokens of a greedy text before its end."""
+    ends = model.generation_config.eos_token_id
+    written = model.generate(torch.tensor([start]), do_sample=False, max_new_tokens=LONGEST, pad_token_id=0)[0].tolist()[len(start):]
+    return len(written) - (written[-1] in (ends if isinstance(ends, list) else [ends]))
+
+
+def length_in_cpp(model, start):
+    """As `create_completion` ends a text."""
+    vocabulary = llama_cpp.llama_model_get_vocab(model.model)
+    model.reset()
+    for at, token in enumerate(model.generate(start, temp=0.0)):
+        if at == LONGEST or llama_cpp.llama_vocab_is_eog(vocabulary, token):
+            return at
 
 
 def compare(setting, folder):
@@ -133,9 +156,15 @@ def compare(setting, folder):
     place = ids(TEXT * 2)[:60]
     off = abs(logits(place) - cpp(place)).max()
     same = greedy(lambda ids: logits(ids)[-1], place[:8]) == greedy(lambda ids: cpp(ids)[-1], place[:8])
-    print(f"{setting}: ids of {equal} of {len(TEXTS)} texts equal, logits {off:.1e} apart, greedy text {'equal' if same else 'differs'}")
+    lengths = [(length(theirs, start), length_in_cpp(ours, start)) for start in STARTS]
+    print(
+        f"{setting}: ids of {equal} of {len(TEXTS)} texts equal, logits {off:.1e} apart, greedy text {'equal' if same else 'differs'}, "
+        f"lengths to an end {lengths}"
+    )
+    ends = theirs.generation_config.eos_token_id
+    is_listed = setting.endswith("several ends") == (isinstance(ends, list) and min(lengths)[0] < LONGEST)
     # llama.cpp looks GELU up in a table of 16-bit numbers.
-    return equal == len(TEXTS) and off < 0.1 and same
+    return equal == len(TEXTS) and off < 0.1 and same and is_listed and all(a == b for a, b in lengths)
 
 
 def main():

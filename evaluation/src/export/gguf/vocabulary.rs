@@ -358,8 +358,15 @@ fn unigram(json: &Value, rows: usize, out: &mut Pairs) -> Result<(), String> {
 /// Writes the ids of special tokens.
 fn special_ids(config: &Value, bounds: &TextBounds, out: &mut Pairs) {
     // A text ends at each of these. GGUF has a key for one token of each kind.
-    for (key, id) in ["eos", "eot", "eom"].into_iter().zip(&bounds.ends) {
+    const KEYS: [&str; 3] = ["eos", "eot", "eom"];
+    for (key, id) in KEYS.into_iter().zip(&bounds.ends) {
         out.number(&format!("tokenizer.ggml.{key}_token_id"), u64::from(*id));
+    }
+    if let Some(further) = bounds.ends.get(KEYS.len()..).filter(|further| !further.is_empty()) {
+        note(&format!(
+            "model.gguf: has a place for {} tokens that end a text; llama.cpp goes on after tokens {further:?}, unless it knows their names",
+            KEYS.len()
+        ));
     }
     let first = match bounds.first[..] {
         [first] => Some(first),

@@ -41,7 +41,7 @@ pub trait Kernels: Backend {
         1
     }
 
-    /// Runs `work`, whose products with weights of 16 bits may use this number of threads. Affects speed only.
+    /// Runs `work`, whose kernels may use this number of threads. Affects speed only.
     fn on_threads<T>(_threads: usize, work: impl FnOnce() -> T) -> T {
         work()
     }
@@ -149,6 +149,26 @@ pub trait Kernels: Backend {
         grad: Tensor<Self, 3>,
     ) -> [Tensor<Self, 3>; 2] {
         portable::gelu_gate_backward(gate, up, grad)
+    }
+
+    /// gate·σ(gate)·up
+    ///
+    /// # Shapes
+    /// - gate, up, output: `[batch, seq, d]`
+    fn silu_gate(gate: Tensor<Self, 3>, up: Tensor<Self, 3>) -> Tensor<Self, 3> {
+        portable::silu_gate(gate, up)
+    }
+
+    /// Gradients of [`Kernels::silu_gate`]: of `gate` and of `up`.
+    ///
+    /// # Shapes
+    /// - gate, up, grad, output: `[batch, seq, d]`
+    fn silu_gate_backward(
+        gate: Tensor<Self, 3>,
+        up: Tensor<Self, 3>,
+        grad: Tensor<Self, 3>,
+    ) -> [Tensor<Self, 3>; 2] {
+        portable::silu_gate_backward(gate, up, grad)
     }
 
     /// Rotates the pairs of coordinates i and i + d/2 by the angles of their position.

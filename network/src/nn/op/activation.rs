@@ -1,5 +1,6 @@
 //! Activation functions, applied to each element. They have no parameters.
 
+use crate::nn::kernels::portable;
 use crate::nn::{ForwardPass, Kernels, Var};
 use crate::tensor::{Tensor, activation};
 
@@ -42,16 +43,10 @@ impl Activation {
             Self::Relu => grad.mask_fill(saved.lower_equal_elem(0.0), 0.0),
             Self::Gelu => B::gelu_erf_backward(saved, grad),
             Self::GeluTanh => B::gelu_new_backward(saved, grad),
-            Self::Silu => grad * silu_slope(saved),
+            Self::Silu => grad * portable::silu_slope(saved),
             Self::Tanh => grad * (saved.square().neg() + 1.0),
         }
     }
-}
-
-/// d/dx x·σ(x) = σ(x)·(1 + x·(1 − σ(x)))
-pub(super) fn silu_slope<B: Kernels>(input: Tensor<B, 3>) -> Tensor<B, 3> {
-    let sigmoid = activation::sigmoid(input.clone());
-    (input * (sigmoid.clone().neg() + 1.0) + 1.0) * sigmoid
 }
 
 fn shared<B: Kernels>(output: Tensor<B, 3>) -> (Tensor<B, 3>, Tensor<B, 3>) {

@@ -1,8 +1,7 @@
 //! Gated activations: one projection, through an activation, scales another.
 
-use super::activation::silu_slope;
 use crate::nn::{ForwardPass, Kernels, Var};
-use crate::tensor::{Tensor, activation};
+use crate::tensor::Tensor;
 
 /// A gated activation `f(gate) ∘ up`, by its function f.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +50,7 @@ impl Gate {
         match self {
             Self::GeluTanh => B::gelu_gate(gate, up),
             Self::Gelu => B::gelu_erf(gate) * up,
-            Self::Silu => activation::silu(gate) * up,
+            Self::Silu => B::silu_gate(gate, up),
         }
     }
 
@@ -67,11 +66,7 @@ impl Gate {
                 let through_up = grad.clone() * B::gelu_erf(gate.clone());
                 [B::gelu_erf_backward(gate, grad * up), through_up]
             }
-            Self::Silu => {
-                let sigmoid = activation::sigmoid(gate.clone());
-                let slope = silu_slope(gate.clone());
-                [grad.clone() * up * slope, grad * gate * sigmoid]
-            }
+            Self::Silu => B::silu_gate_backward(gate, up, grad),
         }
     }
 }

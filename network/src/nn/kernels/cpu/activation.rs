@@ -1,7 +1,8 @@
-//! GELU, exact and in its tanh form, and gates.
+//! GELU, exact and in its tanh form, SiLU, and gates. Several threads divide a large tensor, which changes no bit.
 
 use super::super::portable::{GELU_CUBIC, NORMAL_DENSITY_AT_0, SQRT_2_OVER_PI};
 use super::math::{exp, vectorized};
+use super::threads::{PIECE, available, in_parallel};
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{Flex, Tensor};
 
@@ -23,17 +24,26 @@ pub fn gelu_gate_backward(
     up: Tensor<Flex, 3>,
     grad: Tensor<Flex, 3>,
 ) -> [Tensor<Flex, 3>; 2] {
-    let (mut gate_input, mut up, grad) = (open(gate_input), open(up), open(grad));
-    let triples = values_mut(&mut gate_input).iter_mut().zip(values_mut(&mut up)).zip(values(&grad));
-    vectorized(|| {
-        for ((gate_input, up), grad) in triples {
-            let x = *gate_input;
-            let open = gate(x);
-            *gate_input = grad * *up * gate_slope(x, open);
-            *up = grad * x * open;
-        }
-    });
-    [close(gate_input), close(up)]
+    scale_both(gate_input, up, grad, |x| {
+        let open = gate(x);
+        (x * open, gate_slope(x, open))
+    })
+}
+
+/// x·σ(x)·up
+pub fn silu_gate(gate_input: Tensor<Flex, 3>, up: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
+    scale(gate_input, up, |x| x * sigmoid(x))
+}
+
+pub fn silu_gate_backward(
+    gate_input: Tensor<Flex, 3>,
+    up: Tensor<Flex, 3>,
+    grad: Tensor<Flex, 3>,
+) -> [Tensor<Flex, 3>; 2] {
+    scale_both(gate_input, up, grad, |x| {
+        let sigmoid = sigmoid(x);
+        (x * sigmoid, sigmoid * (1.0 + x * (1.0 - sigmoid)))
+    })
 }
 
 /// x·Φ(x)
@@ -49,28 +59,63 @@ pub fn gelu_erf_backward(input: Tensor<Flex, 3>, grad: Tensor<Flex, 3>) -> Tenso
 }
 
 /// Returns f(x) for each element.
-fn map(input: Tensor<Flex, 3>, f: impl Fn(f32) -> f32) -> Tensor<Flex, 3> {
+fn map(input: Tensor<Flex, 3>, f: impl Fn(f32) -> f32 + Sync) -> Tensor<Flex, 3> {
     let mut output = zeros(input.dims());
     let input = open(input);
-    let pairs = values(&input).iter().zip(values_mut(&mut output));
-    vectorized(|| {
-        for (&x, out) in pairs {
-            *out = f(x);
-        }
+    let pieces = values(&input).chunks(PIECE).zip(values_mut(&mut output).chunks_mut(PIECE));
+    in_parallel(available(), pieces.collect(), |_, (input, output)| {
+        let pairs = input.iter().zip(output);
+        vectorized(|| {
+            for (&x, out) in pairs {
+                *out = f(x);
+            }
+        });
     });
     close(output)
 }
 
 /// Returns factors·f(input), element by element.
-fn scale(input: Tensor<Flex, 3>, factors: Tensor<Flex, 3>, f: impl Fn(f32) -> f32) -> Tensor<Flex, 3> {
+fn scale(input: Tensor<Flex, 3>, factors: Tensor<Flex, 3>, f: impl Fn(f32) -> f32 + Sync) -> Tensor<Flex, 3> {
     let (input, mut factors) = (open(input), open(factors));
-    let pairs = values(&input).iter().zip(values_mut(&mut factors));
-    vectorized(|| {
-        for (&x, factor) in pairs {
-            *factor *= f(x);
-        }
+    let pieces = values(&input).chunks(PIECE).zip(values_mut(&mut factors).chunks_mut(PIECE));
+    in_parallel(available(), pieces.collect(), |_, (input, factors)| {
+        let pairs = input.iter().zip(factors);
+        vectorized(|| {
+            for (&x, factor) in pairs {
+                *factor *= f(x);
+            }
+        });
     });
     close(factors)
+}
+
+/// Returns the gradients of f(input)·factors: of the input and of the factors. `f` gives its value and its slope.
+fn scale_both(
+    input: Tensor<Flex, 3>,
+    factors: Tensor<Flex, 3>,
+    grad: Tensor<Flex, 3>,
+    f: impl Fn(f32) -> (f32, f32) + Sync,
+) -> [Tensor<Flex, 3>; 2] {
+    let (mut input, mut factors, grad) = (open(input), open(factors), open(grad));
+    let pieces = values_mut(&mut input).chunks_mut(PIECE).zip(values_mut(&mut factors).chunks_mut(PIECE));
+    let pieces = pieces.zip(values(&grad).chunks(PIECE));
+    in_parallel(available(), pieces.collect(), |_, ((input, factors), grad)| {
+        let triples = input.iter_mut().zip(factors).zip(grad);
+        vectorized(|| {
+            for ((input, factor), grad) in triples {
+                let (value, slope) = f(*input);
+                *input = grad * *factor * slope;
+                *factor = grad * value;
+            }
+        });
+    });
+    [close(input), close(factors)]
+}
+
+/// σ(x)
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
 }
 
 /// gelu_new(x) / x

@@ -98,6 +98,9 @@ impl Kernels for Flex {
         fn gelu_gate(gate: Tensor<Self, 3>, up: Tensor<Self, 3>) -> Tensor<Self, 3> = activation::gelu_gate, if gate;
         fn gelu_gate_backward(gate: Tensor<Self, 3>, up: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> [Tensor<Self, 3>; 2]
             = activation::gelu_gate_backward, if grad;
+        fn silu_gate(gate: Tensor<Self, 3>, up: Tensor<Self, 3>) -> Tensor<Self, 3> = activation::silu_gate, if gate;
+        fn silu_gate_backward(gate: Tensor<Self, 3>, up: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> [Tensor<Self, 3>; 2]
+            = activation::silu_gate_backward, if grad;
         fn gelu_erf(input: Tensor<Self, 3>) -> Tensor<Self, 3> = activation::gelu_erf, if input;
         fn gelu_erf_backward(input: Tensor<Self, 3>, grad: Tensor<Self, 3>) -> Tensor<Self, 3>
             = activation::gelu_erf_backward, if grad;

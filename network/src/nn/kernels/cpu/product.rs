@@ -88,6 +88,10 @@ impl<'a> Matrix<'a> {
         Self { values, shape: [rows.len().min(self.shape[0] - rows.start), self.shape[1]], ..*self }
     }
 
+    pub fn columns(&self, columns: Range<usize>) -> Self {
+        self.transposed().rows(columns).transposed()
+    }
+
     pub fn transposed(&self) -> Self {
         let ([rows, columns], [down, across]) = (self.shape, self.strides);
         Self { shape: [columns, rows], strides: [across, down], ..*self }

@@ -7,7 +7,7 @@ thread_local! {
     static AVAILABLE: Cell<usize> = const { Cell::new(1) };
 }
 
-/// Runs `work`, in which a product may use this number of threads.
+/// Runs `work`, in which a kernel may use this number of threads.
 pub fn on_threads<T>(threads: usize, work: impl FnOnce() -> T) -> T {
     let before = AVAILABLE.replace(threads.max(1));
     let output = work();
@@ -15,10 +15,13 @@ pub fn on_threads<T>(threads: usize, work: impl FnOnce() -> T) -> T {
     output
 }
 
-/// The number of threads that a product may use here.
+/// The number of threads that a kernel may use here.
 pub fn available() -> usize {
     AVAILABLE.get()
 }
+
+/// Elements of a tensor that a thread takes at a time, so many that starting a thread costs less than it saves.
+pub const PIECE: usize = 1 << 16;
 
 /// Runs `work` on numbered items, each on one of the threads.
 pub fn in_parallel<Item: Send>(threads: usize, items: Vec<Item>, work: impl Fn(usize, Item) + Sync) {

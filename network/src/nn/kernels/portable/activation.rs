@@ -1,6 +1,6 @@
-//! GELU, exact and in its tanh form, and gates.
+//! GELU, exact and in its tanh form, SiLU, and gates.
 
-use crate::tensor::{Backend, Tensor};
+use crate::tensor::{Backend, Tensor, activation};
 
 pub const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 pub const GELU_CUBIC: f64 = 0.044_715;
@@ -32,6 +32,25 @@ pub fn gelu_gate_backward<B: Backend>(
 ) -> [Tensor<B, 3>; 2] {
     let up_grad = grad.clone() * gelu_new(gate.clone());
     [gelu_new_backward(gate, grad * up), up_grad]
+}
+
+pub fn silu_gate<B: Backend>(gate: Tensor<B, 3>, up: Tensor<B, 3>) -> Tensor<B, 3> {
+    activation::silu(gate) * up
+}
+
+pub fn silu_gate_backward<B: Backend>(
+    gate: Tensor<B, 3>,
+    up: Tensor<B, 3>,
+    grad: Tensor<B, 3>,
+) -> [Tensor<B, 3>; 2] {
+    let up_grad = grad.clone() * activation::silu(gate.clone());
+    [grad * up * silu_slope(gate), up_grad]
+}
+
+/// d/dx x·σ(x) = σ(x)·(1 + x·(1 − σ(x)))
+pub fn silu_slope<B: Backend>(input: Tensor<B, 3>) -> Tensor<B, 3> {
+    let sigmoid = activation::sigmoid(input.clone());
+    (input * (sigmoid.clone().neg() + 1.0) + 1.0) * sigmoid
 }
 
 pub fn gelu_erf<B: Backend>(input: Tensor<B, 3>) -> Tensor<B, 3> {

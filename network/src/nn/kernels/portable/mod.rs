@@ -12,7 +12,7 @@ mod update;
 
 pub use activation::{
     GELU_CUBIC, NORMAL_DENSITY_AT_0, SQRT_2_OVER_PI, gelu_erf, gelu_erf_backward, gelu_gate,
-    gelu_gate_backward, gelu_new, gelu_new_backward,
+    gelu_gate_backward, gelu_new, gelu_new_backward, silu_gate, silu_gate_backward, silu_slope,
 };
 pub use attention::{
     cached_attention, causal_softmax, diagonal_sums, masked_softmax, merge_heads, rotate, softmax_backward,

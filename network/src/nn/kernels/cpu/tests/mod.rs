@@ -7,7 +7,7 @@ use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
 
 use super::super::portable;
 use super::*;
-use crate::tensor::{FlexDevice, TensorData, to_host_f64};
+use crate::tensor::{FlexDevice, TensorData, to_host, to_host_f64};
 
 /// A size that is no multiple of the vector width.
 const SEQ: usize = 5;
@@ -107,6 +107,40 @@ fn gated_gelu_and_its_gradients() {
     for (fused, portable) in fused.into_iter().zip(portable::gelu_gate_backward(gate64, up64, grad64)) {
         agree(fused, portable);
     }
+}
+
+#[test]
+fn gated_silu_and_its_gradients() {
+    let mut source = Source::new();
+    let (gate, gate64) = source.pair([3, SEQ, D]);
+    let (up, up64) = source.pair([3, SEQ, D]);
+    let (grad, grad64) = source.pair([3, SEQ, D]);
+    agree(Flex::silu_gate(gate.clone(), up.clone()), portable::silu_gate(gate64.clone(), up64.clone()));
+    let fused = Flex::silu_gate_backward(gate, up, grad);
+    for (fused, portable) in fused.into_iter().zip(portable::silu_gate_backward(gate64, up64, grad64)) {
+        agree(fused, portable);
+    }
+}
+
+#[test]
+fn threads_change_no_bit_of_gates_and_losses() {
+    let mut source = Source::new();
+    // Several pieces, the last of which is shorter.
+    let [gate, up, grad] = [(); 3].map(|()| source.pair([3, 50, 999]).0);
+    let (logits, weights) = (source.pair([301, 700]).0, source.pair([301]).0);
+    let targets = source.targets(301, 700);
+    let on = |threads: usize| {
+        Flex::on_threads(threads, || {
+            let [to_gate, to_up] = Flex::silu_gate_backward(gate.clone(), up.clone(), grad.clone());
+            let losses = Flex::token_nll(logits.clone(), targets.clone());
+            let to_logits = Flex::cross_entropy_backward(logits.clone(), targets.clone(), weights.clone());
+            let gates =
+                [Flex::silu_gate(gate.clone(), up.clone()), Flex::gelu_new(gate.clone()), to_gate, to_up];
+            (gates.map(to_host), to_host(losses), to_host(to_logits))
+        })
+    };
+    let one = on(1);
+    assert!([2, 3, 8].into_iter().all(|threads| on(threads) == one));
 }
 
 #[test]
