@@ -31,9 +31,10 @@ mod messages;
 pub mod statement;
 
 pub use advise::{
-    Advice, CHECKPOINTS, Candidate, Checkpoint, Compute, Cost, MACHINES, Machine, PARAMETERS_A_MESSAGE,
-    Prediction, RankCost, RankSpeed, RankStart, SIZES, SMALL_MESSAGES, Size, Start, TextSize, Trained,
-    USUAL_CONTEXT, USUAL_RATE, UnitsWith, Unknown, UserScheme, advise, usual_batch, usual_steps,
+    Advice, CHECKPOINTS, Candidate, Checkpoint, Compute, Cost, LARGEST_WHOLE_SUM, MACHINES, Machine,
+    PARAMETERS_A_MESSAGE, Prediction, RankCost, RankSpeed, RankStart, SIZES, SMALL_MESSAGES, SUMS_A_MESSAGE,
+    Size, Start, TextSize, Trained, USUAL_CONTEXT, USUAL_RATE, UnitsWith, Unknown, UserScheme, advise,
+    usual_batch, usual_steps,
 };
 pub use certify::{
     CertifiedEvolution, CertifiedParaphrase, CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting,

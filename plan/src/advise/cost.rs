@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::file::Network;
+use crate::file::{Network, examples_at_once};
 use crate::{Arithmetic, PlanFile, ProcessSettings, WarmStart};
 
 /// A machine, from its data sheet.
@@ -54,6 +54,13 @@ pub const SMALL_MESSAGES: u32 = 20;
 /// Number of parameters whose sums or weights the ranks exchange in one message.
 pub const PARAMETERS_A_MESSAGE: u32 = 1 << 22;
 
+/// Number of trained parameters up to which a rank keeps the whole sum of a step, and sends it once. With more, the ranks add up after each
+/// micro-batch, and each keeps its part.
+pub const LARGEST_WHOLE_SUM: u32 = 1 << 22;
+
+/// Number of parameters whose sums the ranks exchange in one message after a micro-batch.
+pub const SUMS_A_MESSAGE: u32 = 1 << 20;
+
 const fn graphics_processor(
     name: &'static str,
     peak_flops: f64,
@@ -83,6 +90,9 @@ pub struct Cost {
     pub steps: u128,
     /// Number of micro-batches in a batch of the expected size, averaged over the steps.
     pub micro_batches: f64,
+    /// Number of parts of a micro-batch that a processor adds to a sum one after the other: 1, or more where it computes examples one by
+    /// one.
+    pub parts_of_micro_batch: f64,
     /// Standard deviation of the number of micro-batches in a drawn batch, averaged over the steps; 0 if all batches have one size.
     pub micro_batch_spread: f64,
     /// Floating-point operations before the first step, on texts of released words. One rank alone takes them.
@@ -94,6 +104,8 @@ pub struct Cost {
 pub struct RankSpeed {
     /// Seconds for one micro-batch.
     pub micro_batch_seconds: f64,
+    /// Number of micro-batches, or parts of these, that the rank computes at the same time.
+    pub workers: u32,
     /// Seconds in which one rank alone adds noise to all parameters and updates them.
     pub update_seconds: f64,
     /// Number of bytes that the rank can send to others per second, while it receives as many.
@@ -116,10 +128,11 @@ pub struct RankCost {
     /// Number of ranks that have no micro-batch in a step with a batch of the expected size: P − M, where P is larger.
     pub idle: u64,
     /// Number of bytes that each rank sends in a step, and receives: 12·T·(P − 1)/P. The reduce-scatter of sums takes 8
-    /// bytes a parameter, the all-gather of weights 4.
+    /// bytes a parameter, the all-gather of weights 4. Above [`LARGEST_WHOLE_SUM`] parameters, (8·r + 8/P + 4)·T·(P − 1)/P: the sums are
+    /// exchanged r = E⌈M·parts/(P·workers)⌉ times, and then sent to the owners of the parameters.
     pub bytes_sent: f64,
     /// Memory of each rank in bytes: that of a single process less 8·T·(P − 1)/P, the other ranks' parts of the two
-    /// moments.
+    /// moments. Above [`LARGEST_WHOLE_SUM`] parameters, less 12·T·(P − 1)/P: also their parts of the sum.
     pub memory: f64,
     /// Speed of P ranks as a fraction of P times the speed of one.
     pub efficiency: f64,
@@ -148,17 +161,28 @@ impl Cost {
             update_seconds: 0.0,
             network: machine.network,
             latency: machine.latency,
+            workers: machine.cores.max(1),
         }
+    }
+
+    /// Returns whether ranks exchange sums after each micro-batch.
+    fn divides_sums(&self) -> bool {
+        self.trained > u128::from(LARGEST_WHOLE_SUM)
     }
 
     /// Returns the expected number of micro-batches that the rank with the most computes in a step.
     fn rounds(&self, ranks: f64) -> f64 {
+        self.rounds_of(1.0, ranks)
+    }
+
+    /// Returns the same for parts of micro-batches, of which all ranks compute so many at the same time.
+    fn rounds_of(&self, parts: f64, at_once: f64) -> f64 {
         if self.micro_batch_spread == 0.0 {
-            return (self.micro_batches / ranks).ceil();
+            return (self.micro_batches * parts / at_once).ceil();
         }
         let rounds = |deviation: f64| {
             let drawn = (self.micro_batches + deviation * self.micro_batch_spread).round().max(0.0);
-            (drawn / ranks).ceil()
+            (drawn * parts / at_once).ceil()
         };
         let all = NORMAL_QUANTILES.map(|quantile| rounds(quantile) + rounds(-quantile));
         all.iter().sum::<f64>() / (2 * NORMAL_QUANTILES.len()) as f64
@@ -176,26 +200,41 @@ impl Cost {
     /// ```
     #[must_use]
     pub fn on_ranks(&self, ranks: u64, speed: &RankSpeed) -> RankCost {
-        let large = 2.0 * (self.trained as f64 / f64::from(PARAMETERS_A_MESSAGE)).ceil();
+        let trained = self.trained as f64;
+        let messages_of = |length: u32, values: f64| (values / f64::from(length)).ceil();
         let step = |ranks: f64| {
-            let bytes_sent = 12.0 * self.trained as f64 * (ranks - 1.0) / ranks;
+            // Sums, and the bytes a parameter of all messages together.
+            let (large, a_parameter) = if self.divides_sums() {
+                let sums = self.rounds_of(self.parts_of_micro_batch, ranks * f64::from(speed.workers.max(1)));
+                let to_owners = MESSAGES_TO_OWNERS * messages_of(SUMS_A_MESSAGE, trained / ranks);
+                (sums * messages_of(SUMS_A_MESSAGE, trained) + to_owners, 8.0 * sums + 8.0 / ranks + 4.0)
+            } else {
+                (messages_of(PARAMETERS_A_MESSAGE, trained), 12.0)
+            };
+            let bytes_sent = a_parameter * trained * (ranks - 1.0) / ranks;
+            let messages = f64::from(SMALL_MESSAGES) + large + messages_of(PARAMETERS_A_MESSAGE, trained);
             let computing = self.rounds(ranks) * speed.micro_batch_seconds;
-            let waiting = (f64::from(SMALL_MESSAGES) + large) * libm::log2(ranks).ceil() * speed.latency;
-            (computing + speed.update_seconds / ranks + bytes_sent / speed.network + waiting, bytes_sent)
+            let waiting = messages * libm::log2(ranks).ceil() * speed.latency;
+            let seconds = computing + speed.update_seconds / ranks + bytes_sent / speed.network + waiting;
+            (seconds, bytes_sent, messages)
         };
         let count = ranks.max(1) as f64;
-        let (step_seconds, bytes_sent) = step(count);
+        let (step_seconds, bytes_sent, messages) = step(count);
         RankCost {
             ranks: ranks.max(1),
             step_seconds,
-            messages: if ranks > 1 { u64::from(SMALL_MESSAGES) + large as u64 } else { 0 },
+            messages: if ranks > 1 { messages as u64 } else { 0 },
             idle: ranks.saturating_sub(self.micro_batches.ceil() as u64),
             bytes_sent,
-            memory: self.bytes as f64 - 8.0 * self.trained as f64 * (count - 1.0) / count,
+            memory: self.bytes as f64
+                - if self.divides_sums() { 12.0 } else { 8.0 } * trained * (count - 1.0) / count,
             efficiency: step(1.0).0 / (count * step_seconds),
         }
     }
 }
+
+/// Messages in which a rank gets as many sums of its parameters as are in one message: two lengths, and two parts.
+const MESSAGES_TO_OWNERS: f64 = 4.0;
 
 /// Quantiles of the normal distribution at 17/32, 19/32, …, 31/32.
 const NORMAL_QUANTILES: [f64; 8] = [0.0784, 0.2372, 0.4023, 0.5791, 0.7764, 1.0100, 1.3180, 1.8627];
@@ -292,6 +331,7 @@ impl PlanFile {
             workers: machine.cores,
             frozen_in_16_bits: false,
             exact: self.privacy.arithmetic == Arithmetic::Exact,
+            ranks: 1,
         };
         network.peak_bytes(self, adapters, settings) as f64
     }
@@ -329,6 +369,7 @@ impl PlanFile {
         let drawn =
             self.training.warm_start.map_or(0, |start| start.steps.saturating_mul(WarmStart::BATCH_SIZE));
         let warm_start_flops = drawn as f64 * window * a_token;
+        let at_once = examples_at_once(self, self.privacy.arithmetic == Arithmetic::Exact, micro_batch);
         Cost {
             parameters,
             tokens,
@@ -337,6 +378,7 @@ impl PlanFile {
             trained,
             steps,
             micro_batches,
+            parts_of_micro_batch: f64::from(micro_batch.div_ceil(at_once)),
             micro_batch_spread,
             warm_start_flops,
         }
@@ -402,8 +444,13 @@ mod tests {
         let cost = file.cost();
         assert_eq!((cost.steps, cost.micro_batches, cost.trained), (10, 7.0, cost.parameters));
         let trained = cost.trained as f64;
-        let speed =
-            RankSpeed { micro_batch_seconds: 2.0, update_seconds: 1.0, network: 6.0 * trained, latency: 0.0 };
+        let speed = RankSpeed {
+            micro_batch_seconds: 2.0,
+            update_seconds: 1.0,
+            network: 6.0 * trained,
+            latency: 0.0,
+            workers: 1,
+        };
         let [one, two, many] = [1, 2, 100].map(|ranks| cost.on_ranks(ranks, &speed));
         assert_eq!((one.step_seconds, one.bytes_sent, one.efficiency), (15.0, 0.0, 1.0));
         assert_eq!((two.step_seconds, two.bytes_sent), (4.0 * 2.0 + 0.5 + 1.0, 6.0 * trained));
@@ -418,6 +465,49 @@ mod tests {
         let slow = cost.on_ranks(100, &RankSpeed { latency: 1e-3, ..speed });
         assert_eq!((one.messages, slow.messages), (0, 22));
         assert!((slow.step_seconds - many.step_seconds - 0.154).abs() < 1e-12);
+    }
+
+    /// Oracle: by hand. 10 M parameters are sent in 10 messages after each of 2 rounds, in which 2 ranks compute 4 of 7 micro-batches, in 5
+    /// messages to their owners, and in 3 messages of weights.
+    #[test]
+    fn sums_of_many_parameters_are_divided_and_sent_after_each_micro_batch() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(20));
+        file.performance.physical_batch = Some(3);
+        file.privacy.sampling = crate::Sampling::FixedSize;
+        let cost = Cost { trained: 10_000_000, parts_of_micro_batch: 1.0, ..file.cost() };
+        let speed = RankSpeed {
+            micro_batch_seconds: 2.0,
+            update_seconds: 0.0,
+            network: 1e8,
+            latency: 0.0,
+            workers: 2,
+        };
+        let two = cost.on_ranks(2, &speed);
+        assert_eq!(two.bytes_sent, (8.0 * 2.0 + 4.0 + 4.0) * 5e6);
+        assert_eq!(two.messages, 20 + 2 * 10 + 4 * 5 + 3);
+        assert!((two.step_seconds - (8.0 + 1.2)).abs() < 1e-12);
+        assert_eq!(cost.bytes as f64 - two.memory, 6.0 * 1e7);
+        // Where examples are computed one by one, each is sent.
+        let alone = Cost { parts_of_micro_batch: 3.0, ..cost }.on_ranks(2, &speed);
+        assert_eq!(alone.bytes_sent, (8.0 * 6.0 + 4.0 + 4.0) * 5e6);
+    }
+
+    #[test]
+    fn the_parts_of_a_micro_batch_are_examples_where_sums_are_exact() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        file.performance.physical_batch = Some(6);
+        for (arithmetic, context, parts) in [
+            (Arithmetic::Fast, 64, 1.0),
+            (Arithmetic::Exact, 128, 2.0),
+            (Arithmetic::Exact, 200, 6.0),
+            (Arithmetic::Fast, 512, 6.0),
+        ] {
+            (file.privacy.arithmetic, file.model.context) = (arithmetic, context);
+            assert_eq!(file.cost().parts_of_micro_batch, parts);
+        }
     }
 
     /// Oracle: by hand. A mean of 100 micro-batches of one unit with a deviation of 10 leaves 10 ranks with 10.5 in the mean, because the

@@ -13,7 +13,8 @@ mod users;
 pub use advice::{Advice, advise};
 pub use candidates::{Candidate, Compute, usual_batch, usual_steps};
 pub use cost::{
-    Cost, MACHINES, Machine, PARAMETERS_A_MESSAGE, RankCost, RankSpeed, RankStart, SMALL_MESSAGES, TextSize,
+    Cost, LARGEST_WHOLE_SUM, MACHINES, Machine, PARAMETERS_A_MESSAGE, RankCost, RankSpeed, RankStart,
+    SMALL_MESSAGES, SUMS_A_MESSAGE, TextSize,
 };
 pub use law::Prediction;
 pub use size::{SIZES, Size};

@@ -2,7 +2,8 @@
 
 use super::parameters::{Predicts, adapters, parameters};
 use crate::{
-    CyclicPoisson, Family, Initial, Model, Objective, Optimizer, PlanFile, Sampling, Tokenizer, Trainable,
+    CyclicPoisson, Family, Initial, LARGEST_WHOLE_SUM, Model, Objective, Optimizer, PlanFile, Sampling,
+    Tokenizer, Trainable,
 };
 
 /// Largest number of windows at once if the plan does not give it. More are not faster.
@@ -51,6 +52,8 @@ pub struct ProcessSettings {
     pub frozen_in_16_bits: bool,
     /// Whether clipped sums are exact.
     pub exact: bool,
+    /// Ranks that share the plan's steps.
+    pub ranks: u32,
 }
 
 impl<'a> Network<'a> {
@@ -88,35 +91,37 @@ impl<'a> Network<'a> {
     /// Returns an estimate of the most bytes that a process on the CPU takes, with adapters of so many parameters. The text and an
     /// evaluation count as nothing. The factors are fitted to the measured peaks in `trainer-native/SPEED.md`.
     pub fn peak_bytes(self, file: &PlanFile, adapters: u128, settings: ProcessSettings) -> u128 {
-        let ProcessSettings { micro_batch, workers, frozen_in_16_bits, exact } = settings;
+        let ProcessSettings { micro_batch, workers, frozen_in_16_bits, exact, ranks } = settings;
+        let ranks = ranks.max(1);
         let largest = file.training.phases().into_iter().map(|phase| phase.expected_batch_size).max();
         // A drawn batch is larger than the expected one by a few standard deviations at the most.
         let largest = largest.unwrap_or(1);
         let drawn = largest.saturating_add(3 * largest.isqrt());
-        // Exact sums, and long examples, are computed example by example.
-        let context = self.model.context;
-        let alone = exact || context >= LONG && !file.performance.group_by_length;
-        let holds_factors = alone && context < HELD_WHOLE;
-        let micro_batch = match (alone, holds_factors) {
-            (true, true) => (TOKENS_HELD / context.max(1)).clamp(1, micro_batch.max(1)),
-            (true, false) => 1,
-            (false, _) => micro_batch,
-        };
-        let micro_batches = drawn.div_ceil(u64::from(micro_batch.max(1)));
+        let holds_factors = computes_one_by_one(file, exact) && self.model.context < HELD_WHOLE;
+        let micro_batch = examples_at_once(file, exact, micro_batch);
+        let micro_batches = drawn.div_ceil(u64::from(micro_batch.max(1))).div_ceil(u64::from(ranks));
         let busy = u128::from(workers).min(u128::from(micro_batches)).max(1);
         let (parameters, trained) = (self.parameters(), self.trained());
         let held = if frozen_in_16_bits { 2 } else { 4 };
         let averaged = if file.training.averaging.is_some() { 4 } else { 0 };
         let sums = if holds_factors { 4 } else { 4 * busy };
-        let of_trained =
-            4 + moments(&file.training.optimizer) + averaged + 8 * u128::from(self.kept_noise) + 8 + sums;
+        let shared = moments(&file.training.optimizer) + 8 * u128::from(self.kept_noise);
+        let of_all_ranks = 4 + averaged + sums;
+        let of_trained = |trained: u128| match u128::from(ranks) {
+            1 => (of_all_ranks + shared + 8) * trained,
+            // What was summed, and what the owners of the parameters got.
+            ranks if trained > u128::from(LARGEST_WHOLE_SUM) => {
+                of_all_ranks * trained + (shared + 16) * trained / ranks
+            }
+            ranks => (of_all_ranks + 8) * trained + (shared + 16) * trained / ranks,
+        };
         // A finished model is written tensor by tensor, and the table of tokens is the largest.
         let table = u128::from(self.vocabulary) * u128::from(self.model.d_model);
         let written = if trained == 0 { 3 * held * table / 2 } else { 0 };
         let windows = busy * u128::from(micro_batch) * u128::from(self.views);
         PROCESS
             + held * (parameters - trained.min(parameters))
-            + of_trained * trained
+            + of_trained(trained)
             + ADAPTER * adapters
             + written
             + windows * 4 * self.window_floats(file.performance.recompute)
@@ -267,6 +272,21 @@ fn is_gated(family: Family) -> bool {
 }
 
 /// Returns the bytes of an optimizer's state for each trained parameter.
+/// Whether each example is computed by itself, as exact sums and long examples are on the CPU.
+fn computes_one_by_one(file: &PlanFile, exact: bool) -> bool {
+    exact || file.model.context >= LONG && !file.performance.group_by_length
+}
+
+/// Returns the number of examples of a micro-batch that a worker adds to a sum at once.
+pub(crate) fn examples_at_once(file: &PlanFile, exact: bool, micro_batch: u32) -> u32 {
+    let context = file.model.context;
+    match (computes_one_by_one(file, exact), context < HELD_WHOLE) {
+        (true, true) => (TOKENS_HELD / context.max(1)).clamp(1, micro_batch.max(1)),
+        (true, false) => 1,
+        (false, _) => micro_batch.max(1),
+    }
+}
+
 fn moments(optimizer: &Optimizer) -> u128 {
     match optimizer {
         Optimizer::Adamw(_) | Optimizer::Lamb(_) => 8,
@@ -533,6 +553,7 @@ mod tests {
                         workers: 2,
                         frozen_in_16_bits: sizes["family"] == "llama",
                         exact: false,
+                        ranks: 1,
                     };
                     let found = Network::with_vocabulary(&file, vocabulary).peak_bytes(&file, 0, settings);
                     let ratio = found as f64 / 1e6 / f64::from(peak);
@@ -551,7 +572,8 @@ mod tests {
             plan["model"] = json!({ "family": "gpt2", "d_model": 384, "layers": 6, "heads": 6, "d_ff": 1536, "context": context });
             plan["training"]["expected_batch_size"] = json!(8);
             let file: PlanFile = serde_json::from_value(plan).unwrap();
-            let settings = ProcessSettings { micro_batch: 4, workers: 2, frozen_in_16_bits: false, exact };
+            let settings =
+                ProcessSettings { micro_batch: 4, workers: 2, frozen_in_16_bits: false, exact, ranks: 1 };
             let found = Network::with_vocabulary(&file, 50_257).peak_bytes(&file, 0, settings) as f64 / 1e6;
             assert!((found / peak - 1.0).abs() < 0.2, "{context}: {found}");
         }

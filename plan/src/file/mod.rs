@@ -29,6 +29,7 @@ pub use family::Family;
 pub use made_from::MadeFrom;
 pub(crate) use memory::Network;
 pub use memory::ProcessSettings;
+pub(crate) use memory::examples_at_once;
 pub use model::{Initial, Lora, Model, Pooling, Trainable};
 pub use paraphrase::ParaphraseFile;
 pub use performance::{Device, Performance, Precision};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plan::{Cost, MACHINES, Plan, RankCost, RankSpeed, RankStart, TextSize};
+use plan::{Cost, LARGEST_WHOLE_SUM, MACHINES, Plan, RankCost, RankSpeed, RankStart, TextSize};
 use serde::Serialize;
 
 use super::advise::MachineName;
@@ -30,6 +30,9 @@ pub(super) struct ScalingArgs {
     /// Measured seconds for one micro-batch [default: from the machine's data sheet]
     #[arg(long, value_name = "S")]
     micro_batch_seconds: Option<f64>,
+    /// Number of micro-batches that a rank computes at the same time, one a thread [default: the machine's cores]
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
     /// Measured seconds in which one rank alone adds noise to all parameters and updates them
     #[arg(long, value_name = "S", default_value_t = 0.0)]
     update_seconds: f64,
@@ -87,6 +90,7 @@ impl ScalingArgs {
             update_seconds: self.update_seconds,
             network: network.unwrap_or(of_machine.network),
             latency: self.latency_seconds.unwrap_or(of_machine.latency),
+            workers: self.workers.unwrap_or(of_machine.workers),
         };
         let base = self.plan.parent().unwrap_or(Path::new(""));
         let bytes = self.text_gigabytes.map(|gigabytes| gigabytes * 1e9);
@@ -119,6 +123,8 @@ impl ScalingArgs {
             bytes_per_second: speed.network,
             latency_seconds: speed.latency,
             micro_batch_spread: cost.micro_batch_spread,
+            parts_of_micro_batch: cost.parts_of_micro_batch,
+            workers: speed.workers,
             text_bytes: bytes,
             counting_seconds: bytes
                 .filter(|_| plan.tokenizer().release().is_some())
@@ -153,6 +159,9 @@ struct Scaling {
     latency_seconds: f64,
     /// Standard deviation of the number of micro-batches in a drawn batch.
     micro_batch_spread: f64,
+    /// Number of parts of a micro-batch that are computed one after the other.
+    parts_of_micro_batch: f64,
+    workers: u32,
     text_bytes: Option<f64>,
     /// Seconds in which the first rank alone counts the words of a private vocabulary, if the plan releases one.
     counting_seconds: Option<f64>,
@@ -176,6 +185,14 @@ impl Row {
 }
 
 impl Scaling {
+    fn bytes_formula(&self) -> String {
+        if self.trained_parameters <= u64::from(LARGEST_WHOLE_SUM) {
+            return "12·T·(P − 1)/P".to_owned();
+        }
+        let exchanged = self.parts_of_micro_batch / f64::from(self.workers.max(1));
+        format!("(8·r + 8/P + 4)·T·(P − 1)/P, r = E⌈{exchanged}·M/P⌉ exchanges of sums")
+    }
+
     /// Returns what does not fall with the number of ranks, the first limit first.
     fn limits(&self) -> Vec<String> {
         let mut limits = Vec::new();
@@ -209,12 +226,14 @@ impl fmt::Display for Scaling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seconds a step = E⌈M/P⌉ · {:.3e} s + {:.3e} s / P + 12·T·(P − 1)/P bytes / {:.3e} bytes/s + messages · ⌈log₂ P⌉ · {:.1e} s\n\
+            "seconds a step = E⌈M/P⌉ · {:.3e} s + {:.3e} s / P + bytes / {:.3e} bytes/s + messages · ⌈log₂ P⌉ · {:.1e} s\n\
+             bytes = {}\n\
              M = {:.0} ± {:.1} micro-batches, T = {} trained parameters, {} steps; an estimate, not a measurement\n",
             self.micro_batch_seconds,
             self.update_seconds,
             self.bytes_per_second,
             self.latency_seconds,
+            self.bytes_formula(),
             self.micro_batches,
             self.micro_batch_spread,
             self.trained_parameters,
@@ -287,18 +306,25 @@ mod tests {
             "10000",
             "--records",
             "10000000000",
+            "--workers",
+            "2",
         ];
         let found = scaling(&[&measured[..], &["--ranks", "1,8,256"]].concat()).unwrap();
         assert_eq!(found.trained_parameters, 60_506_624);
-        let moved = 12.0 * found.trained_parameters as f64;
-        let want = [(1.0, 128.0), (8.0, 16.375), (256.0, 1.0)]
-            .map(|(ranks, rounds)| rounds * 0.5 + 2.0 / ranks + moved * (ranks - 1.0) / ranks / 4e9);
+        // The 64 examples of a micro-batch are computed one by one, and two at a time.
+        let want = [(1.0, 128.0, 4096.0), (8.0, 16.375, 512.0), (256.0, 1.0, 16.375)].map(
+            |(ranks, rounds, exchanges): (f64, f64, f64)| {
+                let moved = (8.0 * exchanges + 8.0 / ranks + 4.0) * found.trained_parameters as f64;
+                rounds * 0.5 + 2.0 / ranks + moved * (ranks - 1.0) / ranks / 4e9
+            },
+        );
         for (row, want) in found.ranks.iter().zip(want) {
             assert!((row.step.step_seconds / want - 1.0).abs() < 1e-12, "{row:?}, not {want}");
             assert!((row.hours / (want * 1e5 / 3600.0) - 1.0).abs() < 1e-12);
         }
         let shown = found.to_string();
         assert!(shown.contains("M = 128 ± 1.4 micro-batches"), "{shown}");
+        assert!(shown.contains("r = E⌈32·M/P⌉"), "{shown}");
         assert!(shown.contains("Of more than 128 ranks, some have nothing to compute"), "{shown}");
         // 10 TB at 100 MB a second, and 8 bytes for each of 1e10 records, of one rank in 256.
         let start = found.ranks[2].start.unwrap();

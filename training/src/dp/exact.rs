@@ -12,7 +12,7 @@ use mechanisms::{L2Sensitivity, MechanismError};
 use plan::Clipping;
 
 use super::clip::ClipFactors;
-use super::grid_sum::GridSum;
+use super::grid_sum::Integers;
 use super::norms::{SquaredNorms, squared_norm};
 use super::sum::{rows, weighted_sum};
 use network::model::{Batch, Network};
@@ -189,24 +189,40 @@ impl<B: Kernels> Factors<B> {
 const TILE: usize = 256;
 
 /// Adds the gradients of examples, clipped, in integers. Those of one example have a norm of at most ⌊C/step⌋.
-pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[ParamSpec], sum: &GridSum) {
+pub(super) fn add_examples<B: Kernels>(
+    examples: Vec<ExactExample<B>>,
+    specs: &[ParamSpec],
+    sum: &mut impl Integers,
+) {
     let mut open: Vec<_> = Vec::with_capacity(examples.len());
     for ExactExample { parts, factors, largest_square } in examples {
         sum.count(factors.unclipped_halves);
         open.push((parts.into_iter(), factors, largest_square));
     }
     for (param, spec) in specs.iter().enumerate() {
-        let mut in_tiles = Vec::new();
+        let (mut whole, mut in_tiles) = (Vec::new(), Vec::new());
         for (parts, factors, room) in &mut open {
             let factor = f64::from(factors.of_param(param)[0]);
             match parts.next() {
-                Some(Gradient::Whole(part)) => {
-                    let length = part.dims()[0];
-                    *room = sum.add_truncated(param, [0, length], part.unsqueeze(), factor, *room);
-                }
+                Some(Gradient::Whole(part)) => whole.push((part, factor, room)),
                 Some(Gradient::Factors(part)) => in_tiles.push((part, factor, room)),
                 None => {}
             }
+        }
+        let at_once = if in_tiles.is_empty() { sum.at_once().min(spec.len()) } else { spec.len() };
+        for begin in (0..spec.len()).step_by(at_once.max(1)) {
+            let end = spec.len().min(begin.saturating_add(at_once));
+            for (part, factor, room) in &mut whole {
+                let part = part.clone();
+                let part = if at_once < spec.len() { part.slice([begin..end]) } else { part };
+                **room = sum.add_truncated(param, [begin, end - begin], part.unsqueeze(), *factor, **room);
+            }
+            if in_tiles.is_empty() {
+                sum.complete(param, end);
+            }
+        }
+        if in_tiles.is_empty() {
+            continue;
         }
         let [rows, columns] = [spec.shape[0], spec.len() / spec.shape[0].max(1)];
         for top in (0..rows).step_by(TILE) {
@@ -219,12 +235,14 @@ pub(super) fn add_examples<B: Kernels>(examples: Vec<ExactExample<B>>, specs: &[
                     }
                 }
             }
+            sum.complete(param, rows.min(top + TILE) * columns);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::grid_sum::GridSum;
     use super::*;
     use network::nn::Initializer;
     use network::tensor::{Flex, FlexDevice};
@@ -252,7 +270,7 @@ mod tests {
             let sum = GridSum::zero(&specs, 1.0, grid_step);
             parts.into_iter().enumerate().fold(largest_square, |room, (param, part)| {
                 let length = part.dims()[0];
-                sum.add_truncated(param, [0, length], part.unsqueeze(), factor, room)
+                (&sum).add_truncated(param, [0, length], part.unsqueeze(), factor, room)
             });
             let integers = sum.finish().unwrap().parts.into_iter().flatten();
             integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum::<u128>()
@@ -275,7 +293,7 @@ mod tests {
         let bound = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap().largest_square;
         example.largest_square = bound;
         let sum = GridSum::zero(specs, 1.0, grid_step);
-        add_examples(vec![example], specs, &sum);
+        add_examples(vec![example], specs, &mut &sum);
         let integers = sum.finish().unwrap().parts.into_iter().flatten();
         let square: u128 = integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum();
         assert!(square <= bound && square > bound / 2, "{square} of {bound}");
@@ -318,7 +336,7 @@ mod tests {
         let clip = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap();
         let sums = [Gradient::Whole(whole), Gradient::Factors(factors)].map(|part| {
             let sum = GridSum::zero(&specs, 1.0, grid_step);
-            add_examples(vec![clip.of_parts(vec![part], &specs)], &specs, &sum);
+            add_examples(vec![clip.of_parts(vec![part], &specs)], &specs, &mut &sum);
             sum.finish().unwrap().parts.concat()
         });
         // The clip factors are 32-bit numbers of two ways to compute one norm.

@@ -12,6 +12,33 @@ use super::sum::ClippedPart;
 use network::nn::{Kernels, ParamSpec};
 use network::tensor::Tensor;
 
+/// Integers to which the clipped gradients of examples are added, parameter by parameter.
+pub(super) trait Integers {
+    /// Adds a parameter's sum over a micro-batch, rounded to the grid once.
+    fn add<B: Kernels>(&mut self, part: ClippedPart<B>);
+
+    /// Adds a tile of one example's gradient of a parameter, times `factor`, in integers: see [`Kernels::add_truncated`]. `first` is the
+    /// place of its first element in the parameter, whose rows have `pitch` elements.
+    fn add_truncated<B: Kernels>(
+        &mut self,
+        param: usize,
+        place: [usize; 2],
+        gradient: Tensor<B, 2>,
+        factor: f64,
+        room: u128,
+    ) -> u128;
+
+    /// Number of elements of a parameter that are added at once: a multiple of 1,024, so that [`Kernels::add_truncated`] gives the same
+    /// integers for any such number.
+    fn at_once(&self) -> usize;
+
+    /// States that nothing more is added to the elements of a parameter before `end`.
+    fn complete(&mut self, param: usize, end: usize);
+
+    /// Adds to the count of examples within the clip norm.
+    fn count(&mut self, unclipped_halves: i64);
+}
+
 /// A sum that several threads add to.
 pub(super) struct GridSum {
     grid_step: f64,
@@ -43,41 +70,6 @@ impl GridSum {
         }
     }
 
-    pub fn l2_clip_norm(&self) -> f64 {
-        self.l2_clip_norm
-    }
-
-    pub fn grid_step(&self) -> f64 {
-        self.grid_step
-    }
-
-    /// Adds a parameter's sum over a micro-batch, rounded to the grid once.
-    pub fn add<B: Kernels>(&self, part: ClippedPart<B>) {
-        let mut sum = self.parts[part.param].lock().unwrap_or_else(PoisonError::into_inner);
-        if !B::add_on_grid(part.sum, self.grid_step, &mut sum) {
-            self.overflow.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Adds a tile of one example's gradient of a parameter, times `factor`, in integers: see [`Kernels::add_truncated`]. `first` is the
-    /// place of its first element in the parameter, whose rows have `pitch` elements.
-    pub fn add_truncated<B: Kernels>(
-        &self,
-        param: usize,
-        [first, pitch]: [usize; 2],
-        gradient: Tensor<B, 2>,
-        factor: f64,
-        room: u128,
-    ) -> u128 {
-        let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
-        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum[first..], pitch)
-    }
-
-    /// Adds to the count of examples within the clip norm.
-    pub fn count(&self, unclipped_halves: i64) {
-        self.unclipped_halves.fetch_add(unclipped_halves, Ordering::Relaxed);
-    }
-
     /// The sum over all examples added.
     ///
     /// # Errors
@@ -94,5 +86,36 @@ impl GridSum {
             l2_clip_norm: self.l2_clip_norm,
             unclipped_halves: self.unclipped_halves.into_inner(),
         })
+    }
+}
+
+impl Integers for &GridSum {
+    fn add<B: Kernels>(&mut self, part: ClippedPart<B>) {
+        let mut sum = self.parts[part.param].lock().unwrap_or_else(PoisonError::into_inner);
+        if !B::add_on_grid(part.sum, self.grid_step, &mut sum) {
+            self.overflow.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn add_truncated<B: Kernels>(
+        &mut self,
+        param: usize,
+        [first, pitch]: [usize; 2],
+        gradient: Tensor<B, 2>,
+        factor: f64,
+        room: u128,
+    ) -> u128 {
+        let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
+        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum[first..], pitch)
+    }
+
+    fn at_once(&self) -> usize {
+        usize::MAX
+    }
+
+    fn complete(&mut self, _param: usize, _end: usize) {}
+
+    fn count(&mut self, unclipped_halves: i64) {
+        self.unclipped_halves.fetch_add(unclipped_halves, Ordering::Relaxed);
     }
 }

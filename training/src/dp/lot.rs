@@ -41,7 +41,7 @@ pub(crate) struct Lot<'a, B: Backend> {
     pub shards: Option<&'a Shards>,
 }
 
-impl<B: Kernels> Lot<'_, B> {
+impl<'a, B: Kernels> Lot<'a, B> {
     /// The sum over the micro-batches, in their order, of what `of_micro_batch` computes; `None` for an empty lot.
     pub(super) fn sum<T: Add<Output = T> + Send>(
         &self,
@@ -54,37 +54,58 @@ impl<B: Kernels> Lot<'_, B> {
         })
     }
 
-    /// Computes each micro-batch, in any order.
-    pub(super) fn for_each(&self, weights: &Weights<B>, work: impl Fn(&Weights<B>, Batch<B>) + Sync) {
-        let parts = self.micro_batches();
-        Reduce::on_threads(B::workers()).for_each(&parts, weights, |weights, part| {
-            B::on_threads(spare::<B>(parts.len()), || work(weights, self.batch(weights, part)));
-        });
-    }
-
-    /// Computes groups of examples, each example as a batch of its own, in any order.
-    pub(super) fn for_each_alone(
+    /// Computes each group, in any order.
+    pub(super) fn for_each(
         &self,
+        groups: &[Group<'_>],
         weights: &Weights<B>,
         work: impl Fn(&Weights<B>, &mut dyn Iterator<Item = Batch<B>>) + Sync,
     ) {
-        let one_by_one = Self { physical_batch: 1, ..*self };
-        let alone = one_by_one.micro_batches();
-        let (tokens, each) = (self.shape.input.max(1), alone.len().div_ceil(B::workers()));
-        let holds_whole = self.recompute || tokens >= HELD_WHOLE;
-        let group = if holds_whole { 1 } else { (GROUP / tokens).min(self.physical_batch).min(each) };
-        let groups: Vec<&[MicroBatch<'_>]> = alone.chunks(group.max(1)).collect();
-        Reduce::on_threads(B::workers()).for_each(&groups, weights, |weights, group| {
-            let batches = &mut group.iter().map(|part| self.batch(weights, part));
-            B::on_threads(spare::<B>(groups.len()), || work(weights, batches));
+        Reduce::on_threads(B::workers()).for_each(groups, weights, |weights, group| {
+            self.compute(group, groups.len(), weights, &work);
         });
     }
 
-    fn micro_batches(&self) -> Vec<MicroBatch<'_>> {
+    /// Computes one of several groups.
+    pub(super) fn compute<T>(
+        &self,
+        group: &Group<'_>,
+        groups: usize,
+        weights: &Weights<B>,
+        work: impl FnOnce(&Weights<B>, &mut dyn Iterator<Item = Batch<B>>) -> T,
+    ) -> T {
+        let batches = &mut group.0.iter().map(|part| self.batch(weights, part));
+        B::on_threads(spare::<B>(groups), || work(weights, batches))
+    }
+
+    /// Returns the groups: one for each micro-batch.
+    pub(super) fn groups(&self) -> Vec<Group<'a>> {
+        self.micro_batches().into_iter().map(|part| Group(vec![part])).collect()
+    }
+
+    /// Returns groups in which each example is a batch of its own.
+    pub(super) fn groups_one_by_one(&self) -> Vec<Group<'a>> {
+        let one_by_one = Self { physical_batch: 1, ..*self };
+        let mut alone = one_by_one.micro_batches();
+        let (tokens, each) = (self.shape.input.max(1), alone.len().div_ceil(B::workers()));
+        let holds_whole = self.recompute || tokens >= HELD_WHOLE;
+        let group = if holds_whole { 1 } else { (GROUP / tokens).min(self.physical_batch).min(each) };
+        let mut groups = Vec::new();
+        while !alone.is_empty() {
+            let rest = alone.split_off(group.max(1).min(alone.len()));
+            groups.push(Group(std::mem::replace(&mut alone, rest)));
+        }
+        groups
+    }
+
+    fn micro_batches(&self) -> Vec<MicroBatch<'a>> {
         let &Self { examples, physical_batch, shape, .. } = self;
         if !self.group_by_length {
-            let whole =
-                |examples| MicroBatch { examples: Cow::Borrowed(examples), rows: physical_batch, shape };
+            let whole = |examples: &'a [Example]| MicroBatch {
+                examples: Cow::Borrowed(examples),
+                rows: physical_batch,
+                shape,
+            };
             return examples.chunks(physical_batch).map(whole).collect();
         }
         let mut by_length: BTreeMap<usize, Vec<Example>> = BTreeMap::new();
@@ -111,6 +132,9 @@ impl<B: Kernels> Lot<'_, B> {
 fn spare<B: Kernels>(parts: usize) -> usize {
     B::workers() / B::workers().min(parts).max(1)
 }
+
+/// Micro-batches that a worker computes together.
+pub(super) struct Group<'a>(Vec<MicroBatch<'a>>);
 
 /// The examples of one forward and backward pass.
 struct MicroBatch<'a> {

@@ -219,7 +219,8 @@ pub(crate) fn clipped_sum_on_grid<B: Kernels>(
     l2_clip_norm: f64,
     grid_step: f64,
 ) -> Result<ClippedSum, StepError> {
-    step::clipped_sum(model, weights, lot, summation, GridSum::zero(weights.specs(), l2_clip_norm, grid_step))
+    let summing = step::Summing::new(model, summation, l2_clip_norm, grid_step)?;
+    step::clipped_sum(&summing, weights, lot, GridSum::zero(weights.specs(), l2_clip_norm, grid_step))
 }
 
 /// The release of a sum over no example.

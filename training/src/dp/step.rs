@@ -12,8 +12,9 @@ use plan::{Arithmetic, CertifiedPlan, Clipping, Device, PrivacyUnit};
 
 use super::adaptive::CountRelease;
 use super::exact::{ExactClip, add_examples};
-use super::grid_sum::GridSum;
-use super::shared::sum_of_all;
+use super::grid_sum::{GridSum, Integers};
+use super::lot::Group;
+use super::shared::{sum_in_rounds, sum_of_all};
 use super::{Carried, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError};
 use crate::RunError;
 use crate::data::{BatchSampler, BoundedExamples, Dataset, LabelledSet, choose};
@@ -21,7 +22,7 @@ use crate::disclosure::Private;
 use crate::objective::Objective;
 use crate::ranks::Share;
 use network::Example;
-use network::model::Network;
+use network::model::{Batch, Network};
 use network::nn::{Kernels, Weights};
 
 /// The figures of one private step. All of them come from the certified plan.
@@ -169,34 +170,83 @@ pub(crate) struct Summation {
     pub arithmetic: Arithmetic,
 }
 
-/// Adds a lot's gradients, each clipped to the sum's clip norm, to a sum over no example.
+/// Clips the gradients of examples, and rounds them to integers on one grid.
+pub(super) struct Summing<'a> {
+    model: &'a Network,
+    clipping: Clipping,
+    l2_clip_norm: f64,
+    grid_step: f64,
+    /// The clipping of exact arithmetic.
+    exact: Option<ExactClip>,
+}
+
+impl<'a> Summing<'a> {
+    /// # Errors
+    /// For a clip norm that exact arithmetic does not take.
+    pub fn new(
+        model: &'a Network,
+        summation: Summation,
+        l2_clip_norm: f64,
+        grid_step: f64,
+    ) -> Result<Self, StepError> {
+        let Summation { clipping, arithmetic } = summation;
+        let exact = match arithmetic {
+            Arithmetic::Exact => Some(ExactClip::new(clipping, l2_clip_norm, grid_step)?),
+            Arithmetic::Fast => None,
+        };
+        Ok(Self { model, clipping, l2_clip_norm, grid_step, exact })
+    }
+
+    pub fn l2_clip_norm(&self) -> f64 {
+        self.l2_clip_norm
+    }
+
+    pub fn grid_step(&self) -> f64 {
+        self.grid_step
+    }
+
+    /// Returns the groups that workers compute.
+    pub fn groups<'b, B: Kernels>(&self, lot: &Lot<'b, B>) -> Vec<Group<'b>> {
+        if self.exact.is_some() { lot.groups_one_by_one() } else { lot.groups() }
+    }
+
+    /// Adds the clipped gradients of a group.
+    pub fn add<B: Kernels>(
+        &self,
+        weights: &Weights<B>,
+        batches: &mut dyn Iterator<Item = Batch<B>>,
+        recompute: bool,
+        sum: &mut impl Integers,
+    ) {
+        if let Some(clip) = &self.exact {
+            let examples = batches.map(|alone| clip.example(self.model, weights, alone, recompute));
+            return add_examples(examples.collect(), weights.specs(), sum);
+        }
+        for micro_batch in batches {
+            let gradients = PerExampleGrads::compute(self.model, weights, micro_batch, recompute);
+            // A device computes a part while the part before it is read.
+            let mut before = None;
+            let mut add = |part| before.replace(part).into_iter().for_each(|part| sum.add(part));
+            let unclipped_halves = gradients.clip_and_sum(self.clipping, self.l2_clip_norm, &mut add);
+            before.into_iter().for_each(|part| sum.add(part));
+            sum.count(unclipped_halves);
+        }
+    }
+}
+
+/// Adds a lot's gradients, each clipped to the clip norm, to a sum over no example.
 ///
 /// # Errors
 /// [`StepError::Overflow`] if a sum does not fit 64 bits.
 pub(super) fn clipped_sum<B: Kernels>(
-    model: &Network,
+    summing: &Summing<'_>,
     weights: &Weights<B>,
     lot: &Lot<'_, B>,
-    summation: Summation,
     sum: GridSum,
 ) -> Result<ClippedSum, StepError> {
-    let l2_clip_norm = sum.l2_clip_norm();
-    if summation.arithmetic == Arithmetic::Exact {
-        let clip = ExactClip::new(summation.clipping, l2_clip_norm, sum.grid_step())?;
-        lot.for_each_alone(weights, |weights, examples| {
-            let examples = examples.map(|alone| clip.example(model, weights, alone, lot.recompute));
-            add_examples(examples.collect(), weights.specs(), &sum);
-        });
-    } else {
-        lot.for_each(weights, |weights, micro_batch| {
-            let gradients = PerExampleGrads::compute(model, weights, micro_batch, lot.recompute);
-            // A device computes a part while the part before it is read.
-            let mut before = None;
-            let mut add = |part| before.replace(part).into_iter().for_each(|part| sum.add(part));
-            sum.count(gradients.clip_and_sum(summation.clipping, l2_clip_norm, &mut add));
-            before.into_iter().for_each(|part| sum.add(part));
-        });
-    }
+    lot.for_each(&summing.groups(lot), weights, |weights, batches| {
+        summing.add(weights, batches, lot.recompute, &mut &sum);
+    });
     sum.finish()
 }
 
@@ -223,18 +273,27 @@ pub(crate) fn private_gradient<B: Kernels>(
         (None, None) => step.noise,
     };
     let grid_step = noise.grid(L2Sensitivity::new(step.l2_clip_norm)?)?.unit();
-    let zeros = std::mem::take(&mut carried.zeros);
-    let sum = GridSum::in_memory(zeros, weights.specs(), step.l2_clip_norm, grid_step);
-    let sum = clipped_sum(model, weights, lot, summation, sum);
-    let sum = match lot.shards {
-        Some(shards) => sum_of_all(sum, shards)?,
-        None => sum?,
+    let summing = Summing::new(model, summation, step.l2_clip_norm, grid_step)?;
+    let sum = if let Some(shards) = lot.shards.filter(|shards| shards.divide_sums()) {
+        sum_in_rounds(&summing, weights, lot, shards)?
+    } else {
+        let zeros = std::mem::take(&mut carried.zeros);
+        let sum = GridSum::in_memory(zeros, weights.specs(), step.l2_clip_norm, grid_step);
+        let sum = clipped_sum(&summing, weights, lot, sum);
+        match lot.shards {
+            Some(shards) => sum_of_all(sum, shards)?,
+            None => sum?,
+        }
     };
     let next_clip_norm = count.map(|count| count.next_clip_norm(&sum, step.step, rng)).transpose()?;
     let release = NoisyAverage { noise, step: step.step, divisor: step.expected_batch_size };
     let gradient = release.of(carried, sum.bounded()?, rng, lot.device)?;
     let gradient = match lot.shards {
-        Some(shards) => gradient.with_all_squares(shards),
+        Some(shards) => {
+            // The sum was in pieces of parameters, and the next one begins with whole parameters or in messages.
+            carried.zeros = Vec::new();
+            gradient.with_all_squares(shards)
+        }
         None => gradient,
     };
     Ok((gradient, next_clip_norm))

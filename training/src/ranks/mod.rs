@@ -9,7 +9,8 @@
 //! | charge the step | the first; the others wait for its word |
 //! | sample the lot | each, all of it; each reads the examples of its own micro-batches |
 //! | clip and sum | each, its own micro-batches, in integers on one grid |
-//! | add up the sums, add noise, update the weights | each, its own part of the parameters (`Shards`) |
+//! | add up the sums | all: once where a model has few parameters, else after each micro-batch (`DividedSum`) |
+//! | add noise, update the weights | each, its own part of the parameters (`Shards`) |
 //! | collect the weights | all |
 //!
 //! Integer sums do not depend on how a lot is cut, noise has an address, and a micro-batch is
@@ -20,6 +21,7 @@
 //! started the ranks ends them all.
 
 mod alone;
+mod divided_sum;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod shards;
@@ -32,6 +34,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use divided_sum::{DividedSum, Stretches};
 pub(crate) use shards::{FromRank, Grain, Piece, Shards, block_rows, row_length, share_of};
 
 use crate::RunError;

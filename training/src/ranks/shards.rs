@@ -22,6 +22,9 @@ use network::tensor::Tensor;
 /// Number of values that all ranks send together in one message.
 const MESSAGE: usize = plan::PARAMETERS_A_MESSAGE as usize;
 
+/// Number of parameters up to which a rank keeps a whole sum until it has computed all of its micro-batches.
+const LARGEST_WHOLE_SUM: usize = if cfg!(test) { 1 << 9 } else { plan::LARGEST_WHOLE_SUM as usize };
+
 /// A stretch of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -49,6 +52,7 @@ pub(crate) struct Shards {
     pieces_by_rank: Arc<[Vec<Piece>]>,
     pieces: Arc<[Piece]>,
     specs: Arc<[ParamSpec]>,
+    largest_whole_sum: usize,
 }
 
 /// The values that a rank sent, and the specifications of its pieces.
@@ -75,7 +79,9 @@ impl Shards {
         let pieces_by_rank: Arc<[Vec<Piece>]> = (0..count).map(of_rank).collect();
         let pieces: Arc<[Piece]> = pieces_by_rank[ranks.rank()].as_slice().into();
         let specs = pieces.iter().map(|piece| spec_of(piece, &params[piece.param], grain)).collect();
-        Self { ranks, params, starts: starts.into(), grain, pieces_by_rank, pieces, specs }
+        let starts = starts.into();
+        let largest_whole_sum = LARGEST_WHOLE_SUM;
+        Self { ranks, params, starts, grain, pieces_by_rank, pieces, specs, largest_whole_sum }
     }
 
     /// Returns the ranks that share the parameters.
@@ -113,6 +119,17 @@ impl Shards {
     pub fn own<B: Kernels>(&self, values: &[Tensor<B, 1>]) -> Vec<Tensor<B, 1>> {
         let piece = |piece: &Piece| values[piece.param].clone().slice([piece.range.clone()]);
         self.pieces.iter().map(piece).collect()
+    }
+
+    /// Returns whether ranks sum up micro-batch by micro-batch, so that none ever has a whole sum. Sums of fewer parameters take less
+    /// memory than the messages.
+    pub fn divide_sums(&self) -> bool {
+        self.ranks.are_several() && self.elements() > self.largest_whole_sum
+    }
+
+    #[cfg(test)]
+    pub fn keep_whole_sums(&mut self) {
+        self.largest_whole_sum = usize::MAX;
     }
 
     /// Returns the pieces of the sums over all ranks. Sums wrap; the caller has to exclude
@@ -173,7 +190,11 @@ impl Shards {
     }
 
     /// Returns the part of a rank's pieces that lies in a part of its stretch.
-    fn pieces_in(&self, rank: usize, chunk: &Range<usize>) -> impl Iterator<Item = Piece> {
+    pub(super) fn pieces_in(
+        &self,
+        rank: usize,
+        chunk: &Range<usize>,
+    ) -> impl Iterator<Item = Piece> + use<'_> {
         let Range { start, end } = *chunk;
         let mut next = 0;
         self.pieces_by_rank[rank].iter().filter_map(move |piece| {
@@ -187,7 +208,7 @@ impl Shards {
     }
 
     /// Returns the number of elements of the longest stretch.
-    fn longest(&self) -> usize {
+    pub(super) fn longest(&self) -> usize {
         let length = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.range.len()).sum();
         self.pieces_by_rank.iter().map(length).max().unwrap_or(0)
     }

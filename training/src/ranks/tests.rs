@@ -151,3 +151,70 @@ fn blocks_of_rows_are_not_cut_and_stretches_differ_by_at_most_a_block() {
     }
     assert_eq!(block_rows(&matrix), 3);
 }
+
+/// Oracle: the sum of whole parameters. Stretches are of 64 values, so that some parameters are in several, and some stretches hold
+/// several parameters.
+#[test]
+fn divided_sums_are_the_sums_of_whole_parameters_in_any_order_of_these() {
+    let spec = |shape: &[usize]| ParamSpec {
+        name: String::new(),
+        shape: shape.to_vec(),
+        initial: network::nn::Initializer::Constant(0.0),
+    };
+    let params: Vec<ParamSpec> =
+        [&[70, 3][..], &[5], &[1], &[0], &[70, 3], &[9, 40], &[11]].into_iter().map(spec).collect();
+    let orders = [vec![0, 1, 2, 3, 4, 5, 6], vec![5, 6, 4, 2, 1, 0], vec![2, 0, 6, 5, 1, 4]];
+    for (grain, order) in [Grain::Elements, Grain::Blocks]
+        .into_iter()
+        .flat_map(|grain| orders.iter().map(move |order| (grain, order)))
+    {
+        for count in 1..=5 {
+            let same = on_ranks(count, |ranks| {
+                let shards = Shards::new(ranks.clone(), params.clone().into(), grain);
+                let value =
+                    |param: usize, at: usize| (1 + ranks.rank() as i64) * (1000 * param as i64 + at as i64);
+                let part =
+                    |(param, spec): (usize, &ParamSpec)| (0..spec.len()).map(|at| value(param, at)).collect();
+                let whole: Vec<Vec<i64>> = params.iter().enumerate().map(part).collect();
+                let mut sum = DividedSum::zero(ranks, shards.elements());
+                // Twice, and zeros in between.
+                for _ in 0..2 {
+                    let mut stretch = 0;
+                    let mut send = |integers| {
+                        sum.add(stretch, integers);
+                        stretch += 1;
+                    };
+                    let mut stretches = Stretches::new(&mut send);
+                    for &param in order {
+                        stretches.push(whole[param].len(), |range, integers| {
+                            integers.copy_from_slice(&whole[param][range])
+                        });
+                    }
+                    assert_eq!(stretches.finish(), shards.elements());
+                    (0..sum.stretches()).for_each(|stretch| sum.add_zeros(stretch));
+                }
+                assert!(sum.fits());
+                let twice: Vec<Vec<i64>> = shards
+                    .sum(&whole)
+                    .into_iter()
+                    .map(|piece| piece.into_iter().map(|value| 2 * value).collect())
+                    .collect();
+                sum.into_pieces(&shards, order) == twice
+            });
+            assert!(same.iter().all(|same| *same), "{count} ranks, {grain:?}, {order:?}");
+        }
+    }
+}
+
+/// A sum beyond the range is noticed by the rank that has it.
+#[test]
+fn a_divided_sum_that_does_not_fit_is_noticed() {
+    let fits = on_ranks(2, |ranks| {
+        let mut sum = DividedSum::zero(ranks, 3);
+        for _ in 0..3 {
+            sum.add(0, vec![0, 1 << 60, if ranks.is_first() { -1 << 60 } else { 0 }]);
+        }
+        sum.fits()
+    });
+    assert_eq!(fits, [false, true]);
+}

@@ -107,6 +107,7 @@ impl OnDevice for Reading<'_> {
             frozen_in_16_bits: B::HOLDS_16_BITS
                 && initial.into_iter().any(|tensor| tensor.data.has_16_bits()),
             exact: job.mode.arithmetic == Arithmetic::Exact,
+            ranks: u32::try_from(job.ranks.count()).unwrap_or(u32::MAX),
         };
         Ok((inputs.vocabulary, settings))
     }

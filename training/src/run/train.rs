@@ -117,6 +117,7 @@ mod tests {
             let inputs = Inputs::read::<Flex>(&job, &FlexDevice).unwrap();
             let mut folder = Folder::open(&job, &inputs).unwrap();
             let mut prepared = Prepared::<Flex>::new(&job, inputs, &mut folder, FlexDevice, &rng).unwrap();
+            prepared.trainer.keep_whole_sums();
             let before = messages();
             take_step(&job, &mut prepared, 0, &rng).unwrap();
             messages() - before

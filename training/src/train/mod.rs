@@ -120,6 +120,12 @@ impl<B: Kernels> Trainer<B> {
         Self { optimizer, shards: Some(shards), ..self }
     }
 
+    /// Lets ranks send each sum once, as models of few parameters do.
+    #[cfg(test)]
+    pub(crate) fn keep_whole_sums(&mut self) {
+        self.shards.iter_mut().for_each(Shards::keep_whole_sums);
+    }
+
     /// Starts from weights that predict tokens by these log-probabilities, if there are any.
     ///
     /// # Shapes
@@ -244,6 +250,8 @@ impl<B: Kernels> Trainer<B> {
         };
         let mut own = Weights::new(Arc::clone(shards.specs()), shards.own(self.weights.values()));
         self.optimizer.step(&mut own, gradient, learning_rate);
+        // Old and new weights are not in memory together.
+        drop(self.weights.take());
         let whole = shards.gather(own.take().into_iter().map(to_host).collect()).into_iter();
         self.weights.replace(whole.map(|values| flat(values, &self.device)).collect());
         self.average_weights();

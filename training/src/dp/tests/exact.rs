@@ -5,6 +5,7 @@ use plan::{Adaptive, Automatic};
 
 use super::*;
 use crate::dp::exact::{ExactClip, add_examples};
+use crate::dp::grid_sum::Integers;
 use crate::dp::reference::{self, examples, parts};
 use crate::network_tests::testing;
 use network::model::Shape;
@@ -96,7 +97,7 @@ fn threads_change_no_bit_of_a_fast_sum() {
             std::thread::sleep(std::time::Duration::from_micros(50 * examples[0].input.len() as u64));
             let batch = Batch::new(examples, 2, model.shape(), FloatDType::F32, &DEVICE);
             let gradients = PerExampleGrads::compute(&model, weights, batch, false);
-            gradients.clip_and_sum(Clipping::Flat, 0.3, |part| sum.add(part));
+            gradients.clip_and_sum(Clipping::Flat, 0.3, |part| Integers::add(&mut &sum, part));
         });
         sum.finish().unwrap().parts
     };
@@ -168,7 +169,7 @@ fn blocks_of_a_matrix_hold_every_row_of_its_gradient_once() {
         let specs = std::slice::from_ref(&spec);
         let integers = |example| {
             let sum = GridSum::zero(specs, 1e9, 2.0_f64.powi(-20));
-            add_examples(vec![example], specs, &sum);
+            add_examples(vec![example], specs, &mut &sum);
             sum.finish().unwrap().parts.remove(0)
         };
         let whole = crate::dp::sum::weighted_sum(record.clone(), None, &spec);
@@ -275,7 +276,7 @@ fn no_gradient_is_longer_than_the_clip_norm_in_integers() {
                 values[17] *= spoiled;
                 let gradient: Tensor<Flex, 1> = from_host(values.clone(), [3001], FloatDType::F32, &DEVICE);
                 let sum = GridSum::zero(&specs, 0.7, UNIT);
-                add_examples(vec![clip.of_whole(vec![gradient], &specs)], &specs, &sum);
+                add_examples(vec![clip.of_whole(vec![gradient], &specs)], &specs, &mut &sum);
                 let integers = sum.finish().unwrap().parts.remove(0);
                 let square = square_of_difference(&integers, &vec![0; 3001]);
                 assert!(square <= ((0.7 / UNIT) as u128).pow(2), "{scale} {clipping:?}");

@@ -8,9 +8,22 @@ use network::tensor::to_host;
 const CLIP_NORM: f64 = 0.5;
 const SIGMA: f64 = 2.0;
 
+/// How ranks compute a step.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    sizes: Sizes,
+    arithmetic: Arithmetic,
+    recompute: bool,
+}
+
+/// Sums that ranks add up after each micro-batch.
+fn divided() -> Way {
+    Way { sizes: small(), arithmetic: Arithmetic::Fast, recompute: false }
+}
+
 /// The gradient that ranks release together, in units of the clipped sum, with its figures.
-fn gradient(examples: &[Example], rows: usize, ranks: &Ranks) -> (Vec<f64>, f64) {
-    let (model, weights) = model(small(), 12);
+fn gradient(way: Way, examples: &[Example], rows: usize, ranks: &Ranks) -> (Vec<f64>, f64) {
+    let (model, weights) = model(way.sizes, 12);
     let step = DpStep {
         noise: GaussianMechanism::new(SIGMA).unwrap(),
         l2_clip_norm: CLIP_NORM,
@@ -26,11 +39,14 @@ fn gradient(examples: &[Example], rows: usize, ranks: &Ranks) -> (Vec<f64>, f64)
         .filter(|(place, _)| share.has(*place))
         .map(|(_, own)| own.clone())
         .collect();
-    let lot = Lot { shards: Some(&shards), ..lot(&model, &own, rows) };
+    // So few parameters that a rank keeps the whole sum.
+    let is_divided = way.sizes.d_model > 4 && ranks.are_several();
+    assert_eq!(shards.divide_sums(), is_divided);
+    let lot = Lot { shards: Some(&shards), recompute: way.recompute, ..lot(&model, &own, rows) };
+    let summation = Summation { clipping: Clipping::Flat, arithmetic: way.arithmetic };
     let rng = TestRng::from_seed(2);
     let (gradient, _) =
-        private_gradient(&model, &weights, &lot, &step, fast(Clipping::Flat), &mut Carried::default(), &rng)
-            .unwrap();
+        private_gradient(&model, &weights, &lot, &step, summation, &mut Carried::default(), &rng).unwrap();
     let to_noise = gradient.to_noise();
     let whole = shards.gather(gradient.into_parts().into_iter().map(to_host).collect());
     (whole.into_iter().flatten().map(|value| f64::from(value) * 8.0).collect(), to_noise)
@@ -40,7 +56,7 @@ fn gradient(examples: &[Example], rows: usize, ranks: &Ranks) -> (Vec<f64>, f64)
 #[test]
 fn total_noise_has_variance_sigma_squared_c_squared_for_any_number_of_ranks_and_a_wrong_one_is_rejected() {
     for ranks in 1..=4 {
-        let found = on_ranks(ranks, |ranks| gradient(&[], 4, ranks).0);
+        let found = on_ranks(ranks, |ranks| gradient(divided(), &[], 4, ranks).0);
         let n = found[0].len() as f64;
         let ratio = found[0].iter().map(|z| z * z).sum::<f64>() / n / (SIGMA * CLIP_NORM).powi(2);
         // χ²/n has standard deviation √(2/n); 4.9 of them are α = 1e-6.
@@ -59,11 +75,26 @@ fn ranks_release_the_bits_that_one_process_releases_also_where_some_have_no_exam
     // Nine examples in micro-batches of 4 fill three ranks, and the fourth has none. In
     // micro-batches of 16, one rank has all examples.
     let views: Vec<Example> = ragged_lot().chunks(2).map(|unit| Example::of_views(unit.to_vec())).collect();
-    for (examples, rows) in [(ragged_lot(), 4), (ragged_lot(), 16), (Vec::new(), 4), (views, 2)] {
-        let alone = on_ranks(1, |ranks| gradient(&examples, rows, ranks)).remove(0);
-        for count in 2..=4 {
-            let together = on_ranks(count, |ranks| gradient(&examples, rows, ranks));
-            assert!(together.iter().all(|found| *found == alone), "{count} ranks, {rows} rows");
+    let whole = Way { sizes: Sizes { d_model: 4, heads: 1, d_ff: 4, layers: 1, ..small() }, ..divided() };
+    // An embedding that an example's whole gradient gives in several parts, and a matrix of several rows of tiles.
+    let sizes = Sizes { vocab_size: 600, ..small() };
+    let in_tiles = Way { sizes, arithmetic: Arithmetic::Exact, recompute: false };
+    let ways = [
+        divided(),
+        Way { recompute: true, ..divided() },
+        whole,
+        in_tiles,
+        Way { recompute: true, ..in_tiles },
+    ];
+    for way in ways {
+        for (examples, rows) in
+            [(&ragged_lot(), 4), (&ragged_lot(), 16), (&ragged_lot(), 1), (&Vec::new(), 4), (&views, 2)]
+        {
+            let alone = on_ranks(1, |ranks| gradient(way, examples, rows, ranks)).remove(0);
+            for count in 2..=4 {
+                let together = on_ranks(count, |ranks| gradient(way, examples, rows, ranks));
+                assert!(together.iter().all(|found| *found == alone), "{way:?}, {count} ranks, {rows} rows");
+            }
         }
     }
 }
