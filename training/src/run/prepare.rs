@@ -163,7 +163,9 @@ impl Begun {
         // repeated.
         let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
         if tokenizer.drops_characters() {
-            note("tokenizer: it has no unknown token, so characters that its vocabulary lacks vanish from the text");
+            note(
+                "tokenizer: it has no unknown token, so characters that its vocabulary lacks vanish from the text",
+            );
         }
         label_histogram::obtain(&job.plan, &inputs.units, store, rng)?;
         job.check_interrupt()?;

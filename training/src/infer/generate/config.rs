@@ -52,7 +52,7 @@ impl TextBounds {
 }
 
 /// Further settings that change what `transformers` draws, each with its value that changes nothing.
-const NOT_APPLIED: [(&str, f64); 20] = [
+const NOT_APPLIED: [(&str, f64); 21] = [
     ("bad_words_ids", 0.0),
     ("begin_suppress_tokens", 0.0),
     ("diversity_penalty", 0.0),
@@ -70,6 +70,7 @@ const NOT_APPLIED: [(&str, f64); 20] = [
     ("penalty_alpha", 0.0),
     ("sequence_bias", 0.0),
     ("suppress_tokens", 0.0),
+    ("token_healing", 0.0),
     ("top_h", 0.0),
     ("typical_p", 1.0),
     ("watermarking_config", 0.0),
@@ -106,7 +107,7 @@ impl UsualDrawing {
         let share = |name: &str| number(name).filter(|share| *share > 0.0 && *share < 1.0);
         let above_0 = |name: &str| number(name).filter(|value| *value > 0.0).unwrap_or(1.0);
         let is_applied = |name: &str, inert: f64| match &config[name] {
-            Value::Null => true,
+            Value::Null | Value::Bool(false) => true,
             Value::Array(list) => list.is_empty(),
             value => value.as_f64() == Some(inert),
         };
@@ -191,11 +192,13 @@ mod tests {
         own["typical_p"] = json!(0.9);
         own["num_beams"] = json!(1);
         own["suppress_tokens"] = json!([]);
+        own["token_healing"] = json!(true);
+        own["watermarking_config"] = json!(false);
         drawn = UsualDrawing {
             sampling: TokenSampling { top_k: None, min_p: Some(0.05), ..drawn.sampling },
             repetition_penalty: 1.1,
             no_repeat_ngram: 3,
-            not_applied: vec!["typical_p"],
+            not_applied: vec!["token_healing", "typical_p"],
         };
         assert_eq!(write(&own), Some(drawn));
         own["do_sample"] = json!(false);
