@@ -31,10 +31,9 @@ mod messages;
 pub mod statement;
 
 pub use advise::{
-    Advice, CHECKPOINTS, Candidate, Checkpoint, Compute, Cost, LARGEST_WHOLE_SUM, MACHINES, Machine,
-    PARAMETERS_A_MESSAGE, Prediction, RankCost, RankSpeed, RankStart, SIZES, SMALL_MESSAGES, SUMS_A_MESSAGE,
-    Size, Start, TextSize, Trained, USUAL_CONTEXT, USUAL_RATE, UnitsWith, Unknown, UserScheme, advise,
-    usual_batch, usual_steps,
+    Advice, CHECKPOINTS, Candidate, Checkpoint, Compute, Cost, MACHINES, Machine, PARAMETERS_A_MESSAGE,
+    Prediction, RankCost, RankSpeed, RankStart, SIZES, SMALL_MESSAGES, Size, Start, TextSize, Trained,
+    USUAL_CONTEXT, USUAL_RATE, UnitsWith, Unknown, UserScheme, advise, usual_batch, usual_steps,
 };
 pub use certify::{
     CertifiedEvolution, CertifiedParaphrase, CertifiedPlan, CertifiedSweep, PassPlace, Phase, SweepSetting,
@@ -44,12 +43,12 @@ pub use file::schema::{self, reference};
 pub use file::{
     Adafactor, AdamW, Adaptive, AllTrials, Answers, Arithmetic, Automatic, Averaging, BatchPhase,
     CandidateSource, Chat, Clipping, CyclicPoisson, Data, Decay, Device, DpBiasCorrection, Evaluation,
-    EvolutionFile, ExtendedTokenizer, Family, Initial, LabelHistogram, Lamb, Learn, LearningRate, Lora,
-    MadeFrom, Model, NoiseMultipliers, Objective, Optimizer, ParaphraseFile, Performance, Plan, PlanFile,
-    PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy, ProcessSettings, PublicTokenizer, Sampling,
-    SentenceSplit, Sgd, Side, Source, SweepFile, SweepTrials, SyntheticPrivacy, Tokenizer, TokenizerModel,
-    Trainable, TrainedTokenizer, Training, TrialCount, TruncatedPoisson, VERSION, Vary, VaryField,
-    Visibility, WarmStart,
+    EvolutionFile, ExtendedTokenizer, Family, Initial, LARGEST_WHOLE_SUM, LabelHistogram, Lamb, Learn,
+    LearningRate, Lora, MadeFrom, Model, NoiseMultipliers, Objective, Optimizer, ParaphraseFile, Performance,
+    Plan, PlanFile, PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy, ProcessSettings,
+    PublicTokenizer, SUMS_A_MESSAGE, Sampling, SentenceSplit, Sgd, Side, Source, SweepFile, SweepTrials,
+    SyntheticPrivacy, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount,
+    TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart,
 };
 pub use mechanisms::{Encoding, Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

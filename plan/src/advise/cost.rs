@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::file::{Network, examples_at_once};
 use crate::{Arithmetic, PlanFile, ProcessSettings, WarmStart};
+use crate::{LARGEST_WHOLE_SUM, SUMS_A_MESSAGE};
 
 /// A machine, from its data sheet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,13 +54,6 @@ pub const SMALL_MESSAGES: u32 = 20;
 
 /// Number of parameters whose sums or weights the ranks exchange in one message.
 pub const PARAMETERS_A_MESSAGE: u32 = 1 << 22;
-
-/// Number of trained parameters up to which a rank keeps the whole sum of a step, and sends it once. With more, the ranks add up after each
-/// micro-batch, and each keeps its part.
-pub const LARGEST_WHOLE_SUM: u32 = 1 << 22;
-
-/// Number of parameters whose sums the ranks exchange in one message after a micro-batch.
-pub const SUMS_A_MESSAGE: u32 = 1 << 20;
 
 const fn graphics_processor(
     name: &'static str,

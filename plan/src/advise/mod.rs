@@ -13,8 +13,7 @@ mod users;
 pub use advice::{Advice, advise};
 pub use candidates::{Candidate, Compute, usual_batch, usual_steps};
 pub use cost::{
-    Cost, LARGEST_WHOLE_SUM, MACHINES, Machine, PARAMETERS_A_MESSAGE, RankCost, RankSpeed, RankStart,
-    SMALL_MESSAGES, SUMS_A_MESSAGE, TextSize,
+    Cost, MACHINES, Machine, PARAMETERS_A_MESSAGE, RankCost, RankSpeed, RankStart, SMALL_MESSAGES, TextSize,
 };
 pub use law::Prediction;
 pub use size::{SIZES, Size};

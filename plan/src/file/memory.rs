@@ -1,9 +1,9 @@
 //! Computes a lower bound on the memory that a plan needs, and an estimate of the most that it takes.
 
 use super::parameters::{Predicts, adapters, parameters};
+use super::summing::{HELD_WHOLE, LARGEST_WHOLE_SUM, computes_one_by_one, examples_at_once};
 use crate::{
-    CyclicPoisson, Family, Initial, LARGEST_WHOLE_SUM, Model, Objective, Optimizer, PlanFile, Sampling,
-    Tokenizer, Trainable,
+    CyclicPoisson, Family, Initial, Model, Objective, Optimizer, PlanFile, Sampling, Tokenizer, Trainable,
 };
 
 /// Largest number of windows at once if the plan does not give it. More are not faster.
@@ -18,12 +18,6 @@ const PROCESS: u128 = 80_000_000;
 
 /// Bytes of a parameter of an adapter: value, two moments, gradient and sums.
 const ADAPTER: u128 = 28;
-
-/// Tokens of an example from which the CPU computes each by itself, those from which exact sums hold most gradients as a whole, and those of
-/// the shorter examples whose factors they hold at a time.
-const LONG: u32 = 512;
-const HELD_WHOLE: u32 = 160;
-const TOKENS_HELD: u32 = 512;
 
 /// Number of tokens of the byte vocabulary: 256 bytes and three special tokens.
 const BYTE_VOCABULARY: u32 = 259;
@@ -272,21 +266,6 @@ fn is_gated(family: Family) -> bool {
 }
 
 /// Returns the bytes of an optimizer's state for each trained parameter.
-/// Whether each example is computed by itself, as exact sums and long examples are on the CPU.
-fn computes_one_by_one(file: &PlanFile, exact: bool) -> bool {
-    exact || file.model.context >= LONG && !file.performance.group_by_length
-}
-
-/// Returns the number of examples of a micro-batch that a worker adds to a sum at once.
-pub(crate) fn examples_at_once(file: &PlanFile, exact: bool, micro_batch: u32) -> u32 {
-    let context = file.model.context;
-    match (computes_one_by_one(file, exact), context < HELD_WHOLE) {
-        (true, true) => (TOKENS_HELD / context.max(1)).clamp(1, micro_batch.max(1)),
-        (true, false) => 1,
-        (false, _) => micro_batch.max(1),
-    }
-}
-
 fn moments(optimizer: &Optimizer) -> u128 {
     match optimizer {
         Optimizer::Adamw(_) | Optimizer::Lamb(_) => 8,

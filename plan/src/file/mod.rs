@@ -16,6 +16,7 @@ mod plan;
 mod plan_file;
 mod privacy;
 pub mod schema;
+mod summing;
 mod sweep;
 mod synthetic;
 mod tokenizer;
@@ -29,7 +30,6 @@ pub use family::Family;
 pub use made_from::MadeFrom;
 pub(crate) use memory::Network;
 pub use memory::ProcessSettings;
-pub(crate) use memory::examples_at_once;
 pub use model::{Initial, Lora, Model, Pooling, Trainable};
 pub use paraphrase::ParaphraseFile;
 pub use performance::{Device, Performance, Precision};
@@ -38,6 +38,8 @@ pub use plan_file::{PlanFile, VERSION};
 pub use privacy::{
     Arithmetic, CyclicPoisson, NoiseMultipliers, PoissonOfExamples, Privacy, Sampling, TruncatedPoisson,
 };
+pub(crate) use summing::examples_at_once;
+pub use summing::{LARGEST_WHOLE_SUM, SUMS_A_MESSAGE};
 pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use synthetic::SyntheticPrivacy;
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};

@@ -214,7 +214,7 @@ pub(super) fn add_examples<B: Kernels>(
             let end = spec.len().min(begin.saturating_add(at_once));
             for (part, factor, room) in &mut whole {
                 let part = part.clone();
-                let part = if at_once < spec.len() { part.slice([begin..end]) } else { part };
+                let part = if at_once < spec.len() { part.narrow(0, begin, end - begin) } else { part };
                 **room = sum.add_truncated(param, [begin, end - begin], part.unsqueeze(), *factor, **room);
             }
             if in_tiles.is_empty() {

@@ -23,6 +23,7 @@ mod reduce;
 mod shared;
 mod step;
 mod sum;
+mod summing;
 
 pub(crate) use banded::BandedNoise;
 pub(crate) use baseline::plain_gradient;
@@ -34,7 +35,8 @@ pub use noise::{BaselineGradient, PrivateGradient};
 pub(crate) use noise::{Carried, NoisyAverage};
 pub(crate) use reduce::Reduce;
 pub use step::{DpStep, arithmetic};
-pub(crate) use step::{Summation, TrainingData, TrainingSet, private_gradient};
+pub(crate) use step::{TrainingData, TrainingSet, private_gradient};
+pub(crate) use summing::Summation;
 
 #[cfg(test)]
 pub(crate) use reference::{clip, clipped_sum, clipped_sum_on_grid, noise_alone, per_example_norms};

@@ -9,7 +9,7 @@ use super::grid_sum::GridSum;
 use super::norms::{norms, squared_norms};
 use super::sum::ClippedPart;
 use super::{
-    Carried, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError, Summation, step,
+    Carried, ClippedSum, Lot, NoisyAverage, PerExampleGrads, PrivateGradient, StepError, Summation, summing,
 };
 use network::Example;
 use network::model::{Batch, Network};
@@ -219,8 +219,8 @@ pub(crate) fn clipped_sum_on_grid<B: Kernels>(
     l2_clip_norm: f64,
     grid_step: f64,
 ) -> Result<ClippedSum, StepError> {
-    let summing = step::Summing::new(model, summation, l2_clip_norm, grid_step)?;
-    step::clipped_sum(&summing, weights, lot, GridSum::zero(weights.specs(), l2_clip_norm, grid_step))
+    let summing = summing::Summing::new(model, summation, l2_clip_norm, grid_step)?;
+    summing::clipped_sum(&summing, weights, lot, GridSum::zero(weights.specs(), l2_clip_norm, grid_step))
 }
 
 /// The release of a sum over no example.

@@ -7,8 +7,8 @@ use std::sync::mpsc::sync_channel;
 
 use super::grid_sum::Integers;
 use super::lot::Group;
-use super::step::Summing;
 use super::sum::ClippedPart;
+use super::summing::Summing;
 use super::{ClippedSum, Lot, PrivateGradient, StepError};
 use crate::ranks::{DividedSum, Ranks, Shards, Stretches};
 use network::nn::{Kernels, Weights};
