@@ -75,6 +75,8 @@ fn plan(family: &str, objective: &str) -> Value {
         }
         "roberta" => plan["tokenizer"] = json!({ "public": { "path": WORDS, "made_from": "public_text" } }),
         "phi" => plan["model"]["d_model"] = json!(20),
+        // Its 64 rotated coordinates are in one head.
+        "gptj" => plan["model"]["d_model"] = json!(128),
         "gpt_neo" => plan["model"]["context"] = json!(264),
         "modernbert" => plan["model"]["context"] = json!(160),
         _ => {}

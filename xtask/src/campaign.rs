@@ -26,6 +26,8 @@ pub fn run(root: &Path, rest: &[&str]) -> Result<bool> {
         "faults" | "inputs" => tests(root, &["--test", kind], minutes),
         "ranks" => {
             mpi::find_or_install(root)?;
+            // The variance of noise on one to four ranks, and the bits of sums and weights.
+            tests(root, &["--lib", "ranks"], minutes)?;
             tests(root, &["--features", "trainer-native/mpi", "--test", kind], minutes)
         }
         "audit" => tests(root, &["--lib", "audits_catch_broken_trainers_and_no_right_one"], minutes),

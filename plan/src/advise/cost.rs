@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use crate::file::{Network, examples_at_once};
-use crate::{Arithmetic, PlanFile, ProcessSettings, WarmStart};
+use crate::{Arithmetic, Device, PlanFile, ProcessSettings, WarmStart};
 use crate::{LARGEST_WHOLE_SUM, SUMS_A_MESSAGE};
 
 /// A machine, from its data sheet.
@@ -363,7 +363,9 @@ impl PlanFile {
         let drawn =
             self.training.warm_start.map_or(0, |start| start.steps.saturating_mul(WarmStart::BATCH_SIZE));
         let warm_start_flops = drawn as f64 * window * a_token;
-        let at_once = examples_at_once(self, self.privacy.arithmetic == Arithmetic::Exact, micro_batch);
+        let exact = self.privacy.arithmetic == Arithmetic::Exact;
+        let one_by_one = exact || self.performance.device == Device::Cpu;
+        let at_once = if one_by_one { examples_at_once(self, exact, micro_batch) } else { micro_batch };
         Cost {
             parameters,
             tokens,
@@ -502,6 +504,8 @@ mod tests {
             (file.privacy.arithmetic, file.model.context) = (arithmetic, context);
             assert_eq!(file.cost().parts_of_micro_batch, parts);
         }
+        file.performance.device = Device::Cuda;
+        assert_eq!(file.cost().parts_of_micro_batch, 1.0);
     }
 
     /// Oracle: by hand. A mean of 100 micro-batches of one unit with a deviation of 10 leaves 10 ranks with 10.5 in the mean, because the

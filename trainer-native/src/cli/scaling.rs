@@ -311,8 +311,8 @@ mod tests {
         ];
         let found = scaling(&[&measured[..], &["--ranks", "1,8,256"]].concat()).unwrap();
         assert_eq!(found.trained_parameters, 60_506_624);
-        // The 64 examples of a micro-batch are computed one by one, and two at a time.
-        let want = [(1.0, 128.0, 4096.0), (8.0, 16.375, 512.0), (256.0, 1.0, 16.375)].map(
+        // Two micro-batches are computed at a time: 16 by 8 ranks.
+        let want = [(1.0, 128.0, 64.0), (8.0, 16.375, 8.375), (256.0, 1.0, 1.0)].map(
             |(ranks, rounds, exchanges): (f64, f64, f64)| {
                 let moved = (8.0 * exchanges + 8.0 / ranks + 4.0) * found.trained_parameters as f64;
                 rounds * 0.5 + 2.0 / ranks + moved * (ranks - 1.0) / ranks / 4e9
@@ -324,7 +324,7 @@ mod tests {
         }
         let shown = found.to_string();
         assert!(shown.contains("M = 128 ± 1.4 micro-batches"), "{shown}");
-        assert!(shown.contains("r = E⌈32·M/P⌉"), "{shown}");
+        assert!(shown.contains("r = E⌈0.5·M/P⌉"), "{shown}");
         assert!(shown.contains("Of more than 128 ranks, some have nothing to compute"), "{shown}");
         // 10 TB at 100 MB a second, and 8 bytes for each of 1e10 records, of one rank in 256.
         let start = found.ranks[2].start.unwrap();
