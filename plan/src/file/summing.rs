@@ -2,9 +2,9 @@
 
 use super::PlanFile;
 
-/// Number of trained parameters up to which a rank keeps the whole sum of a step, and sends it once. With more, the ranks add up after each
-/// micro-batch, and each keeps its part.
-pub const LARGEST_WHOLE_SUM: u32 = 1 << 22;
+/// Number of trained parameters up to which a rank keeps the whole sum of a step, of 1 GiB at most, and sends it once. With more, the ranks
+/// add up after each micro-batch, and each keeps its part: that takes less memory, but more time (`cluster/README.md`).
+pub const LARGEST_WHOLE_SUM: u32 = 1 << 27;
 
 /// Number of parameters whose sums the ranks exchange in one message after a micro-batch.
 pub const SUMS_A_MESSAGE: u32 = 1 << 20;

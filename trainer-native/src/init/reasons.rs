@@ -3,7 +3,7 @@
 use plan::{CertifiedPlan, MACHINES, Prediction, Tokenizer, Trainable};
 use training::{RunError, memory};
 
-use super::start::LEAST_UNITS_FOR_WORDS;
+use super::start::{LEAST_UNITS_FOR_WORDS, LEAST_UNITS_WITH_PRIOR};
 use super::{Choices, Task};
 
 /// Writes a line for each choice. Figures follow from the plan and so may be published.
@@ -75,7 +75,8 @@ fn tokenizer(tokenizer: &Tokenizer) -> String {
         Tokenizer::Public(public) => format!("{}, the checkpoint's", public.path),
         Tokenizer::Bytes => {
             format!(
-                "bytes: of fewer than {LEAST_UNITS_FOR_WORDS} units, too few words can be released to make a better one"
+                "bytes: of fewer than {LEAST_UNITS_FOR_WORDS} units, too few words can be released to make a better one; from \
+                 {LEAST_UNITS_WITH_PRIOR} on, a public tokenizer of the language can spell the others (--prior FILE)"
             )
         }
         Tokenizer::Train(trained) if !trained.prior.is_empty() => {

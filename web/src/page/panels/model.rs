@@ -166,7 +166,7 @@ fn machines(state: PlannerState) -> El {
          parameters, of which T are trained: 2·P forward, 2·P + 2·T backward, at most 2·T for gradient norms, the rest for attention. Time = operations / \
          (peak rate × utilization). Memory = weights, gradient sum and two moments in 32 bits, and one micro-batch. Assumed \
          peak rates in 10¹² operations per second, times utilization: {}. On P machines, each computes ⌈M/P⌉ of a drawn batch's M micro-batches, keeps 1/P of the moments, and sends \
-         12·T·(P − 1)/P bytes a step, at {} Gbit/s (beyond 4 million trained parameters, it also keeps 1/P of the gradient sum, which is sent after each micro-batch); some 20 messages a step wait for the network's latency. Expect errors up to a factor of two. ε does not \
+         12·T·(P − 1)/P bytes a step, at {} Gbit/s (beyond 134 million trained parameters, it also keeps 1/P of the gradient sum, which is sent after each micro-batch); some 20 messages a step wait for the network's latency. Expect errors up to a factor of two. ε does not \
          depend on these estimates.",
         assumed.join("; "),
         MACHINES.map(|machine| (machine.network * 8e-9).to_string()).join(", ")
