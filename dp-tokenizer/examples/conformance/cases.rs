@@ -34,7 +34,8 @@ pub(super) fn make(data: &Path, folder: &Path, python: &Path, corpora: &Corpora)
 pub(super) fn of_files(folder: &Path) -> Outcome<Vec<Case>> {
     let (mut cases, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder)? {
+        let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);

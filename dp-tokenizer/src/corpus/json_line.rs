@@ -211,7 +211,7 @@ fn json_of(value: &RawValue) -> String {
 fn text_of_turns<'de, A: SeqAccess<'de>>(mut list: A) -> Result<String, A::Error> {
     let needed = || {
         de::Error::custom(
-            "a list where a string is needed; of lists, those of messages are read, each an object with its \"content\"",
+            "a string is needed, or a list of messages, each an object with its \"content\"; found another list",
         )
     };
     let mut said = Vec::new();

@@ -31,7 +31,7 @@ pub(super) struct ScalingArgs {
     #[arg(long, value_name = "S")]
     micro_batch_seconds: Option<f64>,
     /// Number of micro-batches that a rank computes at the same time, one a thread [default: the machine's cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     workers: Option<u32>,
     /// Measured seconds in which one rank alone adds noise to all parameters and updates them
     #[arg(long, value_name = "S", default_value_t = 0.0)]
@@ -280,8 +280,12 @@ mod tests {
     }
 
     fn scaling(options: &[&str]) -> Result<Scaling, String> {
+        scaling_of("32128", options)
+    }
+
+    fn scaling_of(vocabulary: &str, options: &[&str]) -> Result<Scaling, String> {
         let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../plan/presets/ponomareva-2022-dp-t5.json");
-        let begin = ["scaling", "--plan", plan, "--vocab-size", "32128"];
+        let begin = ["scaling", "--plan", plan, "--vocab-size", vocabulary];
         Alone::try_parse_from(begin.iter().chain(options))
             .unwrap()
             .scaling
@@ -309,8 +313,14 @@ mod tests {
             "--workers",
             "2",
         ];
-        let found = scaling(&[&measured[..], &["--ranks", "1,8,256"]].concat()).unwrap();
-        assert_eq!(found.trained_parameters, 60_506_624);
+        let options = [&measured[..], &["--ranks", "1,8,256"]].concat();
+        let whole = scaling(&options).unwrap();
+        assert_eq!(whole.trained_parameters, 60_506_624);
+        assert_eq!(whole.ranks[1].step.bytes_sent, 12.0 * 60_506_624.0 * 7.0 / 8.0);
+        assert!(whole.to_string().contains("12·T·(P − 1)/P"), "{whole}");
+        // A larger table of tokens: so many parameters that sums are divided.
+        let found = scaling_of("256000", &options).unwrap();
+        assert_eq!(found.trained_parameters, 60_506_624 + (256_000 - 32_128) * 512);
         // Two micro-batches are computed at a time: 16 by 8 ranks.
         let want = [(1.0, 128.0, 64.0), (8.0, 16.375, 8.375), (256.0, 1.0, 1.0)].map(
             |(ranks, rounds, exchanges): (f64, f64, f64)| {
