@@ -46,7 +46,7 @@ pub(crate) fn obtain(
     plan: &CertifiedPlan,
     units: &Units,
     store: &mut RunStore<'_>,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<(), RunError> {
     let (Some(histogram), Some(records)) = (&plan.plan().data().label_histogram, &units.labelled) else {
         return Ok(());
@@ -75,7 +75,7 @@ pub(crate) fn obtain(
 fn counts(
     records: &LabelledRecords,
     histogram: &LabelHistogram,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Vec<i64>, RunError> {
     let mut by_unit: BTreeMap<u64, Vec<Option<usize>>> = BTreeMap::new();
     records.for_each(|record| {
@@ -97,7 +97,7 @@ fn counts(
 pub(crate) fn with_noise(
     counts: Vec<i64>,
     mechanism: &GaussianMechanism,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Vec<i64>, MechanismError> {
     let sensitivity = L2Sensitivity::new(1.0)?;
     let noisy = |(place, count)| {

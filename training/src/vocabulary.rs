@@ -37,7 +37,7 @@ pub(crate) fn obtain(
     base: &Path,
     store: &mut RunStore<'_>,
     shared: Option<&Path>,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Tokenizer, RunError> {
     let path = store.path().join(files::TOKENIZER);
     if let Some(json) = store.tokenizer()? {
@@ -206,7 +206,7 @@ fn make(
     plan: &CertifiedPlan,
     base: &Path,
     store: &mut RunStore<'_>,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<String, RunError> {
     // The special tokens of the objective follow the learnt ones and count towards the plan's limit.
     let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
@@ -278,7 +278,7 @@ fn words(
     plan: &CertifiedPlan,
     base: &Path,
     store: &mut RunStore<'_>,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
     space: u64,
 ) -> Result<ReleasedWords, RunError> {
     let source = vocabulary_source(plan.plan(), base);

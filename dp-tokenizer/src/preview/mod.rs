@@ -171,7 +171,7 @@ pub fn preview_records(mut records: Records, settings: &Settings) -> Result<Prev
 fn preview_with(
     reader: impl BufRead,
     settings: &Settings,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Preview, PreviewError> {
     let lines = Lines::new(reader, settings.text_field.clone(), settings.user_field.clone());
     let seen = lines.seen();
@@ -185,7 +185,7 @@ fn preview_with(
 fn preview_of(
     records: impl Iterator<Item = Result<Record, CorpusError>>,
     settings: &Settings,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Preview, PreviewError> {
     let config = config(settings)?;
     let mut counts = Counts::new(settings.words);

@@ -68,7 +68,7 @@ pub fn release(
     units: impl IntoIterator<Item = Result<Piece, UnitError>>,
     words: Words,
     config: &ReleaseConfig,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Released, ReleaseError> {
     release_items(&UnitItems::from_pieces(units, words)?, config, rng)
 }
@@ -80,7 +80,7 @@ pub fn release(
 pub fn release_items(
     items: &UnitItems,
     config: &ReleaseConfig,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Released, ReleaseError> {
     check_units(items, config)?;
     let selection = rounds::run(items, config, rng)?;

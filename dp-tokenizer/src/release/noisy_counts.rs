@@ -24,7 +24,7 @@ pub(super) fn count(
     items: &UnitItems,
     selection: &Selection,
     noise_multiplier: f64,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Vec<(String, f64)>, ReleaseError> {
     let noise = noise(noise_multiplier)?;
     let mut stream = rng.stream(Purpose::HistogramNoise, 0, COUNT_STREAM);

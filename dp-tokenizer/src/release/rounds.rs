@@ -13,7 +13,7 @@ use crate::count::UnitItems;
 pub(super) fn run(
     items: &UnitItems,
     config: &ReleaseConfig,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Selection, ReleaseError> {
     let mut selection = Selection::new(items, config.count_noise_multiplier().is_some())?;
     let mut method = method::of(config);

@@ -93,7 +93,7 @@ pub trait PrivacyRng: sealed::Sealed + Sync {
 /// # Ok::<(), mechanisms::MechanismError>(())
 /// ```
 #[must_use]
-pub fn random_id(rng: &impl PrivacyRng) -> String {
+pub fn random_id(rng: &dyn PrivacyRng) -> String {
     rng.stream(Purpose::Identity, 0, 0).next_name()
 }
 

@@ -41,6 +41,24 @@ impl Stream {
         self.words.set_word_pos(u128::from(word));
     }
 
+    /// Splits off the next `words` 32-bit words, so that another thread can read them: this stream goes on after them.
+    ///
+    /// ```
+    /// use mechanisms::{PrivacyRng, Purpose, TestRng};
+    /// let stream = || TestRng::from_seed(1).stream(Purpose::Initialization, 0, 0);
+    /// let (mut whole, mut after) = (stream(), stream());
+    /// let mut before = after.split(2);
+    /// assert_eq!([whole.next_u64(), whole.next_u64()], [before.next_u64(), after.next_u64()]);
+    /// ```
+    #[must_use]
+    pub fn split(&mut self, words: u64) -> Self {
+        let (key, place) = (Zeroizing::new(self.words.get_seed()), self.words.get_word_pos());
+        let mut before = Self { words: generator(&key, self.words.get_stream(), 0) };
+        before.words.set_word_pos(place);
+        self.words.set_word_pos(place + u128::from(words));
+        before
+    }
+
     /// Returns a stream of further bits for an element whose word does not decide its noise: the
     /// same key with the nonce `element` + 1.
     pub(crate) fn beyond(&self, element: u64) -> Self {

@@ -29,8 +29,10 @@ mod tape;
 mod weights;
 
 pub use cache::Cache;
-pub use kernels::piece_length;
-pub use kernels::{AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, Kernels, Mask};
+pub use kernels::{
+    AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, Kernels, Mask, piece_length,
+    zeros_in_memory,
+};
 pub use layout::{Layout, ParamList, Part};
 pub use lora::Adapter;
 pub use op::*;

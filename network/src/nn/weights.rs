@@ -5,9 +5,11 @@ use std::sync::Arc;
 use mechanisms::Stream;
 use plan::Precision;
 
+use super::kernels::in_parallel;
 use super::selection::Role;
 use super::{
     Adapter, Attended, BlockedAttention, Initializer, Kernels, ParamId, ParamSpec, Selection, Stored,
+    piece_length,
 };
 use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
 use crate::tensor_file::NumberFormat;
@@ -364,9 +366,17 @@ fn draw<B: Backend>(spec: &ParamSpec, stream: &mut Stream, device: &B::Device) -
     let mut host = vec![0.0; spec.len()];
     match spec.initial {
         Initializer::Constant(value) => host.fill(value),
-        Initializer::Normal { std } => stream.fill_gaussian_f32(&mut host, std),
+        Initializer::Normal { std } => fill_gaussian(&mut host, std, stream),
     }
     from_host(host, [spec.len()], FloatDType::F32, device)
+}
+
+/// Fills as [`Stream::fill_gaussian_f32`] does, on all cores.
+fn fill_gaussian(values: &mut [f32], std: f64, stream: &mut Stream) {
+    let pieces = values.chunks_mut(piece_length(values.len()));
+    // Two words an element, of which an odd number leaves two.
+    let pieces = pieces.map(|piece| (stream.split(2 * piece.len().next_multiple_of(2) as u64), piece));
+    in_parallel(usize::MAX, pieces.collect(), |_, (mut stream, piece)| stream.fill_gaussian_f32(piece, std));
 }
 
 fn has_16_bits<B: Backend>(value: &Tensor<B, 1>) -> bool {
@@ -412,5 +422,24 @@ mod tests {
         let value = |at: usize| to_host(weights.vector(ParamId(at)));
         assert_eq!(value(0), [2.0, 3.0, 4.0, -1.0, -3.0, -5.0]);
         assert_eq!(value(1), [1.0; 6]);
+    }
+
+    /// An odd number of elements, enough for several threads, and elements after them.
+    #[test]
+    fn weights_that_several_threads_draw_are_those_of_one() {
+        let mut list = ParamList::default();
+        let lengths = [200_001, 4];
+        for (name, length) in ["odd", "after"].into_iter().zip(lengths) {
+            list.add(name, &[length], Initializer::Normal { std: 2.0 });
+        }
+        let stream = || TestRng::from_seed(3).stream(Purpose::Initialization, 0, 0);
+        let specs = list.finish().specs().clone();
+        let weights = Weights::<Flex>::initialize(specs, &mut stream(), &FlexDevice);
+        let mut whole = stream();
+        for (at, length) in lengths.into_iter().enumerate() {
+            let mut expected = vec![0.0; length];
+            whole.fill_gaussian_f32(&mut expected, 2.0);
+            assert_eq!(to_host(weights.vector(ParamId(at))), expected);
+        }
     }
 }

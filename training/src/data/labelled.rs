@@ -436,7 +436,7 @@ impl LabelledSet {
         lot: Private<Vec<DrawnUnit>>,
         share: Share,
         step: u64,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
         let mut received = match self {
             Self::Kept { .. } => Vec::new(),

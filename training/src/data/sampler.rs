@@ -22,7 +22,7 @@ impl BatchSampler {
         plan: &CertifiedPlan,
         step: u64,
         population: u64,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<Private<Vec<u64>>, RunError> {
         let (Some(phase), Some(place)) = (plan.phase(step), plan.pass(step)) else {
             return Err(RunError::Failed(format!("the plan has no step {step}")));

@@ -46,7 +46,7 @@ impl CountRelease {
         self,
         sum: &ClippedSum,
         step: u64,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<f64, MechanismError> {
         let mut stream = rng.stream(Purpose::GradientNoise, step, COUNT_STREAM);
         let halves = self.noise.privatize(sum.unclipped_halves()?, &mut stream)?;

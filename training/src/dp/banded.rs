@@ -62,7 +62,7 @@ impl BandedNoise {
 
     /// Draws w of `step` at these places, and before it that of every step of the block that was not drawn yet. z of parameter p
     /// comes from the stream (gradient noise, step, p).
-    pub(super) fn draw(&mut self, step: u64, places: &[Place], z: RoundedGaussian, rng: &impl PrivacyRng) {
+    pub(super) fn draw(&mut self, step: u64, places: &[Place], z: RoundedGaussian, rng: &dyn PrivacyRng) {
         while self.next_step <= step {
             let stream =
                 |place: &Place| rng.stream(Purpose::GradientNoise, self.next_step, place.param as u32);

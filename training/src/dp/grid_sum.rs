@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::StepError;
 use super::clip::ClippedSum;
 use super::sum::ClippedPart;
-use network::nn::{Kernels, ParamSpec};
+use network::nn::{Kernels, ParamSpec, zeros_in_memory};
 use network::tensor::Tensor;
 
 /// Integers to which the clipped gradients of examples are added, parameter by parameter.
@@ -59,7 +59,7 @@ impl GridSum {
         let mut zeros = zeros.into_iter();
         let part = |spec: &ParamSpec| {
             let kept = zeros.next().filter(|zeros| zeros.len() == spec.len());
-            Mutex::new(kept.unwrap_or_else(|| vec![0; spec.len()]))
+            Mutex::new(kept.unwrap_or_else(|| zeros_in_memory(spec.len())))
         };
         Self {
             grid_step,

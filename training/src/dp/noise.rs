@@ -96,7 +96,7 @@ impl NoisyAverage {
         &self,
         carried: &mut Carried,
         sum: Bounded<ClippedSum>,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
         device: &B::Device,
     ) -> Result<PrivateGradient<B>, MechanismError> {
         let mut noise_std = self.noise.std(&sum) / self.divisor;

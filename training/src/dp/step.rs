@@ -125,7 +125,7 @@ impl TrainingData {
         plan: &CertifiedPlan,
         step: u64,
         share: Share,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<Private<Vec<Example>>, RunError> {
         let views = plan.plan().training().views_per_unit as usize;
         let population = self.examples.as_ref().map_or(self.set.units(), BoundedExamples::count);
@@ -173,7 +173,7 @@ pub(crate) fn private_gradient<B: Kernels>(
     step: &DpStep,
     summation: Summation,
     carried: &mut Carried,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<(PrivateGradient<B>, Option<f64>), StepError> {
     let count = match summation.clipping {
         Clipping::Adaptive(settings) => Some(CountRelease::new(settings, step.expected_batch_size)?),

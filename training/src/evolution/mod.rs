@@ -76,7 +76,7 @@ struct Evolution<'a> {
 }
 
 impl Evolution<'_> {
-    fn carry_out(&self, rng: &impl PrivacyRng) -> Result<SynthesisSummary, RunError> {
+    fn carry_out(&self, rng: &dyn PrivacyRng) -> Result<SynthesisSummary, RunError> {
         let Self { request, input, folder, state } = *self;
         let certified = &input.certified;
         let public = input.public()?;
@@ -116,7 +116,7 @@ impl Evolution<'_> {
         supply: &mut Supply<'_>,
         electorate: &Electorate,
         store: &mut SynthesisStore,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<(Population, Selection), RunError> {
         let certified = &self.input.certified;
         let rounds = certified.file.rounds;
@@ -180,7 +180,7 @@ impl Evolution<'_> {
 }
 
 /// Draws the seed of all choices that need no secret: which candidates are varied, and how.
-fn seed(rng: &impl PrivacyRng) -> u64 {
+fn seed(rng: &dyn PrivacyRng) -> u64 {
     // JSON readers keep integers of up to 53 bits.
     rng.stream(Purpose::Generation, 0, 0).below(1 << 53)
 }

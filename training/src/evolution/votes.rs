@@ -61,7 +61,7 @@ impl Electorate {
         embeddings: &[Vec<f32>],
         certified: &CertifiedEvolution,
         round: u64,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<Vec<i64>, RunError> {
         let votes = certified.file.votes as usize;
         let counts = self.counts(candidates, embeddings, votes, round, rng);
@@ -77,7 +77,7 @@ impl Electorate {
         embeddings: &[Vec<f32>],
         votes: usize,
         round: u64,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Vec<i64> {
         let groups = candidates.iter().map(|candidate| candidate.group + 1).max().unwrap_or(0);
         let mut by_group: Vec<Vec<usize>> = vec![Vec::new(); groups];
@@ -111,7 +111,7 @@ fn with_noise(
     counts: Vec<i64>,
     certified: &CertifiedEvolution,
     round: u64,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Vec<i64>, MechanismError> {
     let noisy = |(place, count)| {
         let mut stream = rng.stream(Purpose::Votes, 2 * round + 1, place);

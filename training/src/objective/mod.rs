@@ -168,7 +168,7 @@ impl Objective {
         units: &Private<Vec<SampledUnit>>,
         views: usize,
         step: u64,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Private<Vec<Example>> {
         let example = |SampledUnit { index, windows }: &SampledUnit| {
             let mut stream = rng.stream(Purpose::Masking, step, *index as u32);

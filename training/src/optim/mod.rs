@@ -21,7 +21,7 @@ pub use sgd::Sgd;
 
 use crate::dp::{BaselineGradient, PrivateGradient};
 use crate::ranks::{Grain, Piece, Shards, share_of};
-use network::nn::{Kernels, ParamSpec, Weights};
+use network::nn::{Kernels, ParamSpec, Weights, zeros_in_memory};
 use network::tensor::{FloatDType, Tensor, from_host};
 
 /// The gradient that an optimizer takes: a noisy one, or that of a run marked as not private.
@@ -208,7 +208,7 @@ fn is_matrix(spec: &ParamSpec) -> bool {
 }
 
 fn zero<B: Kernels>(length: usize, device: &B::Device) -> Tensor<B, 1> {
-    from_host(vec![0.0; length], [length], FloatDType::F32, device)
+    from_host(zeros_in_memory(length), [length], FloatDType::F32, device)
 }
 
 fn zeros<B: Kernels>(specs: &[ParamSpec], device: &B::Device) -> Vec<Tensor<B, 1>> {

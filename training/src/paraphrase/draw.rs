@@ -83,7 +83,7 @@ impl<'a, B: Kernels> Draw<'a, B> {
         &self,
         range: Range<u64>,
         batches: &Private<Vec<Batch>>,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<Vec<String>, RunError> {
         let batches = batches.for_mechanism();
         let numbers: Vec<u64> = range.collect();

@@ -90,7 +90,7 @@ impl<'a> Paraphrase<'a> {
         Ok(Self { request, certified, bytes, base, folder, state })
     }
 
-    fn carry_out(&self, rng: &impl PrivacyRng) -> Result<SynthesisSummary, RunError> {
+    fn carry_out(&self, rng: &dyn PrivacyRng) -> Result<SynthesisSummary, RunError> {
         let generator = self.base.join(&self.certified.file.generator);
         let stages = public_writer("generator", &generator, &[Objective::CausalLm, Objective::TextToText])?;
         with_model(&generator, self.request.device, Writing { paraphrase: self, stages, rng })?;
@@ -102,7 +102,7 @@ impl<'a> Paraphrase<'a> {
         &self,
         model: &RunModel<B>,
         stages: &[PublicStage],
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<(), RunError> {
         let Self { request, certified, folder, state, .. } = self;
         let file = &certified.file;
@@ -138,7 +138,7 @@ impl<'a> Paraphrase<'a> {
     }
 
     /// Reads how far an earlier process came, or draws the key of the batches before anything is charged.
-    fn progress(&self, store: &SynthesisStore, rng: &impl PrivacyRng) -> Result<Progress, RunError> {
+    fn progress(&self, store: &SynthesisStore, rng: &dyn PrivacyRng) -> Result<Progress, RunError> {
         let path = self.folder.join(files::TEXTS);
         if let Some(found) = durable::read_json(&path)? {
             return Ok(found);
@@ -169,7 +169,7 @@ impl<'a> Paraphrase<'a> {
         references: &References,
         store: &mut SynthesisStore,
         progress: &mut Progress,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<(), RunError> {
         let certified = &self.certified;
         if let (Some(event), None) = (certified.labels_event(), store.ledger().label_histogram()) {
@@ -264,13 +264,13 @@ fn ends(texts_by_label: &[u64]) -> Vec<u64> {
 }
 
 /// Writes all texts with the model of a run.
-struct Writing<'a, R> {
+struct Writing<'a> {
     paraphrase: &'a Paraphrase<'a>,
     stages: Vec<PublicStage>,
-    rng: &'a R,
+    rng: &'a dyn PrivacyRng,
 }
 
-impl<R: PrivacyRng> ModelTask for Writing<'_, R> {
+impl ModelTask for Writing<'_> {
     type Output = ();
 
     fn run<B: Kernels>(self, model: &RunModel<B>) -> Result<(), RunError> {

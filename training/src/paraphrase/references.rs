@@ -53,7 +53,7 @@ impl References {
     ///
     /// # Errors
     /// [`RunError::Failed`] for noise that is out of range.
-    pub fn label_counts(&self, file: &ParaphraseFile, rng: &impl PrivacyRng) -> Result<Vec<i64>, RunError> {
+    pub fn label_counts(&self, file: &ParaphraseFile, rng: &dyn PrivacyRng) -> Result<Vec<i64>, RunError> {
         let Some(histogram) = file.label_histogram() else { return Ok(Vec::new()) };
         let mut counts = vec![0; histogram.labels.len()];
         self.0.for_mechanism().iter().for_each(|reference| counts[reference.label] += 1);

@@ -70,12 +70,12 @@ pub fn carry_out(job: &Job) -> Result<Option<Summary>, RunError> {
     }
 }
 
-struct Run<'a, R> {
+struct Run<'a> {
     job: &'a Job,
-    rng: &'a R,
+    rng: &'a dyn PrivacyRng,
 }
 
-impl<R: PrivacyRng> OnDevice for Run<'_, R> {
+impl OnDevice for Run<'_> {
     type Output = Result<Option<Summary>, RunError>;
 
     /// Carries out the whole run: prepare, train, finish.

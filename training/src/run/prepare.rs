@@ -41,7 +41,7 @@ impl<B: Kernels> Prepared<B> {
         inputs: Inputs,
         folder: &mut Folder<'_>,
         device: B::Device,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
         let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
         let begun = Begun::share(begun, &job.ranks)?;
@@ -77,7 +77,7 @@ impl<B: Kernels> Prepared<B> {
         inputs: Inputs,
         begun: Begun,
         device: B::Device,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<(TrainingSet, Objective, impl FnOnce(TrainingData) -> Self), RunError> {
         let Inputs { units, evaluation, initial, .. } = inputs;
         let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
@@ -151,7 +151,7 @@ impl Begun {
         job: &Job,
         inputs: &Inputs,
         store: &mut RunStore<'_>,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
         if let Some(initial) = &inputs.initial {
             if store.ledger().initial_weights().is_none() && !initial.ignored.is_empty() {
@@ -298,7 +298,7 @@ fn build_trainer<B: Kernels>(
     mut initial: Option<Start>,
     physical_batch: usize,
     device: B::Device,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Trainer<B>, RunError> {
     let plan = job.plan.plan();
     let refused = |error: TrainerError| RunError::Refused(error.to_string());

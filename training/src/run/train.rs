@@ -18,7 +18,7 @@ pub(super) fn train<B: Kernels>(
     job: &Job,
     prepared: &mut Prepared<B>,
     folder: &mut Folder<'_>,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Option<Evaluation>, RunError> {
     let (plan, ranks, Progressed { steps_done, end, .. }) = (&job.plan, &job.ranks, prepared.progressed);
     let mut monitor = folder.on_first(|store| {
@@ -75,7 +75,7 @@ fn take_step<B: Kernels>(
     job: &Job,
     prepared: &mut Prepared<B>,
     step: u64,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<(), RunError> {
     let Prepared { data, trainer, progressed, .. } = prepared;
     let share = job.ranks.share(trainer.physical_batch());

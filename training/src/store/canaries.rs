@@ -18,7 +18,7 @@ pub(super) fn obtain(
     folder: &Path,
     wanted: Option<&Planting>,
     may_begin: bool,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<Option<Canaries>, RunError> {
     let refused = |what: String| {
         Err(RunError::Refused(format!(

@@ -176,7 +176,7 @@ impl RunStore<'_> {
     pub fn canaries(
         &mut self,
         wanted: Option<&Planting>,
-        rng: &impl mechanisms::PrivacyRng,
+        rng: &dyn mechanisms::PrivacyRng,
     ) -> Result<Option<Canaries>, RunError> {
         let may_begin = self.ledger().steps_reserved() == 0;
         canaries::obtain(&self.path, wanted, may_begin, rng)

@@ -139,7 +139,7 @@ fn drawn(
     certified: &CertifiedSweep,
     test_key: Option<u64>,
     folder: &Path,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> Result<SweepCharge, RunError> {
     let draw_sha256 = match certified.trials {
         SweepTrials::All(_) => None,

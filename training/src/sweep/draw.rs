@@ -49,7 +49,7 @@ impl Draw {
     ///
     /// # Errors
     /// [`RunError::Refused`] for a distribution that cannot be drawn from.
-    pub fn new(trials: Trials, settings: u64, rng: &impl PrivacyRng) -> Result<Self, RunError> {
+    pub fn new(trials: Trials, settings: u64, rng: &dyn PrivacyRng) -> Result<Self, RunError> {
         let mut stream = rng.stream(Purpose::Trials, 0, 0);
         let number =
             draw_trials(trials, &mut stream).map_err(|error| RunError::Refused(error.to_string()))?;

@@ -172,7 +172,7 @@ impl<B: Kernels> Trainer<B> {
         step: u64,
         protected: bool,
         lot: &Private<Vec<Example>>,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<(), TrainerError> {
         let phase = plan.phase(step).ok_or(TrainerError::Step { step })?;
         let training = plan.plan().training();
@@ -222,7 +222,7 @@ impl<B: Kernels> Trainer<B> {
         &mut self,
         examples: &[Example],
         step: DpStep,
-        rng: &impl PrivacyRng,
+        rng: &dyn PrivacyRng,
     ) -> Result<(), TrainerError> {
         check_positive("l2_clip_norm", step.l2_clip_norm)?;
         check_positive("expected_batch_size", step.expected_batch_size)?;

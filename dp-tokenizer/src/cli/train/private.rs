@@ -81,7 +81,7 @@ fn release_by(
     arguments: &Train,
     Planned { promise, config }: &Planned,
     items: &UnitItems,
-    rng: &impl PrivacyRng,
+    rng: &dyn PrivacyRng,
 ) -> anyhow::Result<(Vec<(String, f64)>, Value)> {
     let released = release_items(items, config, rng).map_err(refuse)?;
     let mut statement = statement(arguments, promise, config, &released)?;

@@ -260,7 +260,7 @@ pub(super) fn generate_tokens<B: Kernels>(
 
 /// Returns one stream of random numbers for each prompt.
 fn streams(seed: Option<u64>, prompts: Range<u64>) -> Result<Vec<Stream>, RunError> {
-    fn of(rng: &impl PrivacyRng, prompts: Range<u64>) -> Vec<Stream> {
+    fn of(rng: &dyn PrivacyRng, prompts: Range<u64>) -> Vec<Stream> {
         prompts.map(|prompt| rng.stream(Purpose::Generation, prompt, 0)).collect()
     }
     Ok(match seed {

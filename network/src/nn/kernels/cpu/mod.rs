@@ -17,6 +17,8 @@ mod tests;
 mod threads;
 mod update;
 
+pub use self::threads::{in_parallel, zeros_in_memory};
+
 use super::{
     AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, Kernels, Mask, fused_in_f32, portable,
 };

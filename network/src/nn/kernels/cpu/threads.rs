@@ -1,7 +1,10 @@
 //! Threads that compute one tensor together.
 
 use std::cell::Cell;
+use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
+
+use super::super::portable::piece_length;
 
 thread_local! {
     static AVAILABLE: Cell<usize> = const { Cell::new(1) };
@@ -40,4 +43,20 @@ pub fn in_parallel<Item: Send>(threads: usize, items: Vec<Item>, work: impl Fn(u
         }
         run();
     });
+}
+
+/// Bytes that the system maps at once.
+const PAGE: usize = 4096;
+
+/// Returns zeros that are in memory, and not only reserved there. The system maps reserved memory when it is first read and again when it
+/// is first written, and the second mapping interrupts the other cores.
+pub fn zeros_in_memory<T: Clone + Default + Send>(length: usize) -> Vec<T> {
+    let mut zeros = vec![T::default(); length];
+    let pieces: Vec<_> = zeros.chunks_mut(piece_length(length)).collect();
+    in_parallel(usize::MAX, pieces, |_, piece| {
+        for page in piece.chunks_mut(PAGE / size_of::<T>()) {
+            page[0] = black_box(T::default());
+        }
+    });
+    zeros
 }
