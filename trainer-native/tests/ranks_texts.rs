@@ -239,7 +239,9 @@ fn a_rank_that_is_started_in_another_way_is_refused_by_one_message() {
         (command(&[]), program(own, &["devices"]), other),
         (command(&[]), program(own, &["history", ".", "--delta", "1e-6"]), other),
         (command(&[]), program(own, &["verify", &plan]), other),
-        (command(&[]), program(own, &["--plann", &plan]), "--plann"),
+        (command(&[]), program(own, &["--help"]), other),
+        (program(own, &["--version"]), command(&[]), other),
+        (command(&[]), program(own, &["--plann", &plan]), "rank 1 of 2"),
         (
             command(&[]),
             program(&copy, &["--plan", &plan, "--out", &run]),
