@@ -25,6 +25,9 @@ const PAIRS: &str = "pairs.jsonl";
 /// File with the same records as elements of an array.
 const ARRAY: &str = "pairs.json";
 
+/// Records of users with several labels each, which lie apart.
+const LABELS: &str = "labels.jsonl";
+
 /// A public tokenizer.
 const WORDS: &str = "words.json";
 
@@ -39,6 +42,11 @@ fn write_files(bench: &Bench) {
     };
     let lines: Vec<String> = (0..120).map(line).collect();
     std::fs::write(bench.path(PAIRS), lines.concat()).unwrap();
+    let labelled = |n: usize| {
+        let label = ["anger", "grief", "joy"][n / 40];
+        format!("{{\"who\":\"u{}\",\"label\":\"{label}\",\"text\":\"note {n}\"}}\n", n % 40)
+    };
+    std::fs::write(bench.path(LABELS), (0..120).map(labelled).collect::<String>()).unwrap();
     std::fs::write(bench.path(ARRAY), format!("[{}]", lines.join(",\n"))).unwrap();
 }
 
@@ -115,7 +123,15 @@ fn plans() -> Vec<Value> {
     let mut pairs = plan("marian", "text_to_text");
     pairs["data"] = json!({ "source": { "path": ARRAY }, "units": 40, "user_field": "who" });
     pairs["privacy"]["unit"] = json!("user");
-    let mut plans = vec![bert, t5, adaptive, exact, of_users, pairs];
+    // Each rank counts the labels of its own share.
+    let mut histogram = plan("gpt2", "text_to_text");
+    histogram["data"] = json!({
+        "source": { "path": LABELS }, "units": 40, "user_field": "who", "text_field": "label", "target_field": "text",
+        "label_histogram": { "labels": ["anger", "grief", "joy"], "noise_multiplier": 4 }
+    });
+    histogram["privacy"]["unit"] = json!("user");
+    histogram.as_object_mut().unwrap().remove("evaluation");
+    let mut plans = vec![bert, t5, adaptive, exact, of_users, pairs, histogram];
     if is_campaign() {
         let of_family = |(name, _): (&str, &str)| {
             let objective = plan::Family::named(name).unwrap().objectives()[0];
