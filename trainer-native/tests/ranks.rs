@@ -6,13 +6,12 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::ranks::{messages, on_ranks};
+use common::ranks::{messages, on_ranks, ranks_of, signal};
 use common::{Bench, ROBERTA, ledger, reservations, stderr, tiny, tiny_with_vocabulary, word_tokenizer};
 use serde_json::{Value, json};
 use training::verify::verify_run;
@@ -25,6 +24,9 @@ const PAIRS: &str = "pairs.jsonl";
 
 /// File with the same records as elements of an array.
 const ARRAY: &str = "pairs.json";
+
+/// Records of users with several labels each, which lie apart.
+const LABELS: &str = "labels.jsonl";
 
 /// A public tokenizer.
 const WORDS: &str = "words.json";
@@ -40,6 +42,11 @@ fn write_files(bench: &Bench) {
     };
     let lines: Vec<String> = (0..120).map(line).collect();
     std::fs::write(bench.path(PAIRS), lines.concat()).unwrap();
+    let labelled = |n: usize| {
+        let label = ["anger", "grief", "joy"][n / 40];
+        format!("{{\"who\":\"u{}\",\"label\":\"{label}\",\"text\":\"note {n}\"}}\n", n % 40)
+    };
+    std::fs::write(bench.path(LABELS), (0..120).map(labelled).collect::<String>()).unwrap();
     std::fs::write(bench.path(ARRAY), format!("[{}]", lines.join(",\n"))).unwrap();
 }
 
@@ -116,7 +123,15 @@ fn plans() -> Vec<Value> {
     let mut pairs = plan("marian", "text_to_text");
     pairs["data"] = json!({ "source": { "path": ARRAY }, "units": 40, "user_field": "who" });
     pairs["privacy"]["unit"] = json!("user");
-    let mut plans = vec![bert, t5, adaptive, exact, of_users, pairs];
+    // Each rank counts the labels of its own share.
+    let mut histogram = plan("gpt2", "text_to_text");
+    histogram["data"] = json!({
+        "source": { "path": LABELS }, "units": 40, "user_field": "who", "text_field": "label", "target_field": "text",
+        "label_histogram": { "labels": ["anger", "grief", "joy"], "noise_multiplier": 4 }
+    });
+    histogram["privacy"]["unit"] = json!("user");
+    histogram.as_object_mut().unwrap().remove("evaluation");
+    let mut plans = vec![bert, t5, adaptive, exact, of_users, pairs, histogram];
     if is_campaign() {
         let of_family = |(name, _): (&str, &str)| {
             let objective = plan::Family::named(name).unwrap().objectives()[0];
@@ -134,6 +149,26 @@ fn lines_without_ranks(path: &Path) -> BTreeSet<String> {
         .filter(|line| !line.starts_with("| ranks |") && !line.contains("ledger, last line"))
         .map(str::to_owned)
         .collect()
+}
+
+/// Oracle: one process with the same test key. The first plan sums in floating point within a micro-batch, the fourth in exact
+/// arithmetic.
+#[test]
+fn ranks_that_divide_sums_train_the_same_bits() {
+    for plan in [0, 3].map(|at| plans().swap_remove(at)) {
+        let bench = Bench::new(&plan);
+        let alone = model(&bench, 1, "alone", &["--test-key", "5"]);
+        let options = ["--test-key", "5", "--divide-sums-above", "0"];
+        let output = run(&bench, 2, "divided", &options);
+        let said = stderr(&output);
+        assert!(
+            output.status.success() && said.contains("each rank keeps a part of the sums alone"),
+            "{said}"
+        );
+        assert!(std::fs::read(bench.path("divided/model.safetensors")).unwrap() == alone, "{plan}");
+    }
+    let refused = run(&Bench::new(&tiny()), 2, "private", &["--divide-sums-above", "0"]);
+    assert!(!refused.status.success() && stderr(&refused).contains("--test-key"), "{}", stderr(&refused));
 }
 
 /// Oracle: one process with the same test key.
@@ -179,24 +214,6 @@ fn a_private_run_of_several_ranks_ends_and_verifies() {
     assert!(summary.private);
     let certificate = std::fs::read_to_string(bench.path("run/certificate.md")).unwrap();
     assert!(certificate.contains("| ranks | 2 on one machine |"), "{certificate}");
-}
-
-/// Processes whose command line has this folder, the first rank first.
-fn ranks_of(out: &Path) -> Vec<u32> {
-    let command_line = |process: &u32| std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let is_rank = |process: &u32| {
-        let line = String::from_utf8_lossy(&command_line(process)).into_owned();
-        !line.starts_with("mpirun") && line.contains(&format!("{}\0", out.display()))
-    };
-    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut processes: Vec<u32> =
-        numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_rank).collect();
-    processes.sort_unstable();
-    processes
-}
-
-fn signal(name: &str, process: u32) {
-    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
 }
 
 /// Waits until a run ends, and fails if it hangs.
@@ -266,14 +283,41 @@ fn kill_if_alive(process: u32) {
 /// A stop of any rank stops all ranks, after a checkpoint. mpirun passes SIGUSR1 on to all ranks.
 #[test]
 fn a_signal_saves_the_run_and_one_message_says_how_to_go_on() {
-    stops_after("-TERM", |_, ranks| ranks[1]);
-    stops_after("-USR1", |mpirun, _| mpirun);
+    stops_after(ranks_in, |_, ranks| signal("-TERM", ranks[1]));
+    stops_after(ranks_in, |mpirun, _| signal("-USR1", mpirun));
 }
 
-/// Two ranks in the folder `run`, once three steps are charged.
-fn after_three_steps(bench: &Bench) -> Child {
+/// `timeout` sends its signal to the process and to its group: two signals are one request. A rank stands still, as in a step of more than
+/// a second.
+#[test]
+fn timeout_and_the_script_of_the_recipes_save_the_run() {
+    let script = |bench: &Bench| {
+        let ranks = ranks_in(bench);
+        let mut command = Command::new("timeout");
+        command.args(["60", "bash", concat!(env!("CARGO_MANIFEST_DIR"), "/../cluster/mpirun.sh")]);
+        command.args(ranks.get_args());
+        command.envs(ranks.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+    };
+    stops_after(script, |timeout, ranks| {
+        signal("-STOP", ranks[1]);
+        signal("-TERM", timeout);
+        sleep(Duration::from_millis(2500));
+        signal("-CONT", ranks[1]);
+    });
+    stops_after(ranks_in, |_, ranks| {
+        [ranks[0], ranks[1]].repeat(2).into_iter().for_each(|rank| signal("-TERM", rank));
+    });
+}
+
+/// The command that trains on two ranks in the folder `run`.
+fn ranks_in(bench: &Bench) -> Command {
+    on_ranks(2, &bench.command("run", &["--test-key", "9"]))
+}
+
+/// Starts two ranks in the folder `run`, and waits until three steps are charged.
+fn after_three_steps(bench: &Bench, mut command: Command) -> Child {
     let out = bench.path("run");
-    let mut command = on_ranks(2, &bench.command("run", &["--test-key", "9"]));
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     while !out.join("ledger.jsonl").exists() || reservations_so_far(&out) < 3 {
         sleep(Duration::from_millis(5));
@@ -281,14 +325,14 @@ fn after_three_steps(bench: &Bench) -> Child {
     child
 }
 
-fn stops_after(name: &str, receiver: impl Fn(u32, &[u32]) -> u32) {
+fn stops_after(start: impl Fn(&Bench) -> Command, stop: impl Fn(u32, &[u32])) {
     let mut plan = tiny();
     plan["training"]["steps"] = json!(400);
     plan["performance"]["checkpoint_every"] = json!(100_000);
     let bench = Bench::new(&plan);
     let out = bench.path("run");
-    let child = after_three_steps(&bench);
-    signal(name, receiver(child.id(), &ranks_of(&out)));
+    let child = after_three_steps(&bench, start(&bench));
+    stop(child.id(), &ranks_of(&out));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let messages = messages(&output);
@@ -309,7 +353,7 @@ fn ranks_that_mpirun_ends_say_how_to_go_on() {
         let mut plan = tiny();
         plan["training"]["steps"] = json!(400);
         let bench = Bench::new(&plan);
-        let child = after_three_steps(&bench);
+        let child = after_three_steps(&bench, ranks_in(&bench));
         ends(&child, &ranks_of(&bench.path("run")));
         let output = child.wait_with_output().unwrap();
         let message = stderr(&output);
@@ -330,7 +374,7 @@ fn another_number_of_ranks_goes_on_with_the_same_text_and_refuses_a_changed_reco
     plan.as_object_mut().unwrap().remove("evaluation");
     let bench = Bench::new(&plan);
     write_files(&bench);
-    let child = after_three_steps(&bench);
+    let child = after_three_steps(&bench, ranks_in(&bench));
     signal("-USR1", child.id());
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     let text = std::fs::read_to_string(bench.path(PAIRS)).unwrap();
@@ -371,61 +415,12 @@ fn a_refusal_is_one_message_and_ends_all_ranks() {
     bench.model("run", &["--test-key", "5"]);
     let held = run(&bench, 2, "run", &["--test-key", "5"]);
     let public = run(&bench, 2, "other", &["--non-private"]);
-    // The second rank alone reads another text.
-    let mut plan = tiny();
-    plan["data"] = json!({ "source": { "path": "text.txt" }, "units": 300 });
-    plan.as_object_mut().unwrap().remove("evaluation");
-    let apart = Bench::new(&plan);
-    std::fs::write(apart.path("text.txt"), "one line\n").unwrap();
-    let other = Bench::new(&plan);
-    std::fs::write(other.path("text.txt"), "another line\n").unwrap();
-    let mut command = on_ranks(1, &apart.command("run", &[]));
-    let second = other.command("run", &[]);
-    command.args([":", "-np", "1"]).arg(second.get_program()).args(second.get_args());
-    let texts = command.output().unwrap();
-    // The second rank alone has another option or command.
-    let differing = |first: &[&str], second: &[&str]| {
-        let mut command = on_ranks(1, &apart.command("run", first));
-        let second = match second {
-            ["devices"] => {
-                let mut devices = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
-                devices.arg("devices");
-                devices
-            }
-            _ => apart.command("run", second),
-        };
-        command.args([":", "-np", "1"]).arg(second.get_program()).args(second.get_args());
-        command.output().unwrap()
-    };
-    let key = differing(&[], &["--test-key", "5"]);
-    let dry = differing(&["--dry-run"], &[]);
-    let devices = differing(&[], &["devices"]);
-    let build = {
-        let copy = apart.path("trainer-native");
-        std::fs::copy(env!("CARGO_BIN_EXE_trainer-native"), &copy).unwrap();
-        // Bytes after its end do not change what an executable does.
-        std::fs::OpenOptions::new().append(true).open(&copy).unwrap().write_all(b"another build").unwrap();
-        let mut command = on_ranks(1, &apart.command("run", &[]));
-        command.args([":", "-np", "1"]).arg(copy).args(apart.command("run", &[]).get_args());
-        command.output().unwrap()
-    };
-    std::fs::remove_file(other.path("text.txt")).unwrap();
-    let missing = command.output().unwrap();
-    for (output, part) in [
-        (held, "already holds a run"),
-        (public, "without noise trains in one process"),
-        (texts, "rank 1 of 2"),
-        (key, "another command or other options than rank 0"),
-        (dry, "another command or other options than rank 0"),
-        (devices, "another command or other options than rank 0"),
-        (build, "another build of this program than rank 0"),
-        (missing, "rank 1 of 2"),
-    ] {
+    for (output, part) in [(held, "already holds a run"), (public, "without noise trains in one process")] {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         let messages = messages(&output);
         assert!(messages.len() == 1 && messages[0].contains(part), "{}", stderr(&output));
     }
-    assert!(!apart.path("run").exists() && !bench.path("other").exists());
+    assert!(!bench.path("other").exists());
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Releases the counts of labels of a `text_to_text` plan with noise, before the first step, so that the mixture of
 //! synthetic records is private too.
 
-use std::collections::BTreeMap;
-
 use mechanisms::{Bounded, GaussianMechanism, L2Sensitivity, MechanismError, PrivacyRng, Purpose};
 use plan::{CertifiedPlan, LabelHistogram};
 use serde::{Deserialize, Serialize};
 
 use crate::RunError;
 use crate::data::{LabelledRecord, LabelledRecords, Units};
+use crate::disclosure::Private;
 use crate::progress::note;
+use crate::ranks::Ranks;
 use crate::store::RunStore;
 
 /// A label and its released count.
@@ -38,23 +38,41 @@ pub(crate) fn check_record(plan: &plan::Plan, number: u64, record: &LabelledReco
     )))
 }
 
+/// Returns whether the counts of the plan's labels are still to be released.
+pub(crate) fn is_due(plan: &plan::Plan, store: &RunStore<'_>) -> bool {
+    plan.data().label_histogram.is_some() && store.ledger().label_counts().is_none()
+}
+
+/// Counts the records with each label, if the plan asks for it. Each unit adds 1 to one count: that of one of its records, chosen at random
+/// as in training. Each rank counts in its own share of the text. All ranks call this together.
+///
+/// # Errors
+/// [`RunError::Refused`] on all ranks if the text can no longer be read.
+pub(crate) fn count(
+    plan: &plan::Plan,
+    units: &Units,
+    ranks: &Ranks,
+    rng: &dyn PrivacyRng,
+) -> Result<Option<Private<Vec<i64>>>, RunError> {
+    let (Some(histogram), Some(records)) = (&plan.data().label_histogram, &units.labelled) else {
+        return Ok(None);
+    };
+    let own = ranks.agree(counts(records, histogram, ranks, rng))?;
+    Ok(Some(Private::new(own.into_iter().map(|count| ranks.total(count.into()) as i64).collect())))
+}
+
 /// Releases the counts of the plan's labels, once: they are charged on the ledger before any noise is drawn.
 ///
 /// # Errors
 /// [`RunError::Refused`] if an earlier process charged them and lost the result; [`RunError::Storage`].
-pub(crate) fn obtain(
+pub(crate) fn release(
     plan: &CertifiedPlan,
-    units: &Units,
+    counts: &Private<Vec<i64>>,
     store: &mut RunStore<'_>,
     rng: &dyn PrivacyRng,
 ) -> Result<(), RunError> {
-    let (Some(histogram), Some(records)) = (&plan.plan().data().label_histogram, &units.labelled) else {
-        return Ok(());
-    };
-    if store.ledger().label_counts().is_some() {
-        return Ok(());
-    }
-    let counts = counts(records, histogram, rng)?;
+    let Some(histogram) = &plan.plan().data().label_histogram else { return Ok(()) };
+    let counts = counts.for_mechanism().clone();
     let Some(planned) = plan.label_histogram_event() else { return store.record_labels(counts) };
     let failed = |error: MechanismError| RunError::Failed(format!("label counts: {error}"));
     let mechanism = histogram.mechanism().map_err(failed)?;
@@ -70,25 +88,22 @@ pub(crate) fn obtain(
     Ok(())
 }
 
-/// Counts the records with each label. Each unit adds 1 to one count: that of one of its records,
-/// chosen at random as in training.
+/// Counts the records of this rank's share, as [`count`] does.
 fn counts(
     records: &LabelledRecords,
     histogram: &LabelHistogram,
+    ranks: &Ranks,
     rng: &dyn PrivacyRng,
 ) -> Result<Vec<i64>, RunError> {
-    let mut by_unit: BTreeMap<u64, Vec<Option<usize>>> = BTreeMap::new();
-    records.for_each(|record| {
-        let label = histogram.labels.iter().position(|label| label == record.text.as_str());
-        by_unit.entry(record.unit).or_default().push(label);
-    })?;
-    let mut choices = rng.stream(Purpose::Labels, 0, 0);
     let mut counts = vec![0; histogram.labels.len()];
-    for own in by_unit.values() {
-        if let Some(label) = own[choices.below(own.len() as u64) as usize] {
+    // Step 1 has the noise.
+    let choose = |unit: u64, records| rng.stream(Purpose::Labels, 2 + unit, 0).below(records);
+    records.for_one_of_each_unit(ranks, choose, |record| {
+        let label = histogram.labels.iter().position(|label| label == record.text.as_str());
+        if let Some(label) = label {
             counts[label] += 1;
         }
-    }
+    })?;
     Ok(counts)
 }
 
@@ -113,10 +128,10 @@ mod tests {
 
     use super::*;
     use crate::data::Answer;
-    use crate::disclosure::Private;
 
     fn counts(records: &[LabelledRecord], histogram: &LabelHistogram, rng: &TestRng) -> Vec<i64> {
-        super::counts(&LabelledRecords::Kept(Private::new(records.to_vec())), histogram, rng).unwrap()
+        let records = LabelledRecords::Kept(Private::new(records.to_vec()));
+        super::counts(&records, histogram, &Ranks::alone(), rng).unwrap()
     }
 
     fn record(unit: u64, label: &str) -> LabelledRecord {

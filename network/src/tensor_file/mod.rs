@@ -11,7 +11,7 @@ use std::sync::Arc;
 use safetensors::tensor::{Dtype, SafeTensors};
 use thiserror::Error;
 
-pub use model::{Formatted, model_sha256, write_model, write_tensors};
+pub use model::{Formatted, digest_tensor, model_sha256, write_digested, write_model};
 
 use durable::FileError;
 

@@ -1,7 +1,7 @@
 //! Writes tensors to a file whose bytes depend on them alone.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, Metadata, TensorInfo, View};
@@ -16,23 +16,50 @@ use durable::FileError;
 /// [`FileError::Storage`] if it cannot be written.
 pub fn write_model<T: View>(
     path: &Path,
-    tensors: Vec<(&str, T)>,
+    mut tensors: Vec<(&str, T)>,
     mark: &PrivacyMark,
 ) -> Result<(), FileError> {
-    write_tensors(path, tensors, &model_metadata(mark))
+    let header = header(&mut tensors, &model_metadata(mark));
+    let header = header.map_err(|error| FileError::storage("write", path, &error))?;
+    durable::write_by(path, |file| write_parts(|bytes| file.write_all(bytes), &header, &tensors))
 }
 
-/// Writes a safetensors file with these metadata, one tensor after the other.
+/// Writes a safetensors file with these metadata and, as `field`, the SHA-256 of what `digest` has taken and of each tensor as
+/// [`digest_tensor`] takes it, in the order of the file. One tensor after the other is laid out in memory, once.
 ///
 /// # Errors
 /// [`FileError::Storage`] if it cannot be written.
-pub fn write_tensors<T: View>(
+pub fn write_digested<T: View>(
     path: &Path,
     mut tensors: Vec<(&str, T)>,
     metadata: &[(&str, &str)],
+    field: &str,
+    mut digest: Sha256,
 ) -> Result<(), FileError> {
-    let header = header(&mut tensors, metadata).map_err(|error| FileError::storage("write", path, &error))?;
-    durable::write_by(path, |file| write_parts(|bytes| file.write_all(bytes), &header, &tensors))
+    let storage = |error: io::Error| FileError::storage("write", path, &error);
+    let unknown = durable::hex(&[0; 32]);
+    let metadata = [&[(field, unknown.as_str())], metadata].concat();
+    let header = header(&mut tensors, &metadata).map_err(storage)?;
+    // It is the first of the metadata, with which the header begins.
+    let place = header.windows(unknown.len()).position(|bytes| bytes == unknown.as_bytes());
+    let place = place.ok_or_else(|| storage(io::Error::other("the header lacks a field")))?;
+    durable::write_by(path, |file| {
+        file.write_all(&(header.len() as u64).to_le_bytes())?;
+        file.write_all(&header)?;
+        for (name, tensor) in &tensors {
+            let values = tensor.data();
+            digest_tensor(&mut digest, name, tensor.shape(), &values);
+            file.write_all(&values)?;
+        }
+        file.seek(SeekFrom::Start((size_of::<u64>() + place) as u64))?;
+        file.write_all(durable::hex(&digest.finalize()).as_bytes())
+    })
+}
+
+/// Adds a tensor with these bytes to a digest.
+pub fn digest_tensor(digest: &mut Sha256, name: &str, shape: &[usize], bytes: &[u8]) {
+    digest.update(format!("{name:?} {shape:?}\n"));
+    digest.update(bytes);
 }
 
 /// Returns the SHA-256 of the file that [`write_model`] writes.

@@ -117,6 +117,8 @@ pub struct RankCost {
     /// E⌈M/P⌉ · seconds of a micro-batch + seconds of the update / P + bytes sent / network + messages · ⌈log₂ P⌉ · latency. M is the number
     /// of micro-batches in a drawn batch: the step waits for the rank with the most.
     pub step_seconds: f64,
+    /// Seconds of these in which the ranks exchange messages.
+    pub exchange_seconds: f64,
     /// Number of messages of a step, each of which all ranks wait for.
     pub messages: u64,
     /// Number of ranks that have no micro-batch in a step with a batch of the expected size: P − M, where P is larger.
@@ -209,14 +211,15 @@ impl Cost {
             let messages = f64::from(SMALL_MESSAGES) + large + messages_of(PARAMETERS_A_MESSAGE, trained);
             let computing = self.rounds(ranks) * speed.micro_batch_seconds;
             let waiting = messages * libm::log2(ranks).ceil() * speed.latency;
-            let seconds = computing + speed.update_seconds / ranks + bytes_sent / speed.network + waiting;
-            (seconds, bytes_sent, messages)
+            let exchange = if ranks > 1.0 { bytes_sent / speed.network + waiting } else { 0.0 };
+            (computing + speed.update_seconds / ranks + exchange, exchange, bytes_sent, messages)
         };
         let count = ranks.max(1) as f64;
-        let (step_seconds, bytes_sent, messages) = step(count);
+        let (step_seconds, exchange_seconds, bytes_sent, messages) = step(count);
         RankCost {
             ranks: ranks.max(1),
             step_seconds,
+            exchange_seconds,
             messages: if ranks > 1 { messages as u64 } else { 0 },
             idle: ranks.saturating_sub(self.micro_batches.ceil() as u64),
             bytes_sent,

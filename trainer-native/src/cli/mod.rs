@@ -285,20 +285,13 @@ fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     ::cli::leave_no_core_dump(!cfg!(feature = "mpi"));
-    let arguments = match ::cli::arguments(command()) {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            let message =
-                tips::of_file(&error).unwrap_or_else(|| ::cli::in_one_line(&error, &command(), tips::TIPS));
-            return exit_code(RunError::Refused(message));
-        }
-    };
     let ranks = match Ranks::join() {
         Ok(ranks) => ranks,
         Err(error) => return exit_code(error),
     };
     let silence = (!ranks.is_first()).then(Silence::begin);
-    let outcome = dispatch(arguments, &ranks);
+    let arguments = ranks.agree(ranks::check_help(&ranks).and_then(|()| arguments()));
+    let outcome = arguments.and_then(|arguments| dispatch(arguments, &ranks));
     drop(silence);
     match outcome {
         Ok(()) => {
@@ -318,6 +311,14 @@ pub fn main() -> ExitCode {
             shown
         }
     }
+}
+
+fn arguments() -> Result<Cli, RunError> {
+    ::cli::arguments(command()).map_err(|error| {
+        let message =
+            tips::of_file(&error).unwrap_or_else(|| ::cli::in_one_line(&error, &command(), tips::TIPS));
+        RunError::Refused(message)
+    })
 }
 
 fn dispatch(cli: Cli, all: &Ranks) -> Result<(), RunError> {

@@ -212,13 +212,23 @@ impl Scaling {
                 self.micro_batches
             ));
         }
+        if let Some(Row { step, .. }) = self.most_ranks().filter(|row| row.step.ranks > 1) {
+            limits.push(format!(
+                "On {} ranks, the exchange of sums and weights takes {:.3} of {:.3} s a step, and each rank holds all weights. \
+                 This limits larger numbers of ranks.",
+                step.ranks, step.exchange_seconds, step.step_seconds
+            ));
+        }
         limits
+    }
+
+    fn most_ranks(&self) -> Option<&Row> {
+        self.ranks.iter().max_by_key(|row| row.step.ranks)
     }
 
     /// Returns the time in which the most ranks read the text.
     fn longest_start(&self) -> Option<f64> {
-        let most = self.ranks.iter().max_by_key(|row| row.step.ranks)?;
-        most.start.map(|start| start.seconds)
+        self.most_ranks()?.start.map(|start| start.seconds)
     }
 }
 
@@ -242,7 +252,7 @@ impl fmt::Display for Scaling {
         write!(
             f,
             "{:>8} {:>12} {:>12} {:>14} {:>12} {:>11} {:>9} {:>9}",
-            "P", "s a step", "hours", "MB sent, step", "GB memory", "efficiency", "s start", "MB index"
+            "P", "s a step", "hours", "MB sent, step", "MB memory", "efficiency", "s start", "MB index"
         )?;
         for Row { step, hours, start } in &self.ranks {
             let start = start.as_ref().map_or_else(
@@ -251,12 +261,12 @@ impl fmt::Display for Scaling {
             );
             write!(
                 f,
-                "\n{:>8} {:>12.4} {:>12.2} {:>14.1} {:>12.2} {:>10.1}% {start}",
+                "\n{:>8} {:>12.4} {:>12.2} {:>14.1} {:>12.1} {:>10.1}% {start}",
                 step.ranks,
                 step.step_seconds,
                 hours,
                 step.bytes_sent / 1e6,
-                step.memory / 1e9,
+                step.memory / 1e6,
                 step.efficiency * 100.0
             )?;
         }
@@ -336,6 +346,12 @@ mod tests {
         assert!(shown.contains("M = 128 ± 1.4 micro-batches"), "{shown}");
         assert!(shown.contains("r = E⌈0.5·M/P⌉"), "{shown}");
         assert!(shown.contains("Of more than 128 ranks, some have nothing to compute"), "{shown}");
+        // 256 ranks: one exchange of sums, which takes 8 + 8/256 + 4 bytes a parameter.
+        let exchange = 12.03125 * 255.0 / 256.0 * found.trained_parameters as f64 / 4e9;
+        assert!((found.ranks[2].step.exchange_seconds / exchange - 1.0).abs() < 1e-12);
+        let limit = format!("On 256 ranks, the exchange of sums and weights takes {exchange:.3} of");
+        assert!(shown.contains(&limit), "{shown}");
+        assert_eq!(found.ranks[0].step.exchange_seconds, 0.0);
         // 10 TB at 100 MB a second, and 8 bytes for each of 1e10 records, of one rank in 256.
         let start = found.ranks[2].start.unwrap();
         assert_eq!((start.bytes_read, start.index), (1e13 / 256.0, 8e10 / 256.0));

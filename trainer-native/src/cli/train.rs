@@ -35,6 +35,9 @@ pub(super) struct RunArgs {
     /// NOT PRIVATE: train a baseline without clipping and noise
     #[arg(long)]
     pub(super) non_private: bool,
+    /// Number of parameters above which ranks divide sums, for tests
+    #[arg(long, value_name = "N", hide = true, requires = "test_key")]
+    divide_sums_above: Option<usize>,
     /// Read and check everything, say what would be done, and write and spend nothing
     #[arg(long, conflicts_with = "resume")]
     dry_run: bool,
@@ -76,12 +79,23 @@ impl RunArgs {
             physical_batch,
             test_key,
             non_private,
+            divide_sums_above,
             dry_run: _,
             json: _,
         } = self;
         let plan = plan.ok_or_else(|| RunError::Refused("give a plan with --plan PLAN.json".to_owned()))?;
         let device = device.map(Into::into);
-        let canaries = None;
-        Ok(Request { plan, out, resume, copied, device, physical_batch, test_key, non_private, canaries })
+        Ok(Request {
+            plan,
+            out,
+            resume,
+            copied,
+            device,
+            physical_batch,
+            test_key,
+            non_private,
+            canaries: None,
+            divide_sums_above,
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! The program on several ranks.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use super::stderr;
@@ -24,4 +25,23 @@ pub fn on_ranks(count: usize, command: &Command) -> Command {
 /// The lines that the program itself wrote, without those of mpirun.
 pub fn messages(output: &Output) -> Vec<String> {
     stderr(output).lines().filter(|line| line.contains("trainer-native: ")).map(str::to_owned).collect()
+}
+
+/// Processes whose command line has this folder, the first rank first.
+pub fn ranks_of(out: &Path) -> Vec<u32> {
+    let command_line = |process: &u32| std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let is_rank = |process: &u32| {
+        let line = String::from_utf8_lossy(&command_line(process)).into_owned();
+        let program = line.split('\0').next().unwrap_or_default();
+        program.ends_with("trainer-native") && line.contains(&format!("{}\0", out.display()))
+    };
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut processes: Vec<u32> =
+        numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_rank).collect();
+    processes.sort_unstable();
+    processes
+}
+
+pub fn signal(name: &str, process: u32) {
+    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
 }

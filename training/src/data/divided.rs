@@ -65,7 +65,9 @@ impl Divided {
         let sizes = same_sizes(&files, ranks)?;
         let mut scan = Scan::default();
         let outcome = scan.read(&files, unit, &sizes, ranks, &mut items);
+        let waiting = outcome.as_ref().err().map(|fault| ranks.wait_with(&fault.in_share()));
         let records = ranks.numbers(scan.records);
+        drop(waiting);
         let before = records[..ranks.rank()].iter().sum();
         ranks.agree(outcome.map_err(|fault| fault.numbered(before, &files, unit, &mut items)))?;
         if records.iter().all(|&records| records == 0) {
@@ -185,6 +187,48 @@ impl Divided {
         Err(RunError::Failed(format!("{FIELD}: {CHANGED}")))
     }
 
+    /// Passes one record of each unit to `take`: the one that `choose` picks by the number of the unit and the number of its records on all
+    /// ranks. Each rank reads its own share, where each record is one stretch. All ranks call this together.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read, and those of `take`.
+    pub(super) fn for_one_of_each_unit(
+        &self,
+        choose: impl Fn(u64, u64) -> u64,
+        mut take: impl FnMut(Record) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let unreadable = |error: CorpusError| refused(FIELD, &error);
+        let chosen = self.choose(choose);
+        let sizes = self.files.sizes().map_err(unreadable)?;
+        let (rank, count) = (self.ranks.rank() as u64, self.ranks.count() as u64);
+        let mut records = self.files.share_of(&sizes, rank, count).map_err(unreadable)?;
+        for number in 0.. {
+            let Some(record) = records.next().filter(|_| records.is_in_share()) else { break };
+            let (_, record) = record.map_err(unreadable)?;
+            if chosen.as_ref().is_none_or(|chosen| chosen.get(number) == Some(&true)) {
+                take(record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns which records of this rank's share `choose` picks; `None` if all, because each unit has one.
+    fn choose(&self, choose: impl Fn(u64, u64) -> u64) -> Option<Vec<bool>> {
+        let OwnUnits::Users { numbers, starts, stretches } = &self.own else { return None };
+        let mut chosen = vec![false; stretches.len()];
+        let counts: Vec<u64> = starts.array_windows().map(|[start, end]| u64::from(end - start)).collect();
+        let elsewhere = records_elsewhere(numbers, &counts, &self.ranks);
+        for (((&unit, &start), &count), [before, all]) in
+            numbers.iter().zip(starts).zip(&counts).zip(elsewhere)
+        {
+            let place = choose(unit, all).checked_sub(before).filter(|place| *place < count);
+            if let Some(place) = place {
+                chosen[stretches[start as usize + place as usize] as usize] = true;
+            }
+        }
+        Some(chosen)
+    }
+
     fn place(&self, number: usize) -> Result<Place, RunError> {
         self.places
             .get(number)
@@ -250,6 +294,16 @@ enum Fault {
 }
 
 impl Fault {
+    /// Returns the error while the shares of earlier ranks are not read yet.
+    fn in_share(&self) -> RunError {
+        match self {
+            Self::Reading(error) => RunError::Refused(error.to_string()),
+            Self::Record(_, _, error) => RunError::Refused(format!(
+                "{error} (the number counts from the beginning of this rank's share)"
+            )),
+        }
+    }
+
     /// Returns the error, with the number that the record has in the corpus: `before` records are in the shares of earlier ranks.
     fn numbered(
         self,
@@ -398,6 +452,46 @@ fn number_users(own: &[UserId], ranks: &Ranks) -> (Vec<u64>, u64) {
         }
     }
     (numbers, counts.iter().sum())
+}
+
+/// Returns how many records each of these units has in the shares of earlier ranks, and how many in all shares. `counts` are those in this
+/// rank's share. All ranks call this together.
+fn records_elsewhere(units: &[u64], counts: &[u64], ranks: &Ranks) -> Vec<[u64; 2]> {
+    let owner = |unit: u64| (unit % ranks.count() as u64) as usize;
+    let pairs = |bytes: &Vec<u8>| -> Vec<[u64; 2]> {
+        let number = |eight: &[u8; 8]| u64::from_le_bytes(*eight);
+        bytes
+            .as_chunks()
+            .0
+            .as_chunks()
+            .0
+            .iter()
+            .map(|pair: &[[u8; 8]; 2]| pair.each_ref().map(number))
+            .collect()
+    };
+    let mut told: Vec<Vec<u8>> = vec![Vec::new(); ranks.count()];
+    for (unit, count) in units.iter().zip(counts) {
+        told[owner(*unit)].extend([unit.to_le_bytes(), count.to_le_bytes()].as_flattened());
+    }
+    let of_ranks: Vec<Vec<[u64; 2]>> = ranks.all_to_all(&told).iter().map(pairs).collect();
+    let mut all: HashMap<u64, u64> = HashMap::new();
+    let mut earlier = Vec::new();
+    for of_rank in &of_ranks {
+        let add = |[unit, count]: &[u64; 2]| {
+            let so_far = all.entry(*unit).or_default();
+            *so_far += count;
+            *so_far - count
+        };
+        earlier.push(of_rank.iter().map(add).collect::<Vec<u64>>());
+    }
+    let answer = |(of_rank, earlier): (&Vec<[u64; 2]>, Vec<u64>)| {
+        let pair = |([unit, _], earlier): (&[u64; 2], u64)| [earlier, all[unit]].map(u64::to_le_bytes);
+        of_rank.iter().zip(earlier).flat_map(|of| pair(of).as_flattened().to_vec()).collect()
+    };
+    let answers: Vec<Vec<u8>> = of_ranks.iter().zip(earlier).map(answer).collect();
+    let mut answers: Vec<_> =
+        ranks.all_to_all(&answers).iter().map(|bytes| pairs(bytes).into_iter()).collect();
+    units.iter().filter_map(|unit| answers[owner(*unit)].next()).collect()
 }
 
 /// The units of a share's stretches.

@@ -187,6 +187,19 @@ fn labelled_text(folder: &Path) -> (LabelledFields, Source, PathBuf) {
     (fields, source, lines)
 }
 
+/// Returns one record of each unit. Some of a user's records are in the shares of other ranks.
+fn one_of_each(records: &LabelledRecords, ranks: &Ranks) -> Vec<String> {
+    let mut own = Vec::new();
+    let choose = |unit, records| (unit * 5 + 3) % records;
+    let take = |record: &LabelledRecord| own.push(format!("{:?} {:?}", record.text, record.answer));
+    records.for_one_of_each_unit(ranks, choose, take).unwrap();
+    let of_ranks = ranks.exchange(&serde_json::to_vec(&own).unwrap());
+    let of_rank = |own: &Vec<u8>| serde_json::from_slice::<Vec<String>>(own).unwrap();
+    let mut all: Vec<String> = of_ranks.iter().flat_map(of_rank).collect();
+    all.sort_unstable();
+    all
+}
+
 /// Oracle: the same records in memory. A user's records lie apart.
 #[test]
 fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_changed_file_is_noticed() {
@@ -197,17 +210,13 @@ fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_cha
         input: record.text.bytes().map(u32::from).collect(),
         ..Example::default()
     };
-    let labels_of = |records: &LabelledRecords| {
-        let mut labels = Vec::new();
-        records.for_each(|record| labels.push((record.unit, record.answer.clone()))).unwrap();
-        labels
-    };
     let in_files = |unit, ranks: &Ranks| {
         LabelledRecords::in_files(fields.clone(), source.clone(), unit, &check, ranks).unwrap().unwrap()
     };
     for unit in [PrivacyUnit::Record, PrivacyUnit::User] {
         let (records, units) = LabelledRecords::open(&fields, source.clone(), unit, &check).unwrap();
-        let (labels, digest) = (labels_of(&records), records.digest());
+        let (chosen, digest) = (one_of_each(&records, &Ranks::alone()), records.digest());
+        assert_eq!(chosen.len() as u64, units);
         let every: Vec<u64> = (0..units).rev().collect();
         for count in [1, 2, 3] {
             on_ranks(count, |ranks| {
@@ -216,7 +225,7 @@ fn labelled_records_in_their_files_are_the_examples_of_those_in_memory_and_a_cha
                 let kept = LabelledSet::new(records, example);
                 let (records, of_files) = in_files(unit, ranks);
                 assert_eq!((of_files, records.digest()), (units, digest));
-                assert_eq!(labels_of(&records), labels);
+                assert_eq!(one_of_each(&records, ranks), chosen, "{unit:?}, {count} ranks");
                 let mut set = LabelledSet::new(records, example);
                 assert_eq!(set.units(), kept.units());
                 set.measure(&(0..units).collect::<Vec<_>>()).unwrap();

@@ -1,6 +1,6 @@
 //! Reads records with an answer to be predicted: labels, tags or another text.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dp_tokenizer::corpus::{self, CorpusError, Files, LineFiles, Record, Source};
@@ -298,6 +298,35 @@ impl LabelledRecords {
             }
         }
         Ok(())
+    }
+
+    /// Passes one record of each unit to `take`: the one that `choose` picks by the number of the unit and the number of its records. Each
+    /// rank reads its own share of records in files; the first rank alone takes those in memory. All ranks call this together.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] if a file can no longer be read.
+    pub(crate) fn for_one_of_each_unit(
+        &self,
+        ranks: &Ranks,
+        choose: impl Fn(u64, u64) -> u64,
+        mut take: impl FnMut(&LabelledRecord),
+    ) -> Result<(), RunError> {
+        match self {
+            Self::Kept(_) if !ranks.is_first() => Ok(()),
+            Self::Kept(records) => {
+                let mut by_unit: BTreeMap<u64, Vec<&LabelledRecord>> = BTreeMap::new();
+                for record in records.for_mechanism() {
+                    by_unit.entry(record.unit).or_default().push(record);
+                }
+                by_unit.iter().for_each(|(&unit, own)| take(own[choose(unit, own.len() as u64) as usize]));
+                Ok(())
+            }
+            Self::InFiles(files) => files.records.for_one_of_each_unit(choose, |record| {
+                let labelled = files.fields.record(0, record.text, record.further);
+                take(&labelled.map_err(|what| refused(FIELD, &format!("a record {what}")))?);
+                Ok(())
+            }),
+        }
     }
 
     /// Reads the passages of the records. Each thread reads its own records; others stay unread in their files.

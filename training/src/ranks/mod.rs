@@ -18,7 +18,7 @@
 //!
 //! Every rank makes the same calls in the same order, even if one of them fails: [`Ranks::agree`]
 //! spreads a failure before the next call. If a rank ends without a message, the program that
-//! started the ranks ends them all.
+//! started the ranks ends them all. A rank that failed ends so if others take long to come.
 
 mod alone;
 mod divided_sum;
@@ -30,6 +30,8 @@ pub(crate) mod threads;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,7 @@ pub(crate) use divided_sum::{DividedSum, Stretches};
 pub(crate) use shards::{FromRank, Grain, Piece, Shards, block_rows, row_length, share_of};
 
 use crate::RunError;
+use crate::progress;
 
 /// Messages among ranks. Each call waits for the same call on all ranks.
 pub(crate) trait Messages: Send + Sync {
@@ -56,6 +59,13 @@ pub(crate) trait Messages: Send + Sync {
     /// - own: `[n]`, all: `[ranks · n]`
     fn all_gather(&self, own: &[u8], all: &mut [u8]);
 
+    /// Collects the bytes of all ranks on the first one, by rank. They have the same length everywhere. `gathered` is empty on other
+    /// ranks.
+    ///
+    /// # Shapes
+    /// - own: `[n]`, gathered: `[ranks · n]`
+    fn gather(&self, own: &[u8], gathered: &mut [u8]);
+
     /// Adds up the numbers of all ranks; each rank gets its own block of the sums.
     ///
     /// # Shapes
@@ -73,6 +83,9 @@ pub(crate) trait Messages: Send + Sync {
 
     /// Ends all ranks with an exit code.
     fn abort(&self, code: u8);
+
+    /// Ends this rank with an exit code, and thereby all others, from any thread and while they compute.
+    fn end(&self, code: u8);
 }
 
 /// The ranks and machines of a run, as its ledger and its certificate state them.
@@ -121,6 +134,9 @@ impl Share {
         place / self.physical_batch % self.count
     }
 }
+
+/// See [`Ranks::wait_with`].
+pub(crate) struct Waiting(#[expect(dead_code, reason = "dropping it ends the wait")] Sender<()>);
 
 /// All ranks, as seen by one of them.
 #[derive(Clone)]
@@ -236,7 +252,7 @@ impl Ranks {
     }
 
     /// Spreads a failure: if a rank failed, all ranks get an error, and the error of the first rank
-    /// says what failed.
+    /// says what failed. If another rank takes long to call this, a rank that failed says so itself, and ends all ranks.
     ///
     /// # Errors
     /// This rank's, or [`RunError::Elsewhere`].
@@ -245,7 +261,9 @@ impl Ranks {
             return own;
         }
         let failure = own.as_ref().err().map_or_else(Vec::new, encoded);
+        let waiting = own.as_ref().err().map(|error| self.wait_with(error));
         let failures = self.exchange(&failure);
+        drop(waiting);
         let Some((rank, failure)) = (0..).zip(&failures).find(|(_, failure)| !failure.is_empty()) else {
             return own;
         };
@@ -254,6 +272,26 @@ impl Ranks {
             _ if self.is_first() => Err(self.failure_of(rank, failure)),
             _ => Err(RunError::Elsewhere { code: failure[0] }),
         }
+    }
+
+    /// Begins to wait for the other ranks after a failure. Unless the returned value is dropped in time, shows the failure, and ends
+    /// all ranks.
+    pub(crate) fn wait_with(&self, error: &RunError) -> Waiting {
+        let (others_came, waits) = channel();
+        let (messages, code) = (Arc::clone(&self.messages), error.exit_code());
+        let error = match self.is_first() {
+            true => error.to_string(),
+            false => self.failure_of(self.rank(), &encoded(error)).to_string(),
+        };
+        // If several ranks failed, the first of them says so.
+        let patience = PATIENCE + Duration::from_millis(100) * self.rank().min(20) as u32;
+        std::thread::spawn(move || {
+            if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                progress::error(&format!("trainer-native: {error}"));
+                messages.end(code);
+            }
+        });
+        Waiting(others_came)
     }
 
     /// Returns the error of a rank, for the first one to show.
@@ -418,6 +456,9 @@ impl Ranks {
         }
     }
 }
+
+/// Time that a rank that failed waits for the others.
+const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(5) };
 
 /// Largest number of bytes of a message. A 32-bit count holds it, with room for those of all ranks.
 const MAX_MESSAGE_LENGTH: usize = 1 << 18;

@@ -90,6 +90,16 @@ impl Messages for World {
         all().all_gather_into(own, gathered);
     }
 
+    fn gather(&self, own: &[u8], gathered: &mut [u8]) {
+        let world = all();
+        let first = world.process_at_rank(0);
+        if self.rank == 0 {
+            first.gather_into_root(own, gathered);
+        } else {
+            first.gather_into(own);
+        }
+    }
+
     fn sum_scatter(&self, blocks: &[i64], own: &mut [i64]) {
         all().reduce_scatter_block_into(blocks, own, SystemOperation::sum());
     }
@@ -104,5 +114,10 @@ impl Messages for World {
 
     fn abort(&self, code: u8) {
         all().abort(i32::from(code));
+    }
+
+    // The launcher ends all ranks when one ends without a farewell. MPI's own abort is for the main thread, which waits.
+    fn end(&self, code: u8) {
+        std::process::exit(code.into());
     }
 }

@@ -127,9 +127,9 @@ impl Shards {
         self.ranks.are_several() && self.elements() > self.largest_whole_sum
     }
 
-    #[cfg(test)]
-    pub fn keep_whole_sums(&mut self) {
-        self.largest_whole_sum = usize::MAX;
+    /// Sets the number of parameters above which ranks divide sums.
+    pub fn divide_sums_above(&mut self, parameters: usize) {
+        self.largest_whole_sum = parameters;
     }
 
     /// Returns the pieces of the sums over all ranks. Sums wrap; the caller has to exclude
@@ -172,6 +172,22 @@ impl Shards {
             }
         }
         whole
+    }
+
+    /// Collects values of all ranks on the first one: passes the rank and the next of its values to `take`. `lengths` are the numbers of
+    /// values of each rank. All ranks call this together.
+    pub fn collect(&self, own: &[f32], lengths: &[usize], mut take: impl FnMut(usize, &[f32])) {
+        let (ranks, longest) = (&self.ranks, lengths.iter().copied().max().unwrap_or(0));
+        let each = (MESSAGE / ranks.count()).clamp(1, longest.max(1));
+        for begin in (0..longest).step_by(each) {
+            let mut sent = own.get(begin..own.len().min(begin + each)).unwrap_or_default().to_vec();
+            sent.resize(each, 0.0);
+            let mut all = vec![0.0; if ranks.is_first() { each * ranks.count() } else { 0 }];
+            ranks.messages.gather(bytemuck::cast_slice(&sent), bytemuck::cast_slice_mut(&mut all));
+            for ((rank, block), length) in all.chunks_exact(each).enumerate().zip(lengths) {
+                take(rank, &block[..length.saturating_sub(begin).min(each)]);
+            }
+        }
     }
 
     /// Exchanges values, and returns those of each rank, by rank.

@@ -1,4 +1,4 @@
-use super::threads::on_ranks;
+use super::threads::{ended_on_ranks, on_ranks};
 use super::*;
 use network::nn::{Initializer, ParamSpec};
 
@@ -25,6 +25,23 @@ fn a_failure_on_any_rank_is_one_on_all_and_the_first_says_which() {
         assert!(found.iter().all(|error| error.exit_code() == 2));
     }
     assert!(on_ranks(3, |ranks| ranks.agree(Ok(())).is_ok()).into_iter().all(|agreed| agreed));
+}
+
+/// A rank that computes for hours must not keep the reason from the user.
+#[test]
+fn a_rank_that_failed_ends_all_ranks_if_another_takes_long_and_waits_for_it_otherwise() {
+    for (failing, longest, want) in
+        [(0, PATIENCE * 5, vec![(0, 2)]), (1, PATIENCE * 5, vec![(1, 2)]), (1, Duration::ZERO, Vec::new())]
+    {
+        let (_, ended) = ended_on_ranks(2, |ranks| {
+            let refusal = || Err(RunError::Refused("no such file".to_owned()));
+            if ranks.rank() != failing {
+                std::thread::sleep(longest);
+            }
+            ranks.agree::<()>(if ranks.rank() == failing { refusal() } else { Ok(()) })
+        });
+        assert_eq!(ended, want);
+    }
 }
 
 /// The longest message takes two rounds, and some are empty.

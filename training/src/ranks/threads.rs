@@ -14,6 +14,8 @@ struct Shared {
     barrier: Barrier,
     /// The message that each rank sends.
     sent: Mutex<Vec<Vec<u8>>>,
+    /// The ranks that ended alone, with their exit codes.
+    ended: Mutex<Vec<(usize, u8)>>,
 }
 
 thread_local! {
@@ -27,15 +29,26 @@ pub(crate) fn messages() -> u64 {
 
 /// Runs `work` on each of `count` ranks, and returns the results by rank.
 pub(crate) fn on_ranks<T: Send>(count: usize, work: impl Fn(&Ranks) -> T + Sync) -> Vec<T> {
-    let shared = Arc::new(Shared { barrier: Barrier::new(count), sent: Mutex::new(vec![Vec::new(); count]) });
-    std::thread::scope(|scope| {
+    ended_on_ranks(count, work).0
+}
+
+/// Runs `work` as [`on_ranks`] does, and also returns the ranks that would have ended all others, with their exit codes.
+pub(crate) fn ended_on_ranks<T: Send>(
+    count: usize,
+    work: impl Fn(&Ranks) -> T + Sync,
+) -> (Vec<T>, Vec<(usize, u8)>) {
+    let (sent, ended) = (Mutex::new(vec![Vec::new(); count]), Mutex::default());
+    let shared = Arc::new(Shared { barrier: Barrier::new(count), sent, ended });
+    let found = std::thread::scope(|scope| {
         let start = |rank| {
             let (shared, work) = (Arc::clone(&shared), &work);
             scope.spawn(move || work(&Ranks::of(Thread { rank, shared })))
         };
         let threads: Vec<_> = (0..count).map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    });
+    let ended = shared.ended.lock().unwrap().clone();
+    (found, ended)
 }
 
 impl Thread {
@@ -67,6 +80,13 @@ impl Messages for Thread {
         all.copy_from_slice(&self.all(own).concat());
     }
 
+    fn gather(&self, own: &[u8], gathered: &mut [u8]) {
+        let all = self.all(own);
+        if self.rank == 0 {
+            gathered.copy_from_slice(&all.concat());
+        }
+    }
+
     fn sum_scatter(&self, blocks: &[i64], own: &mut [i64]) {
         let numbers = |bytes: &[u8]| -> Vec<i64> {
             bytes.chunks_exact(8).map(|eight| i64::from_le_bytes(eight.try_into().unwrap())).collect()
@@ -90,5 +110,9 @@ impl Messages for Thread {
 
     fn abort(&self, code: u8) {
         panic!("aborted with {code}");
+    }
+
+    fn end(&self, code: u8) {
+        self.shared.ended.lock().unwrap().push((self.rank, code));
     }
 }

@@ -148,9 +148,10 @@ impl fmt::Display for DryRun {
         let steps: u64 = self.phases.iter().map(|phase| phase.steps).sum();
         writeln!(
             f,
-            "ranks       {ranks} such processors with MPI and 10 Gbit/s: about {:.0} s; each needs at least {:.1} GB and sends {:.1} MB a step{}",
+            "ranks       {ranks} such processors with MPI and 10 Gbit/s: about {:.0} s; each needs at least {:.0} MB of memory and \
+             sends {:.1} MB a step{}",
             (step_seconds * steps as f64).max(1.0),
-            memory / 1e9,
+            (memory / 1e6).max(1.0),
             bytes_sent / 1e6,
             match idle {
                 0 => String::new(),

@@ -30,6 +30,18 @@ impl<'a> Folder<'a> {
         &mut self,
         work: impl FnOnce(&mut RunStore<'a>) -> Result<T, RunError>,
     ) -> Result<Option<T>, RunError> {
+        self.on_first_helped(work, || ())
+    }
+
+    /// Does work on the folder, to which the other ranks contribute by what `help` does.
+    pub(crate) fn on_first_helped<T>(
+        &mut self,
+        work: impl FnOnce(&mut RunStore<'a>) -> Result<T, RunError>,
+        help: impl FnOnce(),
+    ) -> Result<Option<T>, RunError> {
+        if self.store.is_none() {
+            help();
+        }
         let own = self.store.as_mut().map(work).transpose();
         self.ranks.outcome_of_first(own)
     }

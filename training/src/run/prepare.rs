@@ -9,6 +9,7 @@ use super::inputs::{Inputs, has_fixed_features};
 use super::request::Job;
 use super::start::Start;
 use crate::data::{Canaries, Dataset, LabelledRecords, LabelledSet, Planting, Units};
+use crate::disclosure::Private;
 use crate::dp::{TrainingData, TrainingSet};
 use crate::infer::{Evaluation, HeldOut};
 use crate::objective::{Objective, Task, canary_tokens};
@@ -43,12 +44,21 @@ impl<B: Kernels> Prepared<B> {
         device: B::Device,
         rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
-        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, store, rng))?;
-        let begun = Begun::share(begun, &job.ranks)?;
-        let is_new = begun.saved.is_none();
+        let plan = job.plan.plan();
+        let is_due = folder.on_first(|store| Ok(label_histogram::is_due(plan, store)))?;
+        let labels = match job.ranks.of_first(is_due.unwrap_or_default())? {
+            true => label_histogram::count(plan, &inputs.units, &job.ranks, rng)?,
+            false => None,
+        };
+        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, labels.as_ref(), store, rng))?;
+        let mut begun = Begun::share(begun, &job.ranks)?;
+        let (saved, resumes) = (begun.saved.take(), begun.progressed.resumes);
         let (set, objective, built) = job.ranks.agree(Self::build(job, inputs, begun, device, rng))?;
-        let mut prepared = built(TrainingData::new(job.plan.plan(), set, objective)?);
-        if is_new && job.plan.plan().training().warm_start.is_some() {
+        let mut prepared = built(TrainingData::new(plan, set, objective)?);
+        if resumes {
+            let loaded = prepared.trainer.load_state_of_first(saved, &job.ranks);
+            job.ranks.agree(loaded.map_err(|error| RunError::Refused(error.to_string())))?;
+        } else if plan.training().warm_start.is_some() {
             prepared.warm_start(job)?;
         }
         Ok(prepared)
@@ -80,7 +90,7 @@ impl<B: Kernels> Prepared<B> {
         rng: &dyn PrivacyRng,
     ) -> Result<(TrainingSet, Objective, impl FnOnce(TrainingData) -> Self), RunError> {
         let Inputs { units, evaluation, initial, .. } = inputs;
-        let Begun { tokenizer, progressed, saved, canaries, physical_batch } = begun;
+        let Begun { tokenizer, progressed, saved: _, canaries, physical_batch } = begun;
         let objective =
             Objective::new(job.plan.plan(), &tokenizer, chat::of_plan(job.plan.plan(), &job.base)?.as_ref())?;
         let mut set = training_set(job, units, &tokenizer, &objective, canaries)?;
@@ -90,10 +100,7 @@ impl<B: Kernels> Prepared<B> {
             .flatten();
         let generation = initial.as_ref().map(|initial| initial.generation.clone()).unwrap_or_default();
         let embedding = initial.as_ref().and_then(|initial| initial.embedding.clone());
-        let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
-        if let Some(saved) = saved {
-            trainer.load_state(saved).map_err(|error| RunError::Refused(error.to_string()))?;
-        }
+        let trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
         if progressed.end < job.plan.total_steps() {
             note(&format!(
                 "the spare steps are used up: the run will end at step {} instead of {}",
@@ -134,13 +141,15 @@ pub(super) struct Progressed {
     pub end: u64,
     /// Whether steps clip and add noise.
     pub protected: bool,
+    /// Whether the run continues from a checkpoint.
+    pub resumes: bool,
 }
 
 /// The state that the first rank finds in the run folder, or creates for it.
 struct Begun {
     tokenizer: Tokenizer,
     progressed: Progressed,
-    /// The state of the checkpoint.
+    /// The state of the checkpoint, which only the first rank has.
     saved: Option<Vec<NamedTensor>>,
     canaries: Option<Canaries>,
     physical_batch: usize,
@@ -150,6 +159,7 @@ impl Begun {
     fn new<B: Kernels>(
         job: &Job,
         inputs: &Inputs,
+        labels: Option<&Private<Vec<i64>>>,
         store: &mut RunStore<'_>,
         rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
@@ -167,17 +177,21 @@ impl Begun {
                 "tokenizer: it has no unknown token, so characters that its vocabulary lacks vanish from the text",
             );
         }
-        label_histogram::obtain(&job.plan, &inputs.units, store, rng)?;
+        if let Some(counts) = labels {
+            label_histogram::release(&job.plan, counts, store, rng)?;
+        }
         job.check_interrupt()?;
         let (plan, workers) = (job.plan.plan(), B::workers() * job.ranks.on_this_host());
+        let saved = store.take_saved_state();
         Ok(Self {
             tokenizer,
             progressed: Progressed {
                 steps_done: store.steps_done(),
                 end: store.affordable_end()?,
                 protected: store.is_protected(),
+                resumes: saved.is_some(),
             },
-            saved: store.take_saved_state(),
+            saved,
             canaries: store.canaries(job.canaries.as_ref(), rng)?,
             physical_batch: memory::windows_at_once(
                 plan,
@@ -189,7 +203,7 @@ impl Begun {
         })
     }
 
-    /// Sends the first rank's state to all ranks.
+    /// Sends what the first rank began to all ranks, but for the state of a checkpoint.
     fn share(own: Option<Self>, ranks: &Ranks) -> Result<Self, RunError> {
         if !ranks.are_several() {
             return own.ok_or_else(|| RunError::Failed("a single process is its own first rank".to_owned()));
@@ -199,7 +213,7 @@ impl Begun {
         let read = Tokenizer::from_json(&json).map_err(|error| RunError::Failed(error.to_string()));
         let tokenizer = ranks.agree(read)?;
         let figures = own.as_ref().map(|begun| (begun.progressed, begun.physical_batch));
-        let saved = share_tensors(own.and_then(|begun| begun.saved), ranks)?;
+        let saved = own.and_then(|begun| begun.saved);
         match ranks.of_first(figures)? {
             Some((progressed, physical_batch)) => {
                 Ok(Self { tokenizer, progressed, saved, canaries: None, physical_batch })
@@ -316,8 +330,18 @@ fn build_trainer<B: Kernels>(
         .recompute(plan.performance().recompute)
         .group_by_length(plan.performance().group_by_length)
         .precision(plan.performance().precision)
-        .arithmetic(job.mode.arithmetic);
-    Ok(trainer.on_ranks(&job.ranks))
+        .arithmetic(job.mode.arithmetic)
+        .on_ranks(&job.ranks);
+    let trainer = match job.divide_sums_above {
+        Some(parameters) => trainer.divide_sums_above(parameters),
+        None => trainer,
+    };
+    if trainer.divides_sums() {
+        note(
+            "each rank keeps a part of the sums alone, because the model is large; this takes less memory and more time",
+        );
+    }
+    Ok(trainer)
 }
 
 /// Returns the log-probabilities by which a model without a checkpoint first predicts tokens, if the vocabulary's

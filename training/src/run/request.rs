@@ -38,6 +38,8 @@ pub struct Request {
     pub non_private: bool,
     /// Canaries to be planted in the training text, if this run is an audit.
     pub canaries: Option<Planting>,
+    /// The number of parameters above which ranks divide sums, in a test.
+    pub divide_sums_above: Option<usize>,
 }
 
 impl Request {
@@ -54,6 +56,7 @@ impl Request {
             test_key: None,
             non_private: false,
             canaries: None,
+            divide_sums_above: None,
         }
     }
 }
@@ -68,6 +71,7 @@ pub struct Job {
     pub(super) physical_batch: Option<u32>,
     pub(super) test_key: Option<u64>,
     pub(super) canaries: Option<Planting>,
+    pub(super) divide_sums_above: Option<usize>,
     /// The tokenizer that a sweep released for its trials.
     pub(super) vocabulary: Option<PathBuf>,
     pub(super) search: Option<Search>,
@@ -115,6 +119,7 @@ impl Request {
             physical_batch: self.physical_batch,
             test_key: self.test_key,
             canaries: self.canaries.clone(),
+            divide_sums_above: self.divide_sums_above,
             vocabulary: None,
             search: None,
             plan_path: self.plan.clone(),
@@ -202,6 +207,7 @@ impl Trial {
             physical_batch: None,
             test_key: self.test_key,
             canaries: None,
+            divide_sums_above: None,
             vocabulary: self.vocabulary,
             search: Some(self.search),
             plan_path: self.folder.join(files::PLAN),

@@ -50,8 +50,10 @@ pub(super) fn train<B: Kernels>(
         }
         let interrupted = ranks.any(stop::requested()) && !is_last;
         if interrupted || is_last || job.checkpoints_at(reached) {
-            let state = prepared.trainer.held_state();
-            folder.on_first(|store| store.write_checkpoint(reached, state))?;
+            let state = prepared.trainer.shared_state();
+            let write =
+                |store: &mut RunStore<'_>| state.receive(|tensors| store.write_checkpoint(reached, tensors));
+            folder.on_first_helped(write, || state.send())?;
         }
         if interrupted {
             break;
@@ -117,7 +119,7 @@ mod tests {
             let inputs = Inputs::read::<Flex>(&job, &FlexDevice).unwrap();
             let mut folder = Folder::open(&job, &inputs).unwrap();
             let mut prepared = Prepared::<Flex>::new(&job, inputs, &mut folder, FlexDevice, &rng).unwrap();
-            prepared.trainer.keep_whole_sums();
+            prepared.trainer = prepared.trainer.divide_sums_above(usize::MAX);
             let before = messages();
             take_step(&job, &mut prepared, 0, &rng).unwrap();
             messages() - before

@@ -9,8 +9,12 @@ use super::files;
 use super::ledger::LedgerPosition;
 use crate::RunError;
 use network::tensor_file::{
-    Formatted, NamedTensor, NumberFormat, Values, from_safetensors, little_endian, write_tensors,
+    Formatted, NamedTensor, NumberFormat, Values, digest_tensor, from_safetensors, little_endian,
+    write_digested,
 };
+
+/// The field of the metadata with the digest of all contents.
+const CONTENTS: &str = "contents_sha256";
 
 /// The state of a run between two steps.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,17 +43,16 @@ impl<V: Values> Checkpoint<V> {
     /// As [`Self::write`].
     pub(crate) fn write_as(&self, folder: &Path, name: &str) -> Result<(), RunError> {
         let [steps_done, lines] = [self.steps_done, self.ledger.lines].map(|number| number.to_string());
-        let digest = contents_digest(self.steps_done, &self.ledger, &self.state);
         let metadata = [
             ("format", "dp-checkpoint-1"),
             ("steps_done", steps_done.as_str()),
             ("ledger_lines", lines.as_str()),
             ("ledger_sha256", self.ledger.sha256.as_str()),
-            ("contents_sha256", digest.as_str()),
         ];
         let format = NumberFormat::F32;
         let views = self.state.iter().map(|tensor| (tensor.name.as_str(), Formatted { tensor, format }));
-        Ok(write_tensors(&folder.join(name), views.collect(), &metadata)?)
+        let digest = begun_digest(self.steps_done, &self.ledger);
+        Ok(write_digested(&folder.join(name), views.collect(), &metadata, CONTENTS, digest)?)
     }
 }
 
@@ -84,7 +87,7 @@ impl Checkpoint {
             LedgerPosition { lines: number("ledger_lines")?, sha256: field("ledger_sha256")?.clone() };
         let steps_done = number("steps_done")?;
         let state = from_safetensors(&bytes).map_err(altered)?;
-        if *field("contents_sha256")? == contents_digest(steps_done, &ledger, &state) {
+        if *field(CONTENTS)? == contents_digest(steps_done, &ledger, &state) {
             Ok(Some(Self { steps_done, ledger, state }))
         } else {
             Err(altered("its digest does not match its contents".to_owned()))
@@ -92,14 +95,16 @@ impl Checkpoint {
     }
 }
 
-fn contents_digest<V: Values>(steps_done: u64, ledger: &LedgerPosition, state: &[NamedTensor<V>]) -> String {
-    let mut order: Vec<&NamedTensor<V>> = state.iter().collect();
-    order.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut digest = Sha256::new();
-    digest.update(format!("{steps_done} {} {}\n", ledger.lines, ledger.sha256));
-    for tensor in order {
-        digest.update(format!("{:?} {:?}\n", tensor.name, tensor.shape));
-        digest.update(little_endian(&tensor.data.on_host()));
+/// Returns the digest of what a checkpoint holds beside its tensors.
+fn begun_digest(steps_done: u64, ledger: &LedgerPosition) -> Sha256 {
+    Sha256::new().chain_update(format!("{steps_done} {} {}\n", ledger.lines, ledger.sha256))
+}
+
+/// Returns the digest of a checkpoint that was read: its tensors are in the order of their names, as in the file.
+fn contents_digest(steps_done: u64, ledger: &LedgerPosition, state: &[NamedTensor]) -> String {
+    let mut digest = begun_digest(steps_done, ledger);
+    for NamedTensor { name, shape, data } in state {
+        digest_tensor(&mut digest, name, shape, &little_endian(data));
     }
     durable::hex(&digest.finalize())
 }

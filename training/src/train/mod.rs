@@ -120,10 +120,16 @@ impl<B: Kernels> Trainer<B> {
         Self { optimizer, shards: Some(shards), ..self }
     }
 
-    /// Lets ranks send each sum once, as models of few parameters do.
-    #[cfg(test)]
-    pub(crate) fn keep_whole_sums(&mut self) {
-        self.shards.iter_mut().for_each(Shards::keep_whole_sums);
+    /// Sets the number of parameters above which ranks divide sums. Affects time and memory only.
+    #[must_use]
+    pub(crate) fn divide_sums_above(mut self, parameters: usize) -> Self {
+        self.shards.iter_mut().for_each(|shards| shards.divide_sums_above(parameters));
+        self
+    }
+
+    /// Returns whether ranks divide sums.
+    pub(crate) fn divides_sums(&self) -> bool {
+        self.shards.as_ref().is_some_and(Shards::divide_sums)
     }
 
     /// Starts from weights that predict tokens by these log-probabilities, if there are any.

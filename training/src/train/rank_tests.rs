@@ -4,8 +4,9 @@ use mechanisms::{GaussianMechanism, Purpose, TestRng};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ranks::threads::on_ranks;
+use crate::ranks::threads::{messages, on_ranks};
 use network::tensor::{Flex, FlexDevice};
+use network::tensor_file::Values;
 
 fn trainer(training: &Value, ranks: &Ranks) -> Trainer<Flex> {
     let model =
@@ -16,16 +17,21 @@ fn trainer(training: &Value, ranks: &Ranks) -> Trainer<Flex> {
     Trainer::new(Vec::new(), &model, &training, 40, &mut init, 2, FlexDevice).unwrap().on_ranks(ranks)
 }
 
-/// Returns the state after steps `from..to`, on lots of 0 to 11 examples.
-fn train(
-    training: &Value,
-    saved: Option<&Vec<NamedTensor>>,
-    [from, to]: [u64; 2],
-    ranks: &Ranks,
-) -> (Vec<NamedTensor>, Option<f64>, usize) {
+/// What a rank has after some steps.
+struct Trained {
+    /// The state, on the first rank.
+    state: Vec<NamedTensor>,
+    weights: Vec<NamedTensor>,
+    to_noise: Option<f64>,
+    /// Number of values of the optimizer's state.
+    kept: usize,
+}
+
+/// Takes steps `from..to`, on lots of 0 to 11 examples. Only the first rank reads a saved state.
+fn train(training: &Value, saved: Option<&Vec<NamedTensor>>, [from, to]: [u64; 2], ranks: &Ranks) -> Trained {
     let mut trainer = trainer(training, ranks);
     if let Some(saved) = saved {
-        trainer.load_state(saved.clone()).unwrap();
+        trainer.load_state_of_first(ranks.is_first().then(|| saved.clone()), ranks).unwrap();
     }
     for step in from..to {
         let mut stream = TestRng::from_seed(1).stream(Purpose::Data, step, 0);
@@ -39,7 +45,12 @@ fn train(
         trainer.dp_step(&own, step, &TestRng::from_seed(2)).unwrap();
     }
     let kept = trainer.optimizer.state().iter().map(|tensor| tensor.dims()[0]).sum();
-    (trainer.state(), trainer.gradient_to_noise(), kept)
+    Trained {
+        state: trainer.state(),
+        weights: trainer.trained(),
+        to_noise: trainer.gradient_to_noise(),
+        kept,
+    }
 }
 
 fn settings(optimizer: Value, clipping: Value) -> Value {
@@ -63,14 +74,53 @@ fn weights_state_and_figures_do_not_depend_on_the_number_of_ranks() {
         let training = settings(optimizer.clone(), clipping);
         let whole = train(&training, None, [0, 7], &Ranks::alone());
         for (before, after) in [(2, 2), (3, 1), (1, 4), (5, 2)] {
-            let begun = on_ranks(before, |ranks| train(&training, None, [0, 3], ranks).0);
-            let ended = on_ranks(after, |ranks| train(&training, Some(&begun[before - 1]), [3, 7], ranks));
-            for (state, to_noise, _) in &ended {
-                assert!(*state == whole.0, "{optimizer}: {before} ranks, then {after}");
-                assert_eq!(*to_noise, whole.1);
+            let begun = on_ranks(before, |ranks| train(&training, None, [0, 3], ranks).state);
+            assert!(begun[1..].iter().all(Vec::is_empty));
+            let ended = on_ranks(after, |ranks| train(&training, Some(&begun[0]), [3, 7], ranks));
+            assert!(ended[0].state == whole.state, "{optimizer}: {before} ranks, then {after}");
+            for rank in &ended {
+                assert!(rank.weights == whole.weights, "{optimizer}: {before} ranks, then {after}");
+                assert_eq!(rank.to_noise, whole.to_noise);
             }
         }
     }
+}
+
+/// A full disk ends a checkpoint after some of its tensors. The other ranks must not wait for the rest.
+#[test]
+fn ranks_send_the_tensors_that_the_first_one_asks_for_and_no_others() {
+    let training = settings(json!({ "adamw": {} }), json!("flat"));
+    let found = on_ranks(3, |ranks| {
+        let trainer = trainer(&training, ranks);
+        let before = messages();
+        let state = trainer.shared_state();
+        if ranks.is_first() {
+            state.receive(|tensors| {
+                let of_optimizer = tensors.iter().filter(|tensor| tensor.name.starts_with("optimizer.first"));
+                of_optimizer.take(2).for_each(|tensor| drop(tensor.data.on_host()));
+            });
+        } else {
+            state.send();
+        }
+        messages() - before
+    });
+    // Two requests with their answers, and the end.
+    assert_eq!(found, [5; 3]);
+}
+
+/// All ranks get an error if the first one's state does not fit.
+#[test]
+fn a_state_that_does_not_fit_is_refused_on_all_ranks() {
+    let training = settings(json!({ "adamw": {} }), json!("flat"));
+    let state = train(&training, None, [0, 1], &Ranks::alone()).state;
+    let refused = on_ranks(3, |ranks| {
+        let others: Vec<NamedTensor> = state[1..].to_vec();
+        let own = ranks.is_first().then_some(others);
+        trainer(&training, ranks).load_state_of_first(own, ranks).unwrap_err().to_string()
+    });
+    assert!(
+        refused[0].contains("is missing") && refused[1..].iter().all(|error| error.contains("first rank"))
+    );
 }
 
 #[test]
@@ -86,9 +136,9 @@ fn a_rank_keeps_its_share_of_the_optimizers_state() {
         (json!({ "adafactor": {} }), 48 + 32 + 16 + 4 + 7),
     ] {
         let training = settings(optimizer.clone(), json!("flat"));
-        let whole = train(&training, None, [0, 1], &Ranks::alone()).2;
+        let whole = train(&training, None, [0, 1], &Ranks::alone()).kept;
         for count in [2, 4] {
-            let kept: Vec<usize> = on_ranks(count, |ranks| train(&training, None, [0, 1], ranks).2);
+            let kept: Vec<usize> = on_ranks(count, |ranks| train(&training, None, [0, 1], ranks).kept);
             let (all, most) = (kept.iter().sum::<usize>(), kept.iter().copied().max().unwrap());
             assert!((whole..=whole + count * slack).contains(&all), "{optimizer}: {kept:?} of {whole}");
             assert!(most <= whole / count + slack, "{optimizer}: {kept:?} of {whole}");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::ranks::threads::on_ranks;
 use crate::ranks::{Grain, Ranks, Shards};
+use network::nn::Kernels;
 use network::tensor::to_host;
 
 const CLIP_NORM: f64 = 0.5;
@@ -114,4 +115,55 @@ fn an_overflow_on_one_rank_ends_the_step_on_all() {
         });
         assert_eq!(outcomes, vec![Some(StepError::Overflow); count]);
     }
+}
+
+/// Returns the errors of ranks that divide the sum of these examples, all of which are in one micro-batch of the last rank.
+fn errors_of_rounds(
+    model: &Network,
+    weights: &Weights<Flex>,
+    examples: &[Example],
+    summing: &summing::Summing<'_>,
+    count: usize,
+) -> Vec<Option<StepError>> {
+    on_ranks(count, |ranks| {
+        let shards = Shards::new(ranks.clone(), weights.specs().into(), Grain::Elements);
+        assert!(shards.divide_sums());
+        let own = if ranks.rank() == count - 1 { examples } else { &[] };
+        let lot = Lot { shards: Some(&shards), ..lot(model, own, examples.len()) };
+        shared::sum_in_rounds(summing, weights, &lot, &shards).err()
+    })
+}
+
+/// A device rounds gradients below 2⁵¹ grid steps. It refuses larger ones, in whose place it adds integers that may be small.
+#[test]
+fn a_gradient_beyond_the_grid_on_one_rank_ends_a_divided_sum_on_all() {
+    let (model, weights) = model(small(), 12);
+    for (grid_step, error) in [(2.0_f64.powi(-45), None), (2.0_f64.powi(-60), Some(StepError::Overflow))] {
+        let summing = summing::Summing::new(&model, fast(Clipping::Flat), CLIP_NORM, grid_step).unwrap();
+        let found = errors_of_rounds(&model, &weights, &ragged_lot()[..1], &summing, 2);
+        assert_eq!(found, vec![error; 2], "{grid_step}");
+    }
+}
+
+/// Each of 512 gradients fits, and their sum does, but those of as many examples on each thread of 32 ranks might not.
+#[test]
+fn integers_beyond_a_ranks_share_of_the_range_end_a_divided_sum_on_all() {
+    const RANKS: usize = 32;
+    let (clip_norm, grid_step) = (1.999 * 2.0_f64.powi(-10), 2.0_f64.powi(-60));
+    let (model, weights) = model(Sizes { context: 1, ..small() }, 12);
+    let exact = Summation { clipping: Clipping::Flat, arithmetic: Arithmetic::Exact };
+    let summing = summing::Summing::new(&model, exact, clip_norm, grid_step).unwrap();
+    // The first group is that of one thread. The groups of other threads have no targets.
+    let workers = <Flex as Kernels>::workers();
+    let mut examples = vec![Example::causal(&[3, 4]); 512];
+    examples.resize(512 * workers, Example::causal(&[]));
+    let zero = GridSum::zero(weights.specs(), clip_norm, grid_step);
+    let whole =
+        summing::clipped_sum(&summing, &weights, &lot(&model, &examples, examples.len()), zero).unwrap();
+    let largest = whole.parts.iter().flatten().map(|integer| integer.unsigned_abs()).max().unwrap();
+    assert!(largest > (1 << 62) / (RANKS * workers) as u64 && largest < 1 << 62, "{largest}");
+    let found = errors_of_rounds(&model, &weights, &examples, &summing, RANKS);
+    assert_eq!(found, vec![Some(StepError::Overflow); RANKS]);
+    let few = errors_of_rounds(&model, &weights, &examples[..1], &summing, RANKS);
+    assert_eq!(few, vec![None; RANKS]);
 }
