@@ -10,8 +10,8 @@ use super::request::Job;
 use super::start::Start;
 use crate::data::{Canaries, Dataset, LabelledRecords, LabelledSet, Planting, Units};
 use crate::dp::{TrainingData, TrainingSet};
-use crate::infer::{Evaluation, HeldOut};
-use crate::objective::{Objective, Task, canary_tokens};
+use crate::infer::{Evaluation, HeldOut, generation_config};
+use crate::objective::{Generation, Objective, Task, canary_tokens};
 use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
@@ -89,6 +89,14 @@ impl<B: Kernels> Prepared<B> {
             .transpose()?
             .flatten();
         let generation = initial.as_ref().map(|initial| initial.generation.clone()).unwrap_or_default();
+        let own = generation_config::of_texts(&objective, &tokenizer)?;
+        let replaced = generation_config::replaced(&own, &generation, tokenizer.vocab_size());
+        let generates = !matches!(objective.generation(), Generation::None);
+        if generates && job.ranks.is_first() && !replaced.is_empty() {
+            let of = |name: &&str| format!("{name} = {} of the checkpoint, {} in this run", generation[*name], own[*name]);
+            let what = replaced.iter().map(of).collect::<Vec<_>>().join("; ");
+            note(&format!("model.initial: texts begin and end by this run's rule: {what}"));
+        }
         let embedding = initial.as_ref().and_then(|initial| initial.embedding.clone());
         let mut trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
         if let Some(saved) = saved {

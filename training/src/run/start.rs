@@ -9,6 +9,7 @@ use network::pretrained::{Assigned, FIELD, PretrainedCheckpoint};
 use network::tensor_file::{NamedTensor, StoredValues};
 use tokenizer::Tokenizer;
 
+use crate::infer::generation_config;
 use crate::store::files;
 use crate::{RunError, vocabulary};
 
@@ -62,7 +63,8 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
     network.selection(plan.model()).map_err(|error| RunError::Refused(error.to_string()))?;
     let Assigned { weights, ignored, .. } =
         checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
-    let (sha256, generation) = (checkpoint.sha256().to_owned(), checkpoint.generation_config()?);
+    let sha256 = checkpoint.sha256().to_owned();
+    let generation = generation_config::of_checkpoint(&checkpoint)?;
     Ok(Some(Start { weights, vocab_size, sha256, ignored, generation, embedding: checkpoint.embedding()? }))
 }
 
