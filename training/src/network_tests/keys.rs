@@ -32,17 +32,18 @@ pub(crate) struct Table {
 
 impl Table {
     /// Compares the changes of one file, `base["config"]`. `of_change` takes the changed key, the changed file and the outcome in
-    /// `transformers`, which did not refuse it. It returns whether this program does the same, or what it says of the file.
+    /// `transformers`, which did not refuse it. Its error is the key
+    /// if this program does otherwise and names it, and else what it does.
     pub fn compare(
         &mut self,
         name: &str,
         base: &Value,
-        mut of_change: impl FnMut(&str, &Value, &Value) -> Result<bool, String>,
+        mut of_change: impl FnMut(&str, &Value, &Value) -> Result<(), String>,
     ) {
         self.files += 1;
         match of_change("", &base["config"], &Value::from("same")) {
-            Ok(true) => {}
-            usual => self.wrong.push(format!("{name}, unchanged: {usual:?}")),
+            Ok(()) => {}
+            Err(usual) => self.wrong.push(format!("{name}, unchanged: {usual}")),
         }
         let mut last = "";
         for change in base["changes"].as_array().unwrap() {
@@ -59,9 +60,11 @@ impl Table {
                 None => drop(config.as_object_mut().unwrap().remove(key)),
             }
             match of_change(key, &config, outcome) {
-                Ok(true) => self.equal += 1,
-                Err(message) if message.contains(key) => self.named += 1,
-                own => self.wrong.push(format!("{name}: {key} = {value:?}: {own:?}, transformers: {outcome}")),
+                Ok(()) => self.equal += 1,
+                Err(message) if message == key => self.named += 1,
+                Err(own) => {
+                    self.wrong.push(format!("{name}: {key} = {value:?}: {own}, transformers: {outcome}"))
+                }
             }
         }
     }
@@ -72,7 +75,9 @@ impl Table {
     /// If any change has another effect than in `transformers` and is not named, or too few changes are equal or named.
     pub fn check(self, least_equal: usize, least_named: usize) {
         let Self { files, keys, equal, named, refused_there, wrong } = self;
-        eprintln!("{files} files, {keys} keys: {equal} changes with equal results, {named} named here, {refused_there} refused by transformers");
+        eprintln!(
+            "{files} files, {keys} keys: {equal} changes with equal results, {named} named here, {refused_there} refused by transformers"
+        );
         assert!(wrong.is_empty(), "{} changes:\n{}", wrong.len(), wrong.join("\n"));
         assert!(equal > least_equal && named > least_named, "{equal} {named}");
     }

@@ -93,7 +93,9 @@ impl<B: Kernels> Prepared<B> {
         let replaced = generation_config::replaced(&own, &generation, tokenizer.vocab_size());
         let generates = !matches!(objective.generation(), Generation::None);
         if generates && job.ranks.is_first() && !replaced.is_empty() {
-            let of = |name: &&str| format!("{name} = {} of the checkpoint, {} in this run", generation[*name], own[*name]);
+            let of = |name: &&str| {
+                format!("{name} = {} of the checkpoint, {} in this run", generation[*name], own[*name])
+            };
             let what = replaced.iter().map(of).collect::<Vec<_>>().join("; ");
             note(&format!("model.initial: texts begin and end by this run's rule: {what}"));
         }
@@ -162,8 +164,13 @@ impl Begun {
         rng: &impl PrivacyRng,
     ) -> Result<Self, RunError> {
         if let Some(initial) = &inputs.initial {
-            if store.ledger().initial_weights().is_none() && !initial.ignored.is_empty() {
-                note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
+            if store.ledger().initial_weights().is_none() {
+                if !initial.ignored.is_empty() {
+                    note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
+                }
+                if let Some(settings) = &initial.unapplied {
+                    note(settings);
+                }
             }
             store.record_initial_weights(&initial.sha256)?;
         }

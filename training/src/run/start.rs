@@ -23,6 +23,8 @@ pub(super) struct Start {
     pub sha256: String,
     /// Names of tensors in the checkpoint that the model has no use for.
     pub ignored: Vec<String>,
+    /// Says which settings of the tokenizer are not applied, if any.
+    pub unapplied: Option<String>,
     /// The checkpoint's settings of generation.
     pub generation: serde_json::Value,
     /// How `sentence-transformers` makes an embedding with the checkpoint; see [`PretrainedCheckpoint::embedding`].
@@ -65,7 +67,8 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
         checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
     let sha256 = checkpoint.sha256().to_owned();
     let generation = generation_config::of_checkpoint(&checkpoint)?;
-    Ok(Some(Start { weights, vocab_size, sha256, ignored, generation, embedding: checkpoint.embedding()? }))
+    let (unapplied, embedding) = (tokenizer.unapplied_settings(), checkpoint.embedding()?);
+    Ok(Some(Start { weights, vocab_size, sha256, ignored, unapplied, generation, embedding }))
 }
 
 impl Start {

@@ -7,6 +7,7 @@ the same as without the change; another text, or another distribution of the fir
 Run as `python make_generation_keys.py [FILE]` in this folder. Takes about three minutes on one core.
 """
 
+import copy
 import json
 import os
 import platform
@@ -76,6 +77,7 @@ def generated(model, config, folder):
     """The text, or the distribution of the first token; None if transformers refuses."""
     with open(f"{folder}/generation_config.json", "w", encoding="utf-8") as file:
         json.dump(config, file)
+    model = copy.deepcopy(model)  # some settings stay with the model
     try:
         model.generation_config = GenerationConfig.from_pretrained(folder)
         torch.manual_seed(0)
@@ -101,6 +103,9 @@ def of_run(config, own):
 
 def changes(key, value):
     yield None
+    if key == "use_cache":  # true and false differ in time; other values break transformers
+        yield from [True, False]
+        return
     yield from SPECIAL.get(key, [])
     yield from OTHERS
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -113,8 +118,9 @@ def record(name, folder):
     own = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": model.config.vocab_size - 1}
     if name in ENCODER_DECODERS:
         own["decoder_start_token_id"] = 0
-    # The third token of the greedy text ends texts.
-    own["eos_token_id"] = generated(model, own, folder)["text"][2]
+    # A later token of the greedy text ends texts.
+    text = generated(model, own, folder)["text"]
+    own["eos_token_id"] = next(token for at, token in enumerate(text) if at > 1 and token not in text[:at] or at == MOST - 1)
     bases = {}
     for kind, base in BASES.items():
         config = {**own, **base}

@@ -55,7 +55,7 @@ impl TextBounds {
 }
 
 /// Settings that are not applied, though they change what `transformers` generates, each with its value that changes nothing.
-const NOT_APPLIED: [(&str, f64); 20] = [
+const NOT_APPLIED: [(&str, f64); 21] = [
     ("bad_words_ids", 0.0),
     ("begin_suppress_tokens", 0.0),
     ("constraints", 0.0),
@@ -66,6 +66,7 @@ const NOT_APPLIED: [(&str, f64); 20] = [
     ("exponential_decay_length_penalty", 0.0),
     ("force_words_ids", 0.0),
     ("guidance_scale", 1.0),
+    ("is_assistant", 0.0),
     ("max_time", 0.0),
     ("min_length", 0.0),
     ("num_beam_groups", 1.0),
@@ -109,7 +110,7 @@ impl UsualGeneration {
         Ok(Self::of(&read(folder)?, is_chosen))
     }
 
-    fn of(config: &Value, is_chosen: bool) -> Self {
+    pub(super) fn of(config: &Value, is_chosen: bool) -> Self {
         let mut settings = Settings { config, not_applied: Vec::new() };
         let above_0 = |value: &Value| value.as_f64().filter(|value| *value > 0.0);
         let own = Self {
@@ -146,7 +147,8 @@ impl Settings<'_> {
     /// Names settings that are not applied.
     fn name(&mut self, settings: &[(&'static str, f64)]) {
         let is_inert = |(name, inert): &&(&str, f64)| match &self.config[*name] {
-            Value::Null | Value::Bool(false) => true,
+            Value::Null => true,
+            Value::Bool(value) => f64::from(*value) == *inert,
             Value::Array(list) => list.is_empty(),
             value => value.as_f64() == Some(*inert),
         };
@@ -267,21 +269,25 @@ pub(crate) fn of_texts(objective: &Objective, tokenizer: &Tokenizer) -> Result<V
 
 /// Returns the names of settings of the run's checkpoint that do not hold for its texts, which begin and end as `own` says.
 pub(crate) fn replaced(own: &Value, checkpoint: &Value, vocab_size: usize) -> Vec<&'static str> {
-    let is_id = |value: &Value| id(value).is_some_and(|id| (id as usize) < vocab_size);
-    let is_replaced = |name: &&str| {
-        let (own, given) = (&own[*name], &checkpoint[*name]);
-        !given.is_null()
-            && match *name {
-                "eos_token_id" => !given.as_array().map_or_else(|| id(given).is_some(), |ids| ids.iter().all(|one| id(one).is_some())),
-                "forced_eos_token_id" => !is_id(given),
-                "decoder_start_token_id" => !own.is_null() && own != given,
-                _ => own != given,
-            }
+    let is_own = |name: &str, given: &Value| given.is_null() || own[name] == *given;
+    // Without this field, transformers starts a decoder from the token that begins a text.
+    let start = match &checkpoint["decoder_start_token_id"] {
+        Value::Null => &checkpoint["bos_token_id"],
+        start => start,
     };
-    ["decoder_start_token_id", "eos_token_id", "forced_bos_token_id", "forced_eos_token_id"]
-        .into_iter()
-        .filter(is_replaced)
-        .collect()
+    let starts = own["decoder_start_token_id"].is_null() || is_own("decoder_start_token_id", start);
+    let end = &checkpoint["eos_token_id"];
+    let ends = end.as_array().map_or(std::slice::from_ref(end), Vec::as_slice);
+    let ends = end.is_null() || ends.iter().all(|end| id(end).is_some());
+    let last = &checkpoint["forced_eos_token_id"];
+    let is_known = last.is_null() || id(last).is_some_and(|id| (id as usize) < vocab_size);
+    let holds = [
+        ("decoder_start_token_id", starts),
+        ("eos_token_id", ends),
+        ("forced_bos_token_id", is_own("forced_bos_token_id", &checkpoint["forced_bos_token_id"])),
+        ("forced_eos_token_id", is_known),
+    ];
+    holds.into_iter().filter(|(_, holds)| !holds).map(|(name, _)| name).collect()
 }
 
 /// Adds settings of the run's checkpoint to those that the run writes: how tokens are drawn, and further tokens that
@@ -333,7 +339,8 @@ mod tests {
         let sampled = |how| Some(DecodingStrategy::Sample(how));
         assert_eq!(usual(&Value::Null), UsualGeneration::default());
         let plain = TokenSampling { temperature: 0.6, top_k: Some(50), top_p: Some(0.9), min_p: None };
-        let mut want = UsualGeneration { strategy: sampled(plain), last_token: Some(9), ..UsualGeneration::default() };
+        let mut want =
+            UsualGeneration { strategy: sampled(plain), last_token: Some(9), ..UsualGeneration::default() };
         assert_eq!(usual(&own), want);
         // Qwen 2.5's file has a penalty. What changes nothing is no setting that is left out.
         let further = json!({
@@ -354,11 +361,17 @@ mod tests {
         let chosen = UsualGeneration { strategy: None, not_applied: vec!["token_healing"], ..want };
         assert_eq!(UsualGeneration::of(&own, true), chosen);
         own["do_sample"] = json!(false);
-        assert_eq!(usual(&own), UsualGeneration { strategy: sampled(TokenSampling::GREEDY), ..chosen.clone() });
+        assert_eq!(
+            usual(&own),
+            UsualGeneration { strategy: sampled(TokenSampling::GREEDY), ..chosen.clone() }
+        );
         let beams = json!({ "num_beams": 4, "length_penalty": 2.0, "early_stopping": true });
         own.as_object_mut().unwrap().extend(beams.as_object().unwrap().clone());
         let beams = Beams { width: 4, length_penalty: 2.0, early_stopping: EarlyStopping::Full };
-        assert_eq!(usual(&own), UsualGeneration { strategy: Some(DecodingStrategy::Search(beams)), ..chosen });
+        assert_eq!(
+            usual(&own),
+            UsualGeneration { strategy: Some(DecodingStrategy::Search(beams)), ..chosen }
+        );
         let mut alone = json!({ "eos_token_id": 3 });
         keep(&mut alone, &json!({ "forced_eos_token_id": 50 }), 50);
         assert_eq!(alone.get("forced_eos_token_id"), None);

@@ -46,7 +46,8 @@ impl Constraints {
             values[token as usize] = f32::NEG_INFINITY;
         }
         let is_last = generated + 1 == self.most;
-        if let Some(last) = self.last_token.map(|last| last as usize).filter(|last| is_last && *last < known) {
+        if let Some(last) = self.last_token.map(|last| last as usize).filter(|last| is_last && *last < known)
+        {
             values.fill(f32::NEG_INFINITY);
             values[last] = 0.0;
         }

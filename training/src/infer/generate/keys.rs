@@ -31,15 +31,25 @@ impl Outcome {
     fn equals(&self, theirs: &Self, ends: &[u32]) -> bool {
         match (self, theirs) {
             // Theirs has the end token, and padding after it.
-            (Self::Text(own), Self::Text(theirs)) => theirs.split(|token| ends.contains(token)).next() == Some(own),
-            (Self::First(own), Self::First(theirs)) => own.iter().zip(theirs).all(|(a, b)| (a - b).abs() < TOLERANCE),
+            (Self::Text(own), Self::Text(theirs)) => {
+                theirs.split(|token| ends.contains(token)).next() == Some(own)
+            }
+            (Self::First(own), Self::First(theirs)) => {
+                own.iter().zip(theirs).all(|(a, b)| (a - b).abs() < TOLERANCE)
+            }
             _ => false,
         }
     }
 }
 
 /// Generates as the settings of a run say.
-fn generated(model: &InferenceModel<Flex>, prompt: &Prompt, config: &Value, most: usize, known: usize) -> Outcome {
+fn generated(
+    model: &InferenceModel<Flex>,
+    prompt: &Prompt,
+    config: &Value,
+    most: usize,
+    known: usize,
+) -> Outcome {
     let usual = UsualGeneration::of(config, false);
     let constraints = Constraints {
         most,
@@ -53,11 +63,17 @@ fn generated(model: &InferenceModel<Flex>, prompt: &Prompt, config: &Value, most
     let prompts = std::slice::from_ref(prompt);
     // transformers takes the likeliest token if nothing says how; this program's own way is stated in GENERATION.md.
     match usual.strategy.unwrap_or(DecodingStrategy::Sample(TokenSampling::GREEDY)) {
-        DecodingStrategy::Search(beams) => Outcome::Text(beam::search(model, prompts, &beams, &constraints).unwrap().remove(0)),
+        DecodingStrategy::Search(beams) => {
+            Outcome::Text(beam::search(model, prompts, &beams, &constraints).unwrap().remove(0))
+        }
         DecodingStrategy::Sample(TokenSampling::GREEDY) => {
             let streams = streams(None, 0..1).unwrap();
             let greedy = TokenSampling::GREEDY;
-            Outcome::Text(sampling::sample(model, prompts, &greedy, &constraints, |_| false, streams).unwrap().remove(0))
+            Outcome::Text(
+                sampling::sample(model, prompts, &greedy, &constraints, |_| false, streams)
+                    .unwrap()
+                    .remove(0),
+            )
         }
         DecodingStrategy::Sample(how) => {
             let (_, mut logits) = Decoding::start(model, prompts).unwrap();
@@ -78,7 +94,8 @@ fn each_key_of_a_generation_config_has_the_effect_that_it_has_in_transformers_or
     let mut table = keys::Table::default();
     for (name, of_model) in record["models"].as_object().unwrap() {
         let (folder, network) = testing::vectors(name);
-        let weights = PretrainedCheckpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config());
+        let weights =
+            PretrainedCheckpoint::read(&folder).unwrap().weights(&network.specs(), &network.hf_config());
         let (known, has_encoder) = (network.vocab_size(), network.shape().decoder.is_some());
         let model = InferenceModel::<Flex>::new(network, weights.unwrap().weights, 1, FlexDevice).unwrap();
         let own = &of_model["own"];
@@ -92,13 +109,14 @@ fn each_key_of_a_generation_config_has_the_effect_that_it_has_in_transformers_or
             table.compare(&format!("{name}, {kind}"), base, |key, config, outcome| {
                 let mut kept = own.clone();
                 keep(&mut kept, config, known);
-                let is_named = UsualGeneration::of(&kept, false).not_applied.contains(&key) || replaced(own, config, known).contains(&key);
-                if is_named {
-                    return Err(key.to_owned());
-                }
                 let ours = generated(&model, &prompt, &kept, most, known);
                 let theirs = if outcome == "same" { &usual } else { &Outcome::read(outcome) };
-                Ok(ours.equals(theirs, &ends(&kept)))
+                if ours.equals(theirs, &ends(&kept)) {
+                    return Ok(());
+                }
+                let not_applied = UsualGeneration::of(&kept, false).not_applied;
+                let is_named = not_applied.contains(&key) || replaced(own, config, known).contains(&key);
+                Err(if is_named { key.to_owned() } else { format!("{ours:?}") })
             });
         }
     }
