@@ -185,11 +185,8 @@ impl Tokenizer {
 
     /// Applies a `tokenizer_config.json`.
     fn state(&mut self, config: &Value) {
-        self.roles = RoleIds::from_names(self, |role| {
-            let token = &config[format!("{}_token", role.name())];
-            token.as_str().or(token["content"].as_str())
-        });
-        self.pads_left = stated::pads_left(config);
+        self.roles = RoleIds::from_names(self, |role| stated::token(config, role));
+        self.pads_left = stated::pads_left(self, config);
     }
 
     /// Names the settings of the `tokenizer_config.json` that change ids, decoded texts or special tokens in `transformers`, and not here.

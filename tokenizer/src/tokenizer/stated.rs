@@ -23,6 +23,8 @@ enum Cut {
     BytesAtPattern,
     /// At marks of blanks, of which one may begin a text.
     Marks,
+    /// At blanks, before words with marks.
+    MarkedWords,
     /// Not at all before the model, which has marks of blanks.
     Whole,
     /// At blanks and punctuation.
@@ -34,7 +36,7 @@ enum Cut {
 struct Class {
     name: &'static str,
     cut: Cut,
-    /// The roles whose tokens it puts around a text.
+    /// The roles whose tokens it puts around a text, in their order.
     around: &'static [Role],
     /// The tokens of roles that the settings do not state.
     tokens: &'static [(Role, &'static str)],
@@ -90,25 +92,41 @@ const CLASSES: [Class; 10] = [
     class("LlamaTokenizer", Cut::Marks, &[], OF_LLAMA),
     class("Qwen2Tokenizer", Cut::BytesAtPattern, &[], OF_QWEN2),
     class("RobertaTokenizer", Cut::Bytes, &[Role::Cls, Role::Sep], OF_ROBERTA),
-    class("T5Tokenizer", Cut::Marks, &[Role::Eos], OF_T5),
-    class("XLMRobertaTokenizer", Cut::Marks, &[Role::Bos, Role::Eos], OF_ROBERTA),
+    class("T5Tokenizer", Cut::MarkedWords, &[Role::Eos], OF_T5),
+    class("XLMRobertaTokenizer", Cut::MarkedWords, &[Role::Bos, Role::Eos], OF_ROBERTA),
 ];
 
 /// Whether padding goes before a text.
-pub(super) fn pads_left(config: &Value) -> bool {
+pub(super) fn pads_left(tokenizer: &Tokenizer, config: &Value) -> bool {
+    let (name, cut) = (class_name(config), cut(tokenizer));
     match config["padding_side"].as_str() {
         Some(side) => side == "left",
-        None => LEFT.contains(&class_name(config)),
+        // Where no class is stated, transformers takes Gemma's for Gemma's files.
+        None => LEFT.contains(&name) && !is_of_bytes(name, cut) || name.is_empty() && cut == Cut::Whole,
     }
+}
+
+/// Returns the token of a role: the stated one, or the one that the class has where none is stated.
+pub(super) fn token(config: &Value, role: Role) -> Option<&str> {
+    match config.get(format!("{}_token", role.name())) {
+        Some(token) => token.as_str().or(token["content"].as_str()),
+        None => {
+            let class = CLASSES.iter().find(|class| class.name == class_name(config))?;
+            class.tokens.iter().find(|token| token.0 == role).map(|token| token.1)
+        }
+    }
+}
+
+/// Whether transformers takes a file of bytes as it is, although Llama's class is stated.
+fn is_of_bytes(class: &str, cut: Cut) -> bool {
+    class == "LlamaTokenizer" && matches!(cut, Cut::Bytes | Cut::BytesAtPattern)
 }
 
 /// Returns the names of settings that change ids, texts or special tokens in `transformers`, and not here.
 pub(super) fn not_applied(tokenizer: &Tokenizer, config: &Value) -> Vec<String> {
     let name = class_name(config);
     let cut = cut(tokenizer);
-    // transformers takes a file of bytes as it is where this class is stated.
-    let is_generic = GENERIC.contains(&name)
-        || name == "LlamaTokenizer" && matches!(cut, Cut::Bytes | Cut::BytesAtPattern);
+    let is_generic = GENERIC.contains(&name) || is_of_bytes(name, cut);
     let class = CLASSES.iter().find(|class| class.name == name);
     let settings = Settings { tokenizer, config, cut };
     let mut names = settings.tokens();
@@ -136,6 +154,7 @@ fn cut(tokenizer: &Tokenizer) -> Cut {
         ["ByteLevel"] if parts[0]["use_regex"] != false => Cut::Bytes,
         ["Split", "ByteLevel"] => Cut::BytesAtPattern,
         ["BertPreTokenizer"] => Cut::Bert,
+        ["WhitespaceSplit", "Metaspace"] => Cut::MarkedWords,
         [.., "Metaspace"] => Cut::Marks,
         _ if kinds_of(&normalizer).any(|kind| kind == "Prepend") => Cut::Marks,
         [] | ["Split"] if kinds_of(&normalizer).any(|kind| kind == "Replace") => Cut::Whole,
@@ -221,7 +240,11 @@ impl Settings<'_> {
         let cleans = is("clean_up_tokenization_spaces")
             && (is(corrupts) || !matches!(self.tokenizer.model, Model::Bpe(_)));
         let named = [("clean_up_tokenization_spaces", cleans), (corrupts, cleans && is(corrupts))];
-        let named = named.into_iter().chain([("split_special_tokens", is("split_special_tokens"))]);
+        let unknown = token(self.config, Role::Unk).and_then(|token| self.tokenizer.id(token));
+        let own = self.tokenizer.unk_id();
+        let is_other = unknown.is_some() && own.is_some() && unknown != own;
+        let further = [("split_special_tokens", is("split_special_tokens")), ("unk_token", is_other)];
+        let named = named.into_iter().chain(further);
         named.filter(|(_, applies)| *applies).map(|(name, _)| name.to_owned()).collect()
     }
 
@@ -250,7 +273,7 @@ impl Settings<'_> {
         let is_llama = class == "LlamaTokenizer";
         let begins = match self.config.get("add_prefix_space") {
             None if !is_stated => return names,
-            None => self.cut == Cut::Marks,
+            None => matches!(self.cut, Cut::Marks | Cut::MarkedWords),
             Some(Value::Null) => is_llama,
             Some(given) => is_true(given),
         };
@@ -272,7 +295,7 @@ impl Settings<'_> {
                 let begins = last.is_some_and(|part| part["add_prefix_space"] == true);
                 Some(if begins { "always" } else { "never" }.to_owned())
             }
-            (Cut::Marks, Some("Metaspace")) => {
+            (Cut::Marks | Cut::MarkedWords, Some("Metaspace")) => {
                 Some(last.and_then(|part| part["prepend_scheme"].as_str()).unwrap_or("always").to_owned())
             }
             (Cut::Marks, _) => Some("always".to_owned()),
@@ -282,33 +305,22 @@ impl Settings<'_> {
 
     /// Names what a class makes otherwise than the file: its way of cutting, or the tokens of its roles.
     fn of_class(&self, class: &Class) -> Vec<String> {
-        let mut names = Vec::new();
-        let own = |role: Role| {
-            let stated = &self.config[format!("{}_token", role.name())];
-            stated.as_str().or(stated["content"].as_str())
+        let stated = |role: Role| self.config.get(format!("{}_token", role.name()));
+        let lacks = |(role, token): &(Role, &str)| {
+            stated(*role).is_none() && self.tokenizer.special.id(token).is_none()
         };
-        let usual = |role: Role| class.tokens.iter().find(|token| token.0 == role).map(|token| token.1);
-        let is_stated = |role: Role| self.config.get(format!("{}_token", role.name())).is_some();
-        let lacks =
-            |(role, token): &(Role, &str)| !is_stated(*role) && self.tokenizer.special.id(token).is_none();
         let around = self.tokenizer.post_processor.ids();
-        let adds = |role: Role| {
-            let id = own(role).or_else(|| usual(role)).and_then(|token| self.tokenizer.id(token));
-            id.is_some_and(|id| around.contains(&id))
-        };
+        let is_word_piece = matches!(self.tokenizer.model, Model::WordPiece(_));
         if class.cut != self.cut
             || class.tokens.iter().any(lacks)
-            || !class.around.is_empty() && around.is_empty()
-            || class.cut == Cut::Bert && !matches!(self.tokenizer.model, Model::WordPiece(_))
+            || !class.around.is_empty() && around.len() != class.around.len()
+            || class.cut == Cut::Bert && !is_word_piece
         {
-            names.push("tokenizer_class".to_owned());
+            return vec!["tokenizer_class".to_owned()];
         }
-        let unfit = class.around.iter().filter(|role| is_stated(**role) && !adds(**role));
-        names.extend(unfit.map(|role| format!("{}_token", role.name())));
-        let unknown = own(Role::Unk).and_then(|token| self.tokenizer.id(token));
-        if class.cut == Cut::Bert && unknown.is_some() && unknown != self.tokenizer.unk_id() {
-            names.push("unk_token".to_owned());
-        }
-        names
+        let id = |role: Role| token(self.config, role).and_then(|token| self.tokenizer.id(token));
+        let places = class.around.iter().zip(around);
+        let unfit = places.filter(|(role, place)| stated(**role).is_some() && id(**role) != Some(*place));
+        unfit.map(|(role, _)| format!("{}_token", role.name())).collect()
     }
 }
