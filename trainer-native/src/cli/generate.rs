@@ -218,7 +218,10 @@ impl DecodingArgs {
             return Err(refused("--stop", "it is empty; give a text, or leave it out"));
         }
         if self.beams.is_some() && !self.stop.is_empty() {
-            return Err(refused("--stop", "a beam search ends at tokens alone; leave it or --beams out"));
+            return Err(refused(
+                "--stop",
+                "a beam search (--beams, or num_beams of the checkpoint) ends at tokens alone; leave it out, or draw with --temperature",
+            ));
         }
         Ok(GenerationOptions {
             tokens,
