@@ -84,6 +84,9 @@ pub(super) fn encode(arguments: &Encode, given: &Given) -> anyhow::Result<()> {
             arguments.tokenizer.path.display()
         ));
     }
+    if let Some(settings) = tokenizer.unapplied_settings() {
+        progress::note(&format!("{}: {settings}", arguments.tokenizer.path.display()));
+    }
     if tokenizer.drops_characters() {
         progress::note(&format!(
             "{}: it has no unknown token, so characters that its vocabulary lacks vanish from a text",

@@ -8,6 +8,7 @@ mod roles;
 mod segmentations;
 mod shaping;
 mod stage_mark;
+mod stated;
 
 use crate::FormatError;
 use crate::decode::{Decoder, LeadingSpaces};
@@ -68,6 +69,8 @@ pub struct Tokenizer {
     pub(crate) roles: RoleIds,
     /// Whether padding goes before a text.
     pub(crate) pads_left: bool,
+    /// Settings beside the file that are not applied.
+    pub(crate) not_applied: Vec<String>,
     /// Encodes with the places of words, where a `tokenizer.json` puts marks by place. Behind a pointer, so that a
     /// program that reads no such file does not contain it.
     pub(crate) by_place: Option<EncodeByPlace>,
@@ -135,6 +138,7 @@ impl Tokenizer {
             denormalizer: Normalizer::default(),
             roles: RoleIds::default(),
             pads_left: false,
+            not_applied: Vec::new(),
             by_place: None,
             words: WordFinder::Whole,
             shaping: None,

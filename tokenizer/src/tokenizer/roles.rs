@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::stated;
 use super::{BLANK, EOS, PAD, Tokenizer, UNK};
 use crate::FormatError;
 use crate::encode::Model;
@@ -178,16 +179,23 @@ impl Tokenizer {
             reason: format!("tokenizer_config.json, line {}: not JSON; mend or remove it", error.line()),
         })?;
         self.state(&config);
+        self.not_applied = stated::not_applied(&self, &config);
         Ok(self)
     }
 
     /// Applies a `tokenizer_config.json`.
     fn state(&mut self, config: &Value) {
-        self.roles = RoleIds::from_names(self, |role| {
-            let token = &config[format!("{}_token", role.name())];
-            token.as_str().or(token["content"].as_str())
-        });
-        self.pads_left = config[PADDING_SIDE] == "left";
+        self.roles = RoleIds::from_names(self, |role| stated::token(config, role));
+        self.pads_left = stated::pads_left(self, config);
+    }
+
+    /// Names the settings of the `tokenizer_config.json` that change ids, decoded texts or special tokens in `transformers`, and not here.
+    #[must_use]
+    pub fn unapplied_settings(&self) -> Option<String> {
+        let names = (!self.not_applied.is_empty()).then(|| self.not_applied.join(", "))?;
+        Some(format!(
+            "tokenizer_config.json: not applied, as tokenizer.json says otherwise, though transformers does: {names}"
+        ))
     }
 
     /// Applies what [`Self::write_stated`] wrote.

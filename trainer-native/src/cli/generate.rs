@@ -9,7 +9,7 @@ use super::DeviceName;
 use training::RunError;
 use training::infer::{
     Beams, DecodingStrategy, EarlyStopping, Generated, GenerationOptions, PromptFile, TokenSampling,
-    UsualDrawing, Written, generate,
+    UsualGeneration, Written, generate,
 };
 use training::progress::note;
 use training::store::lineage::prove_text;
@@ -52,9 +52,9 @@ pub(super) struct DecodingArgs {
     /// Maximum number of tokens to generate
     #[arg(long, default_value_t = 64)]
     tokens: usize,
-    /// Minimum number of tokens to generate
-    #[arg(long, default_value_t = 0)]
-    min_tokens: usize,
+    /// Minimum number of tokens to generate [default: as in the checkpoint's generation_config.json, else 0; in synthesize 0]
+    #[arg(long)]
+    min_tokens: Option<usize>,
     /// Sampling temperature; 0 always takes the most likely token [default without --beams: as in the checkpoint's generation_config.json, else 0.8; in synthesize 1]
     #[arg(long)]
     temperature: Option<f64>,
@@ -67,12 +67,12 @@ pub(super) struct DecodingArgs {
     /// Sample among the tokens that are at least P times as likely as the likeliest one
     #[arg(long, value_name = "P")]
     min_p: Option<f64>,
-    /// Divide the positive logits of tokens that a text already has by X, and multiply the others; 1 for no such penalty
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
-    repetition_penalty: f64,
-    /// Never generate a run of N tokens twice; 0 allows all runs
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    no_repeat_ngram: usize,
+    /// Divide the positive logits of tokens that a text already has by X, and multiply the others; 1 for no such penalty [default: as in the checkpoint's generation_config.json, else 1; in synthesize 1]
+    #[arg(long, value_name = "X")]
+    repetition_penalty: Option<f64>,
+    /// Never generate a run of N tokens twice; 0 allows all runs [default: as in the checkpoint's generation_config.json, else 0; in synthesize 0]
+    #[arg(long, value_name = "N")]
+    no_repeat_ngram: Option<usize>,
     /// End a text before this string; may be given several times, besides the stop_strings of the checkpoint's generation_config.json
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
@@ -105,6 +105,16 @@ impl From<Stopping> for EarlyStopping {
     }
 }
 
+impl From<EarlyStopping> for Stopping {
+    fn from(stopping: EarlyStopping) -> Self {
+        match stopping {
+            EarlyStopping::Full => Self::True,
+            EarlyStopping::Unlikely => Self::False,
+            EarlyStopping::Impossible => Self::Never,
+        }
+    }
+}
+
 impl GenerateArgs {
     /// Generates text, and returns what goes to stdout.
     pub fn run(self) -> Result<String, RunError> {
@@ -133,38 +143,48 @@ impl GenerateArgs {
 
     /// Continues the prompts.
     pub fn texts(&self, prompts: &[String]) -> Result<Vec<Generated>, RunError> {
-        let usual = UsualDrawing::of_run(&self.run)?;
-        let options = self.decoding.clone().with_usual(usual).options(self.batch, self.seed)?;
+        let usual = UsualGeneration::of_run(&self.run, self.decoding.says_how())?;
+        if !usual.not_applied.is_empty() {
+            let names = usual.not_applied.join(", ");
+            note(&format!("generation_config.json: not applied here, though transformers does: {names}"));
+        }
+        let options = GenerationOptions {
+            last_token: usual.last_token,
+            ..self.decoding.clone().with_usual(usual).options(self.batch, self.seed)?
+        };
         generate(&self.run, self.device.into(), prompts, &options)
     }
 }
 
 impl DecodingArgs {
-    /// Draws as the checkpoint's settings say, if no option says how.
-    fn with_usual(self, usual: Option<UsualDrawing>) -> Self {
-        let says_how = self.beams.is_some()
+    /// Whether an option says how tokens are chosen.
+    fn says_how(&self) -> bool {
+        self.beams.is_some()
             || self.temperature.is_some()
             || self.top_k.is_some()
             || self.top_p.is_some()
-            || self.min_p.is_some();
-        let Some(usual) = usual.filter(|_| !says_how) else { return self };
-        if !usual.not_applied.is_empty() {
-            let names = usual.not_applied.join(", ");
-            note(&format!("generation_config.json: not applied here, though transformers does: {names}"));
-        }
-        let TokenSampling { temperature, top_k, top_p, min_p } = usual.sampling;
-        let repetition_penalty =
-            if self.repetition_penalty == 1.0 { usual.repetition_penalty } else { self.repetition_penalty };
-        let no_repeat_ngram =
-            if self.no_repeat_ngram == 0 { usual.no_repeat_ngram } else { self.no_repeat_ngram };
-        Self {
-            temperature: Some(temperature),
-            top_k,
-            top_p,
-            min_p,
-            repetition_penalty,
-            no_repeat_ngram,
+            || self.min_p.is_some()
+    }
+
+    /// Generates as the checkpoint's settings say where no option says it.
+    fn with_usual(self, usual: UsualGeneration) -> Self {
+        let own = Self {
+            min_tokens: self.min_tokens.or(Some(usual.min_tokens.min(self.tokens))),
+            repetition_penalty: self.repetition_penalty.or(usual.repetition_penalty),
+            no_repeat_ngram: self.no_repeat_ngram.or(Some(usual.no_repeat_ngram)),
             ..self
+        };
+        match usual.strategy {
+            None => own,
+            Some(DecodingStrategy::Sample(TokenSampling { temperature, top_k, top_p, min_p })) => {
+                Self { temperature: Some(temperature), top_k, top_p, min_p, ..own }
+            }
+            Some(DecodingStrategy::Search(Beams { width, length_penalty, early_stopping })) => Self {
+                beams: Some(width),
+                length_penalty: own.length_penalty.or(Some(length_penalty)),
+                early_stopping: own.early_stopping.or(Some(early_stopping.into())),
+                ..own
+            },
         }
     }
 
@@ -176,9 +196,10 @@ impl DecodingArgs {
 
     /// Checks the options.
     pub fn options(&self, batch: usize, seed: Option<u64>) -> Result<GenerationOptions, RunError> {
-        if self.min_tokens > self.tokens {
-            let given =
-                format!("{} is more than --tokens, {}; allowed: at most that", self.min_tokens, self.tokens);
+        let tokens = self.tokens;
+        let min_tokens = self.min_tokens.unwrap_or_default();
+        if min_tokens > tokens {
+            let given = format!("{min_tokens} is more than --tokens, {tokens}; allowed: at most that");
             return Err(refused("--min-tokens", &given));
         }
         if batch == 0 {
@@ -188,7 +209,7 @@ impl DecodingArgs {
             Some(width) => DecodingStrategy::Search(self.beams(width)?),
             None => DecodingStrategy::Sample(self.sampling()?),
         };
-        let Self { tokens, min_tokens, no_repeat_ngram, repetition_penalty, .. } = *self;
+        let repetition_penalty = self.repetition_penalty.unwrap_or(1.0);
         if !(repetition_penalty > 0.0 && repetition_penalty.is_finite()) {
             let given = format!("{repetition_penalty} is out of range; allowed: a finite number above 0");
             return Err(refused("--repetition-penalty", &given));
@@ -197,13 +218,17 @@ impl DecodingArgs {
             return Err(refused("--stop", "it is empty; give a text, or leave it out"));
         }
         if self.beams.is_some() && !self.stop.is_empty() {
-            return Err(refused("--stop", "a beam search ends at tokens alone; leave it or --beams out"));
+            return Err(refused(
+                "--stop",
+                "a beam search (--beams, or num_beams of the checkpoint) ends at tokens alone; leave it out, or draw with --temperature",
+            ));
         }
         Ok(GenerationOptions {
             tokens,
             min_tokens,
-            no_repeat_ngram,
+            no_repeat_ngram: self.no_repeat_ngram.unwrap_or_default(),
             repetition_penalty,
+            last_token: None,
             stops: self.stop.clone(),
             strategy,
             batch,

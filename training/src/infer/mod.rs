@@ -40,7 +40,7 @@ pub use generate::TokenSampling;
 pub use generate::Written;
 pub(crate) use generate::config as generation_config;
 pub use generate::generate;
-pub use generate::{TextBounds, UsualDrawing};
+pub use generate::{TextBounds, UsualGeneration};
 pub use measure::Prediction;
 pub use model::{InferenceError, InferenceModel};
 pub use predict::predict;

@@ -1,5 +1,6 @@
 //! Private gradients of every operator and family of networks, against one example at a time.
 
+pub(crate) mod keys;
 mod models;
 mod operators;
 mod output_bias;

@@ -297,4 +297,6 @@ fn choose(count: usize, n: usize, stream: &mut Stream) -> Vec<usize> {
 }
 
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod tests;

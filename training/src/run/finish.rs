@@ -10,7 +10,7 @@ use super::sentence_transformers;
 use crate::RunError;
 use crate::infer::{Evaluation, generation_config};
 use crate::label_histogram::LabelCount;
-use crate::objective::{Generation, Task, begin_of_text, end_of_text};
+use crate::objective::{Generation, Task};
 use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::ledger::{LedgerState, RoundedModel};
@@ -21,7 +21,6 @@ use crate::verify::verify_run;
 use durable::pretty_json;
 use network::nn::Kernels;
 use network::tensor_file::{NumberFormat, PrivacyMark};
-use tokenizer::Role;
 
 /// Writes the finished model and the certificate. The model is that of the last step, or the best one if the plan keeps
 /// it. `evaluation` is that of the last step.
@@ -126,41 +125,16 @@ struct Configuration {
 impl Configuration {
     fn of<B: Kernels>(run: &Prepared<B>, mark: &PrivacyMark) -> Result<Self, RunError> {
         let mut model = run.trainer.hf_config();
-        let eos = end_of_text(&run.tokenizer)?;
-        let mut generation = json!({ "eos_token_id": eos, "pad_token_id": run.tokenizer.pad_id() });
-        let generates = run.data.objective.generation();
-        match generates {
-            Generation::Continuation | Generation::Answer { .. } => {
-                generation["bos_token_id"] = json!(begin_of_text(&run.tokenizer)?);
-            }
-            Generation::FromDecoder { start, first } => {
-                generation["decoder_start_token_id"] = json!(start);
-                if let Some(first) = first {
-                    generation["bos_token_id"] = json!(first);
-                    generation["forced_bos_token_id"] = json!(first);
-                }
-            }
-            Generation::Turn { end } => {
-                if end != eos {
-                    generation["eos_token_id"] = json!([end, eos]);
-                }
-                if let Some(bos) = run.tokenizer.stated_id(Role::Bos) {
-                    generation["bos_token_id"] = json!(bos);
-                }
-            }
-            Generation::None => {
-                if let Some(start) = run.data.objective.task().and_then(Task::decoder_start) {
-                    generation["decoder_start_token_id"] = json!(start);
-                }
-            }
-        }
+        let objective = &run.data.objective;
+        let mut generation = generation_config::of_texts(objective, &run.tokenizer)?;
         generation_config::keep(&mut generation, &run.generation, run.tokenizer.vocab_size());
         let is_id = |(name, _): &(&String, &Value)| name.ends_with("_token_id");
         for (name, id) in generation.as_object().into_iter().flatten().filter(is_id) {
             model[name] = id.clone();
         }
         mark.write_to(&mut model);
-        Ok(Self { model, generation: (!matches!(generates, Generation::None)).then_some(generation) })
+        let generates = !matches!(objective.generation(), Generation::None);
+        Ok(Self { model, generation: generates.then_some(generation) })
     }
 }
 

@@ -11,8 +11,8 @@ use super::start::Start;
 use crate::data::{Canaries, Dataset, LabelledRecords, LabelledSet, Planting, Units};
 use crate::disclosure::Private;
 use crate::dp::{TrainingData, TrainingSet};
-use crate::infer::{Evaluation, HeldOut};
-use crate::objective::{Objective, Task, canary_tokens};
+use crate::infer::{Evaluation, HeldOut, generation_config};
+use crate::objective::{Generation, Objective, Task, canary_tokens};
 use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
@@ -99,6 +99,16 @@ impl<B: Kernels> Prepared<B> {
             .transpose()?
             .flatten();
         let generation = initial.as_ref().map(|initial| initial.generation.clone()).unwrap_or_default();
+        let own = generation_config::of_texts(&objective, &tokenizer)?;
+        let replaced = generation_config::replaced(&own, &generation, tokenizer.vocab_size());
+        let generates = !matches!(objective.generation(), Generation::None);
+        if generates && job.ranks.is_first() && !replaced.is_empty() {
+            let of = |name: &&str| {
+                format!("{name} = {} of the checkpoint, {} in this run", generation[*name], own[*name])
+            };
+            let what = replaced.iter().map(of).collect::<Vec<_>>().join("; ");
+            note(&format!("model.initial: texts begin and end by this run's rule: {what}"));
+        }
         let embedding = initial.as_ref().and_then(|initial| initial.embedding.clone());
         let trainer = build_trainer::<B>(job, &tokenizer, initial, physical_batch, device, rng)?;
         if progressed.end < job.plan.total_steps() {
@@ -164,8 +174,13 @@ impl Begun {
         rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
         if let Some(initial) = &inputs.initial {
-            if store.ledger().initial_weights().is_none() && !initial.ignored.is_empty() {
-                note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
+            if store.ledger().initial_weights().is_none() {
+                if !initial.ignored.is_empty() {
+                    note(&format!("model.initial: unused tensors: {}", initial.ignored.join(", ")));
+                }
+                if let Some(settings) = &initial.unapplied {
+                    note(settings);
+                }
             }
             store.record_initial_weights(&initial.sha256)?;
         }

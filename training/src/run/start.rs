@@ -9,6 +9,7 @@ use network::pretrained::{Assigned, FIELD, PretrainedCheckpoint};
 use network::tensor_file::{NamedTensor, StoredValues};
 use tokenizer::Tokenizer;
 
+use crate::infer::generation_config;
 use crate::store::files;
 use crate::{RunError, vocabulary};
 
@@ -22,6 +23,8 @@ pub(super) struct Start {
     pub sha256: String,
     /// Names of tensors in the checkpoint that the model has no use for.
     pub ignored: Vec<String>,
+    /// Says which settings of the tokenizer are not applied, if any.
+    pub unapplied: Option<String>,
     /// The checkpoint's settings of generation.
     pub generation: serde_json::Value,
     /// How `sentence-transformers` makes an embedding with the checkpoint; see [`PretrainedCheckpoint::embedding`].
@@ -62,8 +65,10 @@ pub(super) fn prepare(plan: &plan::Plan, base: &Path) -> Result<Option<Start>, R
     network.selection(plan.model()).map_err(|error| RunError::Refused(error.to_string()))?;
     let Assigned { weights, ignored, .. } =
         checkpoint.stored_weights(&network.specs(), &network.hf_config())?;
-    let (sha256, generation) = (checkpoint.sha256().to_owned(), checkpoint.generation_config()?);
-    Ok(Some(Start { weights, vocab_size, sha256, ignored, generation, embedding: checkpoint.embedding()? }))
+    let sha256 = checkpoint.sha256().to_owned();
+    let generation = generation_config::of_checkpoint(&checkpoint)?;
+    let (unapplied, embedding) = (tokenizer.unapplied_settings(), checkpoint.embedding()?);
+    Ok(Some(Start { weights, vocab_size, sha256, ignored, unapplied, generation, embedding }))
 }
 
 impl Start {

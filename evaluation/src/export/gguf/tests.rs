@@ -21,8 +21,12 @@ fn marked(vocab: &[&str], merges: &[[&str; 2]]) -> Value {
 }
 
 fn written(tokenizer: &Value) -> Result<Vec<u8>, String> {
+    written_with(tokenizer, vec![0])
+}
+
+fn written_with(tokenizer: &Value, ends: Vec<u32>) -> Result<Vec<u8>, String> {
     let mut pairs = Pairs::default();
-    let bounds = TextBounds { first: vec![], ends: vec![0] };
+    let bounds = TextBounds { first: vec![], ends };
     vocabulary::write(tokenizer, &json!({ "vocab_size": 300 }), &bounds, &mut pairs)?;
     Ok(pairs.bytes)
 }
@@ -45,6 +49,24 @@ fn merges_become_scores_in_their_order() {
     let score = |id: usize| f32::from_le_bytes(bytes[at + 16 + 4 * id..][..4].try_into().unwrap());
     assert_eq!([260, 261].map(score), [0.0, -1.0]);
     assert!(holds(&bytes, "tokenizer.ggml.add_space_prefix", &[7, 0, 0, 0, 0]));
+}
+
+/// GGUF has keys for three tokens that end a text. Of more, the others are named.
+#[test]
+fn three_ends_of_a_text_have_their_place_and_further_ones_are_named() {
+    let tokenizer = marked(&["▁", "a"], &[]);
+    for ends in [vec![7], vec![7, 9], vec![7, 9, 11], vec![7, 9, 11, 13], vec![7, 9, 11, 13, 15]] {
+        let bytes = written_with(&tokenizer, ends.clone()).unwrap();
+        for (at, key) in ["eos", "eot", "eom"].iter().enumerate() {
+            let key = format!("tokenizer.ggml.{key}_token_id");
+            let id = |id: &u32| holds(&bytes, &key, &[4_u32.to_le_bytes(), id.to_le_bytes()].concat());
+            assert_eq!(ends.get(at).is_some_and(id), at < ends.len(), "{ends:?} {key}");
+            assert_eq!(holds(&bytes, &key, &[]), at < ends.len(), "{ends:?} {key}");
+        }
+        let said = vocabulary::further_ends(&ends);
+        assert_eq!(said.is_some(), ends.len() > 3, "{ends:?}");
+        assert!(said.is_none_or(|said| said.contains(&format!("tokens {:?}", &ends[3..]))), "{ends:?}");
+    }
 }
 
 /// llama.cpp merges whatever two neighbors make a token, by one score for each token.

@@ -355,18 +355,25 @@ fn unigram(json: &Value, rows: usize, out: &mut Pairs) -> Result<(), String> {
     marks.write(&tokens, out)
 }
 
+/// A text ends at each of these. GGUF has a key for one token of each kind.
+const ENDS: [&str; 3] = ["eos", "eot", "eom"];
+
+/// Says which of the tokens that end a text have no place in the file.
+pub(super) fn further_ends(ends: &[u32]) -> Option<String> {
+    let further = ends.get(ENDS.len()..).filter(|further| !further.is_empty())?;
+    Some(format!(
+        "model.gguf: has a place for {} tokens that end a text; llama.cpp goes on after tokens {further:?}, unless it knows their names",
+        ENDS.len()
+    ))
+}
+
 /// Writes the ids of special tokens.
 fn special_ids(config: &Value, bounds: &TextBounds, out: &mut Pairs) {
-    // A text ends at each of these. GGUF has a key for one token of each kind.
-    const KEYS: [&str; 3] = ["eos", "eot", "eom"];
-    for (key, id) in KEYS.into_iter().zip(&bounds.ends) {
+    for (key, id) in ENDS.into_iter().zip(&bounds.ends) {
         out.number(&format!("tokenizer.ggml.{key}_token_id"), u64::from(*id));
     }
-    if let Some(further) = bounds.ends.get(KEYS.len()..).filter(|further| !further.is_empty()) {
-        note(&format!(
-            "model.gguf: has a place for {} tokens that end a text; llama.cpp goes on after tokens {further:?}, unless it knows their names",
-            KEYS.len()
-        ));
+    if let Some(what) = further_ends(&bounds.ends) {
+        note(&what);
     }
     let first = match bounds.first[..] {
         [first] => Some(first),

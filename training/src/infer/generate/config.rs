@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use network::pretrained::PretrainedCheckpoint;
+use serde_json::{Value, json};
+use tokenizer::{Role, Tokenizer};
 
-use super::TokenSampling;
+use super::{Beams, DecodingStrategy, EarlyStopping, TokenSampling};
+use crate::objective::{Generation, Objective, Task, begin_of_text, end_of_text};
 use crate::store::files;
 use crate::{RunError, vocabulary};
 
@@ -17,7 +20,7 @@ pub(crate) fn read(folder: &Path) -> Result<Value, RunError> {
 pub(crate) fn ends(config: &Value) -> Vec<u32> {
     let ids = &config["eos_token_id"];
     let listed = ids.as_array().map_or(std::slice::from_ref(ids), Vec::as_slice);
-    listed.iter().filter_map(|id| u32::try_from(id.as_u64()?).ok()).collect()
+    listed.iter().filter_map(id).collect()
 }
 
 /// Returns the strings that end a text.
@@ -51,79 +54,240 @@ impl TextBounds {
     }
 }
 
-/// Further settings that change what `transformers` draws, each with its value that changes nothing.
+/// Settings that are not applied, though they change what `transformers` generates, each with its value that changes nothing.
 const NOT_APPLIED: [(&str, f64); 21] = [
     ("bad_words_ids", 0.0),
     ("begin_suppress_tokens", 0.0),
+    ("constraints", 0.0),
     ("diversity_penalty", 0.0),
     ("dola_layers", 0.0),
     ("encoder_no_repeat_ngram_size", 0.0),
     ("encoder_repetition_penalty", 1.0),
-    ("epsilon_cutoff", 0.0),
-    ("eta_cutoff", 0.0),
     ("exponential_decay_length_penalty", 0.0),
     ("force_words_ids", 0.0),
     ("guidance_scale", 1.0),
+    ("is_assistant", 0.0),
+    ("max_time", 0.0),
     ("min_length", 0.0),
-    ("min_new_tokens", 0.0),
-    ("num_beams", 1.0),
+    ("num_beam_groups", 1.0),
+    ("num_return_sequences", 1.0),
     ("penalty_alpha", 0.0),
+    ("renormalize_logits", 0.0),
     ("sequence_bias", 0.0),
     ("suppress_tokens", 0.0),
     ("token_healing", 0.0),
-    ("top_h", 0.0),
-    ("typical_p", 1.0),
     ("watermarking_config", 0.0),
 ];
 
-/// How tokens are drawn by the settings of a checkpoint.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UsualDrawing {
-    /// The way in which a token is drawn.
-    pub sampling: TokenSampling,
+/// Such settings of drawing alone.
+const NOT_APPLIED_TO_DRAWING: [(&str, f64); 5] =
+    [("epsilon_cutoff", 0.0), ("eta_cutoff", 0.0), ("num_beams", 1.0), ("top_h", 0.0), ("typical_p", 1.0)];
+
+/// How a checkpoint's settings generate text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UsualGeneration {
+    /// The way in which tokens are chosen, if the settings state one.
+    pub strategy: Option<DecodingStrategy>,
+    /// As [`GenerationOptions::min_tokens`](super::GenerationOptions::min_tokens).
+    pub min_tokens: usize,
     /// As [`GenerationOptions::repetition_penalty`](super::GenerationOptions::repetition_penalty).
-    pub repetition_penalty: f64,
+    pub repetition_penalty: Option<f64>,
     /// As [`GenerationOptions::no_repeat_ngram`](super::GenerationOptions::no_repeat_ngram).
     pub no_repeat_ngram: usize,
-    /// Settings that are not applied, though they would change the text in `transformers`.
+    /// As [`GenerationOptions::last_token`](super::GenerationOptions::last_token).
+    pub last_token: Option<u32>,
+    /// Settings that are not applied, though they may change the text in `transformers`.
     pub not_applied: Vec<&'static str>,
 }
 
-impl UsualDrawing {
-    /// Returns the settings of the checkpoint that a finished run started from, or `None` if these do not say that tokens
-    /// are drawn.
+impl UsualGeneration {
+    /// Returns the settings of the checkpoint that a finished run started from. Those of how tokens are chosen are left out if
+    /// `is_chosen`: something else says it.
     ///
     /// # Errors
     /// [`RunError`] for a file that cannot be read.
-    pub fn of_run(folder: &Path) -> Result<Option<Self>, RunError> {
-        let config = read(folder)?;
-        if config["do_sample"] != true {
-            return Ok(None);
-        }
-        let number = |name: &str| config[name].as_f64();
-        let count = |name: &str| config[name].as_u64().and_then(|count| usize::try_from(count).ok());
-        // transformers draws among 50 tokens unless told otherwise.
-        let top_k = Some(count("top_k").unwrap_or(50)).filter(|k| *k > 0);
-        let share = |name: &str| number(name).filter(|share| *share > 0.0 && *share < 1.0);
-        let above_0 = |name: &str| number(name).filter(|value| *value > 0.0).unwrap_or(1.0);
-        let is_applied = |name: &str, inert: f64| match &config[name] {
-            Value::Null | Value::Bool(false) => true,
-            Value::Array(list) => list.is_empty(),
-            value => value.as_f64() == Some(inert),
-        };
-        let not_applied = NOT_APPLIED.into_iter().filter(|(name, inert)| !is_applied(name, *inert));
-        Ok(Some(Self {
-            sampling: TokenSampling {
-                temperature: above_0("temperature"),
-                top_k,
-                top_p: share("top_p"),
-                min_p: share("min_p"),
-            },
-            repetition_penalty: above_0("repetition_penalty"),
-            no_repeat_ngram: count("no_repeat_ngram_size").unwrap_or(0),
-            not_applied: not_applied.map(|(name, _)| name).collect(),
-        }))
+    pub fn of_run(folder: &Path, is_chosen: bool) -> Result<Self, RunError> {
+        Ok(Self::of(&read(folder)?, is_chosen))
     }
+
+    pub(super) fn of(config: &Value, is_chosen: bool) -> Self {
+        let mut settings = Settings { config, not_applied: Vec::new() };
+        let above_0 = |value: &Value| value.as_f64().filter(|value| *value > 0.0);
+        let own = Self {
+            strategy: if is_chosen { None } else { settings.strategy() },
+            min_tokens: settings.read("min_new_tokens", count).unwrap_or_default(),
+            repetition_penalty: settings.read("repetition_penalty", above_0),
+            no_repeat_ngram: settings.read("no_repeat_ngram_size", count).unwrap_or_default(),
+            last_token: settings.read("forced_eos_token_id", id),
+            not_applied: Vec::new(),
+        };
+        settings.name(&NOT_APPLIED);
+        settings.not_applied.sort_unstable();
+        Self { not_applied: settings.not_applied, ..own }
+    }
+}
+
+/// Settings as they are read.
+struct Settings<'a> {
+    config: &'a Value,
+    not_applied: Vec<&'static str>,
+}
+
+impl Settings<'_> {
+    /// Reads a setting. What is no value of it here is not applied.
+    fn read<T>(&mut self, name: &'static str, value: impl FnOnce(&Value) -> Option<T>) -> Option<T> {
+        let given = &self.config[name];
+        let read = value(given);
+        if read.is_none() && !given.is_null() {
+            self.not_applied.push(name);
+        }
+        read
+    }
+
+    /// Names settings that are not applied.
+    fn name(&mut self, settings: &[(&'static str, f64)]) {
+        let is_inert = |(name, inert): &&(&str, f64)| match &self.config[*name] {
+            Value::Null => true,
+            Value::Bool(value) => f64::from(*value) == *inert,
+            Value::Array(list) => list.is_empty(),
+            value => value.as_f64() == Some(*inert),
+        };
+        let named = settings.iter().filter(|setting| !is_inert(setting)).map(|(name, _)| *name);
+        self.not_applied.extend(named.collect::<Vec<_>>());
+    }
+
+    fn strategy(&mut self) -> Option<DecodingStrategy> {
+        let draws = self.read("do_sample", Value::as_bool);
+        if draws == Some(true) {
+            self.name(&NOT_APPLIED_TO_DRAWING);
+            let share = |value: &Value| value.as_f64().filter(|share| (0.0..=1.0).contains(share));
+            let above_0 = |value: &Value| value.as_f64().filter(|value| *value > 0.0);
+            return Some(DecodingStrategy::Sample(TokenSampling {
+                temperature: self.read("temperature", above_0).unwrap_or(1.0),
+                // transformers draws among 50 tokens unless told otherwise.
+                top_k: Some(self.read("top_k", count).unwrap_or(50)).filter(|k| *k > 0),
+                // At 0, the likeliest token remains.
+                top_p: self.read("top_p", share).filter(|p| *p < 1.0).map(|p| p.max(f64::MIN_POSITIVE)),
+                min_p: self.read("min_p", share).filter(|p| *p > 0.0),
+            }));
+        }
+        match self.read("num_beams", count) {
+            Some(width) if width > 1 => Some(DecodingStrategy::Search(Beams {
+                width,
+                length_penalty: self.read("length_penalty", Value::as_f64).unwrap_or(1.0),
+                early_stopping: self.read("early_stopping", stopping).unwrap_or(EarlyStopping::Unlikely),
+            })),
+            _ => draws.map(|_| DecodingStrategy::Sample(TokenSampling::GREEDY)),
+        }
+    }
+}
+
+fn id(value: &Value) -> Option<u32> {
+    u32::try_from(value.as_u64()?).ok()
+}
+
+fn count(value: &Value) -> Option<usize> {
+    value.as_u64().and_then(|count| usize::try_from(count).ok())
+}
+
+fn stopping(value: &Value) -> Option<EarlyStopping> {
+    match value {
+        Value::Bool(true) => Some(EarlyStopping::Full),
+        Value::Bool(false) => Some(EarlyStopping::Unlikely),
+        value => (value == "never").then_some(EarlyStopping::Impossible),
+    }
+}
+
+/// Settings that are applied.
+const APPLIED: [&str; 16] = [
+    "decoder_start_token_id",
+    "do_sample",
+    "early_stopping",
+    "eos_token_id",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "length_penalty",
+    "min_new_tokens",
+    "min_p",
+    "no_repeat_ngram_size",
+    "num_beams",
+    "repetition_penalty",
+    "stop_strings",
+    "temperature",
+    "top_k",
+    "top_p",
+];
+
+/// Returns the settings of a checkpoint: its `generation_config.json` or, as older ones have none, those in its `config.json`.
+///
+/// # Errors
+/// [`RunError`] for a file that is not JSON.
+pub(crate) fn of_checkpoint(checkpoint: &PretrainedCheckpoint) -> Result<Value, RunError> {
+    let own = checkpoint.generation_config()?;
+    if !own.is_null() {
+        return Ok(own);
+    }
+    let others = NOT_APPLIED.iter().chain(&NOT_APPLIED_TO_DRAWING).map(|(name, _)| *name);
+    let stated = |name: &'static str| Some((name.to_owned(), checkpoint.config().get(name)?.clone()));
+    Ok(APPLIED.into_iter().chain(others).filter_map(stated).collect())
+}
+
+/// Returns the settings that follow from how the texts of a run begin and end.
+///
+/// # Errors
+/// [`RunError::Refused`] if the tokenizer has no end-of-text token.
+pub(crate) fn of_texts(objective: &Objective, tokenizer: &Tokenizer) -> Result<Value, RunError> {
+    let eos = end_of_text(tokenizer)?;
+    let mut settings = json!({ "eos_token_id": eos, "pad_token_id": tokenizer.pad_id() });
+    match objective.generation() {
+        Generation::Continuation | Generation::Answer { .. } => {
+            settings["bos_token_id"] = json!(begin_of_text(tokenizer)?);
+        }
+        Generation::FromDecoder { start, first } => {
+            settings["decoder_start_token_id"] = json!(start);
+            if let Some(first) = first {
+                settings["bos_token_id"] = json!(first);
+                settings["forced_bos_token_id"] = json!(first);
+            }
+        }
+        Generation::Turn { end } => {
+            if end != eos {
+                settings["eos_token_id"] = json!([end, eos]);
+            }
+            if let Some(bos) = tokenizer.stated_id(Role::Bos) {
+                settings["bos_token_id"] = json!(bos);
+            }
+        }
+        Generation::None => {
+            if let Some(start) = objective.task().and_then(Task::decoder_start) {
+                settings["decoder_start_token_id"] = json!(start);
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// Returns the names of settings of the run's checkpoint that do not hold for its texts, which begin and end as `own` says.
+pub(crate) fn replaced(own: &Value, checkpoint: &Value, vocab_size: usize) -> Vec<&'static str> {
+    let is_own = |name: &str, given: &Value| given.is_null() || own[name] == *given;
+    // Without this field, transformers starts a decoder from the token that begins a text.
+    let start = match &checkpoint["decoder_start_token_id"] {
+        Value::Null => &checkpoint["bos_token_id"],
+        start => start,
+    };
+    let starts = own["decoder_start_token_id"].is_null() || is_own("decoder_start_token_id", start);
+    let end = &checkpoint["eos_token_id"];
+    let ends = end.as_array().map_or(std::slice::from_ref(end), Vec::as_slice);
+    let ends = end.is_null() || ends.iter().all(|end| id(end).is_some());
+    let last = &checkpoint["forced_eos_token_id"];
+    let is_known = last.is_null() || id(last).is_some_and(|id| (id as usize) < vocab_size);
+    let holds = [
+        ("decoder_start_token_id", starts),
+        ("eos_token_id", ends),
+        ("forced_bos_token_id", is_own("forced_bos_token_id", &checkpoint["forced_bos_token_id"])),
+        ("forced_eos_token_id", is_known),
+    ];
+    holds.into_iter().filter(|(_, holds)| !holds).map(|(name, _)| name).collect()
 }
 
 /// Adds settings of the run's checkpoint to those that the run writes: how tokens are drawn, and further tokens that
@@ -171,38 +335,43 @@ mod tests {
             "max_length": 4096
         });
         assert_eq!(own, wanted);
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(UsualDrawing::of_run(folder.path()).unwrap(), None);
-        let write = |config: &Value| {
-            std::fs::write(folder.path().join(files::GENERATION_CONFIG), config.to_string()).unwrap();
-            UsualDrawing::of_run(folder.path()).unwrap()
-        };
-        let mut drawn = UsualDrawing {
-            sampling: TokenSampling { temperature: 0.6, top_k: Some(50), top_p: Some(0.9), min_p: None },
-            repetition_penalty: 1.0,
-            no_repeat_ngram: 0,
-            not_applied: Vec::new(),
-        };
-        assert_eq!(write(&own).as_ref(), Some(&drawn));
+        let usual = |config: &Value| UsualGeneration::of(config, false);
+        let sampled = |how| Some(DecodingStrategy::Sample(how));
+        assert_eq!(usual(&Value::Null), UsualGeneration::default());
+        let plain = TokenSampling { temperature: 0.6, top_k: Some(50), top_p: Some(0.9), min_p: None };
+        let mut want =
+            UsualGeneration { strategy: sampled(plain), last_token: Some(9), ..UsualGeneration::default() };
+        assert_eq!(usual(&own), want);
         // Qwen 2.5's file has a penalty. What changes nothing is no setting that is left out.
-        own["repetition_penalty"] = json!(1.1);
-        own["top_k"] = json!(0);
-        own["min_p"] = json!(0.05);
-        own["no_repeat_ngram_size"] = json!(3);
-        own["typical_p"] = json!(0.9);
-        own["num_beams"] = json!(1);
-        own["suppress_tokens"] = json!([]);
-        own["token_healing"] = json!(true);
-        own["watermarking_config"] = json!(false);
-        drawn = UsualDrawing {
-            sampling: TokenSampling { top_k: None, min_p: Some(0.05), ..drawn.sampling },
-            repetition_penalty: 1.1,
+        let further = json!({
+            "repetition_penalty": 1.1, "top_k": 0, "min_p": 0.05, "no_repeat_ngram_size": 3, "min_new_tokens": 2, "typical_p": 0.9,
+            "num_beams": 1, "suppress_tokens": [], "token_healing": true, "watermarking_config": false, "temperature": "0.6"
+        });
+        own.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
+        want = UsualGeneration {
+            strategy: sampled(TokenSampling { temperature: 1.0, top_k: None, min_p: Some(0.05), ..plain }),
+            repetition_penalty: Some(1.1),
             no_repeat_ngram: 3,
-            not_applied: vec!["token_healing", "typical_p"],
+            min_tokens: 2,
+            not_applied: vec!["temperature", "token_healing", "typical_p"],
+            ..want
         };
-        assert_eq!(write(&own), Some(drawn));
+        assert_eq!(usual(&own), want);
+        // Penalties hold however tokens are chosen.
+        let chosen = UsualGeneration { strategy: None, not_applied: vec!["token_healing"], ..want };
+        assert_eq!(UsualGeneration::of(&own, true), chosen);
         own["do_sample"] = json!(false);
-        assert_eq!(write(&own), None);
+        assert_eq!(
+            usual(&own),
+            UsualGeneration { strategy: sampled(TokenSampling::GREEDY), ..chosen.clone() }
+        );
+        let beams = json!({ "num_beams": 4, "length_penalty": 2.0, "early_stopping": true });
+        own.as_object_mut().unwrap().extend(beams.as_object().unwrap().clone());
+        let beams = Beams { width: 4, length_penalty: 2.0, early_stopping: EarlyStopping::Full };
+        assert_eq!(
+            usual(&own),
+            UsualGeneration { strategy: Some(DecodingStrategy::Search(beams)), ..chosen }
+        );
         let mut alone = json!({ "eos_token_id": 3 });
         keep(&mut alone, &json!({ "forced_eos_token_id": 50 }), 50);
         assert_eq!(alone.get("forced_eos_token_id"), None);

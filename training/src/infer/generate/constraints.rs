@@ -15,6 +15,8 @@ pub(crate) struct Constraints {
     /// Divides the positive values of tokens that a text already has, its prompt included, and multiplies the others
     /// (Keskar et al. 2019, <https://arxiv.org/abs/1909.05858>); 1 for no such penalty.
     pub repetition_penalty: f32,
+    /// The only token that may be the last one of `most`, if any.
+    pub last_token: Option<u32>,
     /// The tokens that end a text.
     pub ends: Vec<u32>,
     /// Number of known tokens. Later ids have no token, because a checkpoint's vocabulary may be
@@ -43,6 +45,12 @@ impl Constraints {
         for token in repeating(written, self.no_repeat_ngram) {
             values[token as usize] = f32::NEG_INFINITY;
         }
+        let is_last = generated + 1 == self.most;
+        if let Some(last) = self.last_token.map(|last| last as usize).filter(|last| is_last && *last < known)
+        {
+            values.fill(f32::NEG_INFINITY);
+            values[last] = 0.0;
+        }
     }
 }
 
@@ -68,6 +76,7 @@ mod tests {
                 least: 0,
                 no_repeat_ngram: 0,
                 repetition_penalty: 1.0,
+                last_token: None,
                 ends: Vec::new(),
                 known: 9,
             }
@@ -92,6 +101,18 @@ mod tests {
         let mut values = [3.0_f32, -3.0, 1.0, 0.0, 9.0];
         limits.apply(&[0, 1, 1, 3], 1, &mut values);
         assert_eq!(values, [1.5, -6.0, 1.0, 0.0, 9.0]);
+    }
+
+    #[test]
+    fn the_last_token_of_the_longest_text_is_the_stated_one() {
+        let limits = Constraints { most: 3, last_token: Some(1), ..Constraints::none() };
+        let values = |generated| {
+            let mut values = [0.5_f32, -2.0, 4.0];
+            limits.apply(&[0], generated, &mut values);
+            values
+        };
+        assert_eq!(values(1), [0.5, -2.0, 4.0]);
+        assert_eq!(values(2), [f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub use beam::Beams;
 pub use beam::EarlyStopping;
-pub use config::{TextBounds, UsualDrawing};
+pub use config::{TextBounds, UsualGeneration};
 use constraints::Constraints;
 pub(crate) use decoding::Decoding;
 pub use decoding::Prompt;
@@ -40,6 +40,8 @@ pub struct GenerationOptions {
     pub no_repeat_ngram: usize,
     /// Makes tokens less likely that a text already has, its prompt included, as `transformers` does; 1 for no such penalty.
     pub repetition_penalty: f64,
+    /// The last token of a text of the largest number of tokens, if it is not chosen.
+    pub last_token: Option<u32>,
     /// Strings that end a text. They are no part of it.
     pub stops: Vec<String>,
     /// The way in which tokens are chosen.
@@ -60,6 +62,7 @@ impl Default for GenerationOptions {
             min_tokens: 0,
             no_repeat_ngram: 0,
             repetition_penalty: 1.0,
+            last_token: None,
             stops: Vec::new(),
             strategy: DecodingStrategy::Sample(TokenSampling::PLAIN),
             batch: 64,
@@ -70,7 +73,7 @@ impl Default for GenerationOptions {
 }
 
 /// The way in which tokens are chosen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DecodingStrategy {
     /// Tokens are drawn one after another.
     Sample(TokenSampling),
@@ -232,6 +235,7 @@ pub(super) fn generate_tokens<B: Kernels>(
         least: options.min_tokens,
         no_repeat_ngram: options.no_repeat_ngram,
         repetition_penalty: options.repetition_penalty as f32,
+        last_token: options.last_token,
         ends,
         known: tokenizer.vocab_size(),
     };
@@ -273,5 +277,7 @@ fn failed(error: InferenceError) -> RunError {
     RunError::Failed(error.to_string())
 }
 
+#[cfg(test)]
+mod keys;
 #[cfg(test)]
 mod tests;

@@ -47,7 +47,7 @@ impl TokenSampling {
     }
 
     /// Returns the weight of each token: 0 for tokens that are never drawn.
-    fn weights(&self, logits: &[f32]) -> Vec<f64> {
+    pub(super) fn weights(&self, logits: &[f32]) -> Vec<f64> {
         let top = f64::from(logits[likeliest(logits) as usize]);
         let weight = |&logit: &f32| ((f64::from(logit) - top) / self.temperature).exp();
         let mut weights: Vec<f64> = logits.iter().map(weight).collect();

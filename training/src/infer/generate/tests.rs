@@ -136,6 +136,7 @@ fn texts_are_those_of(expected: &Value) {
                 least: setting(case, "min_new_tokens", 0.0) as usize,
                 no_repeat_ngram: setting(case, "no_repeat_ngram_size", 0.0) as usize,
                 repetition_penalty: setting(case, "repetition_penalty", 1.0) as f32,
+                last_token: None,
                 ends: vec![case["end"].as_u64().unwrap() as u32],
                 known: vocab_size,
             };
@@ -177,6 +178,7 @@ fn texts_of_decoders_with_rms_norms_are_those_of_transformers() {
                 least: 0,
                 no_repeat_ngram: 2,
                 repetition_penalty: 1.0,
+                last_token: None,
                 ends: vec![case.expected["end"].as_u64().unwrap() as u32],
                 known: 29,
             };
