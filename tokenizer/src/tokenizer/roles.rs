@@ -1,22 +1,14 @@
 //! Special tokens and their roles.
 
-use serde_json::{Map, Value, json};
-
-use super::stated;
 use super::{BLANK, EOS, PAD, Tokenizer, UNK};
-use crate::FormatError;
 use crate::encode::Model;
 use crate::sentencepiece::{PieceKind, SentencePieceModel};
 use crate::vocabulary::byte_token;
 
 /// Usual names of the token that fills up short sequences.
-const PAD_NAMES: &[&str] = &[PAD, "[PAD]"];
+pub(super) const PAD_NAMES: &[&str] = &[PAD, "[PAD]"];
 /// Usual names of the token that ends a text.
-const EOS_NAMES: &[&str] = &[EOS, "[SEP]", "<|endoftext|>"];
-
-/// The field of a model's JSON that keeps what a `tokenizer_config.json` stated.
-const STATED: &str = "tokenizer_config";
-const PADDING_SIDE: &str = "padding_side";
+pub(super) const EOS_NAMES: &[&str] = &[EOS, "[SEP]", "<|endoftext|>"];
 
 /// The purpose of a special token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +128,7 @@ impl RoleIds {
         Role::ALL.iter().zip(self.0).find(|(known, _)| **known == role).and_then(|(_, id)| id)
     }
 
-    fn from_names<'a>(tokenizer: &Tokenizer, name: impl Fn(Role) -> Option<&'a str>) -> Self {
+    pub(super) fn from_names<'a>(tokenizer: &Tokenizer, name: impl Fn(Role) -> Option<&'a str>) -> Self {
         Self(Role::ALL.map(|role| name(role).and_then(|name| tokenizer.id(name))))
     }
 
@@ -160,75 +152,6 @@ impl Tokenizer {
     pub fn with_roles(mut self, tokens: &RoleTokens) -> Self {
         self.roles = RoleIds::from_names(&self, |role| tokens.find(role).map(|token| token.1));
         self
-    }
-
-    /// Returns this tokenizer with the roles that the `tokenizer_config.json` beside its file states.
-    ///
-    /// ```
-    /// let tokenizer = tokenizer::Tokenizer::bytes(&["<|end|>".to_owned()])?;
-    /// assert_eq!(tokenizer.eos_id(), None);
-    /// let tokenizer = tokenizer.with_config(r#"{"eos_token": "<|end|>"}"#)?;
-    /// assert_eq!(tokenizer.eos_id(), Some(0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the text is not JSON.
-    pub fn with_config(mut self, config: &str) -> Result<Self, FormatError> {
-        let config: Value = serde_json::from_str(config).map_err(|error| FormatError::Inconsistent {
-            reason: format!("tokenizer_config.json, line {}: not JSON; mend or remove it", error.line()),
-        })?;
-        self.state(&config);
-        self.not_applied = stated::not_applied(&self, &config);
-        Ok(self)
-    }
-
-    /// Applies a `tokenizer_config.json`.
-    fn state(&mut self, config: &Value) {
-        self.roles = RoleIds::from_names(self, |role| stated::token(config, role));
-        self.pads_left = stated::pads_left(self, config);
-    }
-
-    /// Names the settings of the `tokenizer_config.json` that change ids, decoded texts or special tokens in `transformers`, and not here.
-    #[must_use]
-    pub fn unapplied_settings(&self) -> Option<String> {
-        let names = (!self.not_applied.is_empty()).then(|| self.not_applied.join(", "))?;
-        Some(format!(
-            "tokenizer_config.json: not applied, as tokenizer.json says otherwise, though transformers does: {names}"
-        ))
-    }
-
-    /// Applies what [`Self::write_stated`] wrote.
-    pub(crate) fn read_stated(&mut self, model: &Value) {
-        self.state(&model[STATED]);
-    }
-
-    /// Writes into a model's JSON what a `tokenizer_config.json` stated and the names of tokens do not tell, so that it
-    /// stays with the tokenizer. Hugging Face tokenizers ignores unknown fields only there.
-    pub(crate) fn write_stated(&self, model: &mut Value) {
-        let usual = |role: Role| match role {
-            Role::Pad => self.first_of(PAD_NAMES),
-            // A byte-level BPE has no unknown token, but may have one of the usual name.
-            Role::Unk => self.unk_id().or_else(|| self.first_of(&[UNK])),
-            Role::Eos => self.first_of(EOS_NAMES),
-            Role::Bos => None,
-            Role::Cls => self.first_of(&["[CLS]"]),
-            Role::Sep => self.first_of(&["[SEP]"]),
-            Role::Mask => self.first_of(&["[MASK]"]),
-        };
-        let mut stated = Map::new();
-        for role in Role::ALL {
-            let own = self.roles.of(role).filter(|id| usual(role) != Some(*id));
-            if let Some(token) = own.and_then(|id| self.token(id)) {
-                stated.insert(format!("{}_token", role.name()), json!(token));
-            }
-        }
-        if self.pads_left {
-            stated.insert(PADDING_SIDE.to_owned(), json!("left"));
-        }
-        if !stated.is_empty() {
-            model[STATED] = Value::Object(stated);
-        }
     }
 
     /// Whether a `tokenizer_config.json` states that padding goes before a text.
@@ -272,7 +195,7 @@ impl Tokenizer {
         stated.or_else(|| self.first_of(&["[CLS]"])).or_else(|| self.eos_id())
     }
 
-    fn first_of(&self, names: &[&str]) -> Option<u32> {
+    pub(super) fn first_of(&self, names: &[&str]) -> Option<u32> {
         names.iter().find_map(|name| match &self.model {
             // A `.model` never finds its control symbols in text, so they are not among the special tokens.
             Model::SentencePiece(_) => self.model.id(name),

@@ -2,11 +2,17 @@
 //!
 //! A generic class takes all stages from `tokenizer.json`. The others take the vocabulary and make the stages by their settings.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::{Role, Tokenizer};
+use super::roles::{EOS_NAMES, PAD_NAMES, RoleIds};
+use super::{Role, Tokenizer, UNK};
+use crate::FormatError;
 use crate::encode::Model;
 use crate::special_tokens::TokenOptions;
+
+/// The field of a model's JSON that keeps what a `tokenizer_config.json` stated.
+const STATED: &str = "tokenizer_config";
+const PADDING_SIDE: &str = "padding_side";
 
 /// Classes that take all stages from `tokenizer.json`.
 const GENERIC: [&str; 2] = ["PreTrainedTokenizer", "TokenizersBackend"];
@@ -96,10 +102,82 @@ const CLASSES: [Class; 10] = [
     class("XLMRobertaTokenizer", Cut::MarkedWords, &[Role::Bos, Role::Eos], OF_ROBERTA),
 ];
 
+impl Tokenizer {
+    /// Returns this tokenizer with the roles that the `tokenizer_config.json` beside its file states.
+    ///
+    /// ```
+    /// let tokenizer = tokenizer::Tokenizer::bytes(&["<|end|>".to_owned()])?;
+    /// assert_eq!(tokenizer.eos_id(), None);
+    /// let tokenizer = tokenizer.with_config(r#"{"eos_token": "<|end|>"}"#)?;
+    /// assert_eq!(tokenizer.eos_id(), Some(0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the text is not JSON.
+    pub fn with_config(mut self, config: &str) -> Result<Self, FormatError> {
+        let config: Value = serde_json::from_str(config).map_err(|error| FormatError::Inconsistent {
+            reason: format!("tokenizer_config.json, line {}: not JSON; mend or remove it", error.line()),
+        })?;
+        self.state(&config);
+        self.not_applied = not_applied(&self, &config);
+        Ok(self)
+    }
+
+    /// Applies a `tokenizer_config.json`.
+    fn state(&mut self, config: &Value) {
+        self.roles = RoleIds::from_names(self, |role| token(config, role));
+        self.pads_left = pads_left(self, config);
+    }
+
+    /// Names the settings of the `tokenizer_config.json` that change ids, decoded texts or special tokens in `transformers`, and not here.
+    #[must_use]
+    pub fn unapplied_settings(&self) -> Option<String> {
+        let names = (!self.not_applied.is_empty()).then(|| self.not_applied.join(", "))?;
+        Some(format!(
+            "tokenizer_config.json: not applied, as tokenizer.json says otherwise, though transformers does: {names}"
+        ))
+    }
+
+    /// Applies what [`Self::write_stated`] wrote.
+    pub(crate) fn read_stated(&mut self, model: &Value) {
+        self.state(&model[STATED]);
+    }
+
+    /// Writes into a model's JSON what a `tokenizer_config.json` stated and the names of tokens do not tell, so that it
+    /// stays with the tokenizer. Hugging Face tokenizers ignores unknown fields only there.
+    pub(crate) fn write_stated(&self, model: &mut Value) {
+        let usual = |role: Role| match role {
+            Role::Pad => self.first_of(PAD_NAMES),
+            // A byte-level BPE has no unknown token, but may have one of the usual name.
+            Role::Unk => self.unk_id().or_else(|| self.first_of(&[UNK])),
+            Role::Eos => self.first_of(EOS_NAMES),
+            Role::Bos => None,
+            Role::Cls => self.first_of(&["[CLS]"]),
+            Role::Sep => self.first_of(&["[SEP]"]),
+            Role::Mask => self.first_of(&["[MASK]"]),
+        };
+        let mut own = Map::new();
+        for role in Role::ALL {
+            let unusual = self.roles.of(role).filter(|id| usual(role) != Some(*id));
+            if let Some(token) = unusual.and_then(|id| self.token(id)) {
+                own.insert(format!("{}_token", role.name()), json!(token));
+            }
+        }
+        if self.pads_left != pads_left(self, &Value::Null) {
+            let side = if self.pads_left { "left" } else { "right" };
+            own.insert(PADDING_SIDE.to_owned(), json!(side));
+        }
+        if !own.is_empty() {
+            model[STATED] = Value::Object(own);
+        }
+    }
+}
+
 /// Whether padding goes before a text.
-pub(super) fn pads_left(tokenizer: &Tokenizer, config: &Value) -> bool {
+fn pads_left(tokenizer: &Tokenizer, config: &Value) -> bool {
     let (name, cut) = (class_name(config), cut(tokenizer));
-    match config["padding_side"].as_str() {
+    match config[PADDING_SIDE].as_str() {
         Some(side) => side == "left",
         // Where no class is stated, transformers takes Gemma's for Gemma's files.
         None => LEFT.contains(&name) && !is_of_bytes(name, cut) || name.is_empty() && cut == Cut::Whole,
@@ -107,7 +185,7 @@ pub(super) fn pads_left(tokenizer: &Tokenizer, config: &Value) -> bool {
 }
 
 /// Returns the token of a role: the stated one, or the one that the class has where none is stated.
-pub(super) fn token(config: &Value, role: Role) -> Option<&str> {
+fn token(config: &Value, role: Role) -> Option<&str> {
     match config.get(format!("{}_token", role.name())) {
         Some(token) => token.as_str().or(token["content"].as_str()),
         None => {
@@ -123,7 +201,7 @@ fn is_of_bytes(class: &str, cut: Cut) -> bool {
 }
 
 /// Returns the names of settings that change ids, texts or special tokens in `transformers`, and not here.
-pub(super) fn not_applied(tokenizer: &Tokenizer, config: &Value) -> Vec<String> {
+fn not_applied(tokenizer: &Tokenizer, config: &Value) -> Vec<String> {
     let name = class_name(config);
     let cut = cut(tokenizer);
     let is_generic = GENERIC.contains(&name) || is_of_bytes(name, cut);
@@ -322,5 +400,25 @@ impl Settings<'_> {
         let places = class.around.iter().zip(around);
         let unfit = places.filter(|(role, place)| stated(**role).is_some() && id(**role) != Some(*place));
         unfit.map(|(role, _)| format!("{}_token", role.name())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gemma's files have this normalizer and no other stage.
+    const FILE: &str = r#"{
+        "normalizer": { "type": "Replace", "pattern": { "String": " " }, "content": "▁" },
+        "model": { "type": "BPE", "vocab": { "a": 0, "▁": 1 }, "merges": [] }
+    }"#;
+
+    #[test]
+    fn padding_on_the_right_stays_where_the_file_alone_means_the_left() {
+        for (config, left) in [("{}", true), (r#"{"padding_side": "right"}"#, false)] {
+            let tokenizer = Tokenizer::from_json(FILE).unwrap().with_config(config).unwrap();
+            let again = Tokenizer::from_json(&tokenizer.to_json()).unwrap();
+            assert_eq!([tokenizer.pads_left(), again.pads_left()], [left; 2], "{config}");
+        }
     }
 }
