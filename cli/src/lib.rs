@@ -13,7 +13,7 @@ use clap::{FromArgMatches, Subcommand};
 pub use clap_complete::Shell;
 pub use durable::without_codes;
 
-pub use memory::leave_no_core_dump;
+pub use memory::{keep_memory, leave_no_core_dump};
 pub use reading::{FOR_THE_OWNER, Reading};
 pub use tips::Tips;
 

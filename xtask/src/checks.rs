@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use crate::process::Job;
+use crate::process::{Beside, Job};
 use crate::stages::Stages;
 use crate::toolchain::tools::{self, Tool};
 use crate::toolchain::{mpi, native, vulkan};
@@ -13,10 +13,18 @@ use crate::{js, python, setup, tidy, web};
 /// Crates of the page that must also compile for the browser on their own. The page itself has its own stages.
 const BROWSER_CRATES: [&str; 4] = ["accountant", "plan", "tokenizer", "dp-tokenizer"];
 
-/// Runs everything that CI runs.
-pub fn test(root: &Path) -> Result<bool> {
+/// Runs everything that CI runs, or one half of it.
+pub fn test(root: &Path, part: Option<&str>) -> Result<bool> {
+    let stages_of = match part {
+        None => all_tests,
+        Some("native") => native_stages,
+        Some("browser") => browser_stages,
+        Some(other) => {
+            bail!("`{other}` is not a part of the tests; allowed: native, browser, or none for all")
+        }
+    };
     let mut stages = Stages::default();
-    all_tests(root, &mut stages);
+    stages_of(root, &mut stages);
     Ok(stages.close())
 }
 
@@ -39,6 +47,22 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     stages.run("format", || passed(Job::cargo(root).args(["fmt", "--all", "--check"])));
     stages.run("tidy", || tidy::run(root));
     stages.run("setup", || setup::run(root));
+    // Many stages, such as the linking of a large program, use one core, so the tests in the browser run beside the native
+    // ones. They have target folders of their own.
+    let browser = start_browser_tests(root);
+    native_stages(root, stages);
+    stages.run("WASM, JavaScript packages and the page", || browser?.wait());
+}
+
+fn start_browser_tests(root: &Path) -> Result<Beside> {
+    let target = tools::target_dir(root);
+    std::fs::create_dir_all(&target).with_context(|| format!("creating {}", target.display()))?;
+    let program = std::env::current_exe().context("finding this program")?;
+    Job::new(program, root).args(["test", "browser"]).start(&target.join("browser-tests.log"))
+}
+
+/// Runs the checks and tests of native code.
+fn native_stages(root: &Path, stages: &mut Stages) {
     // Everything is compiled in the release profile: the numerics are too slow without it, and dependencies are
     // compiled once.
     stages.run("clippy with wgpu, cuda and mpi", || {
@@ -65,6 +89,10 @@ fn all_tests(root: &Path, stages: &mut Stages) {
         passed(job.env("PROPTEST_RNG_SEED", "20261121").env("TRAINER", trainer))
     });
     stages.run("Python package", || python::test(root));
+}
+
+/// Builds the code of the browser, and tests it there.
+fn browser_stages(root: &Path, stages: &mut Stages) {
     stages.run("WASM build", || web::compile(root, &BROWSER_CRATES));
     stages.run("WASM tests in Chromium", || web::unit_tests(root));
     stages.run("JavaScript packages in Node and Chromium", || js::run(root));

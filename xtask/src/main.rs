@@ -25,7 +25,8 @@ Usage: cargo xtask <task>
 
 Checks
   setup    Find or install the tools that the checks need, or print the commands that install them
-  test     Run everything CI runs: format, tidy, clippy, native tests, WASM tests, the page end to end
+  test [native|browser]
+           Run everything CI runs: format, tidy, clippy, native tests, WASM tests, the page end to end; or one part of it
   check    Run `test`, then cargo-deny, cargo-semver-checks, the packages of the crates and the documentation build
   tidy     Check dependencies between crates and modules, sizes, names, layout, paths, and the index of PRIVACY.md
   fuzz [TARGET] [SECONDS]
@@ -88,7 +89,8 @@ fn run(args: &[&str]) -> Result<bool> {
         }
         ["setup"] => setup::run(&root),
         ["tidy"] => tidy::run(&root),
-        ["test"] => checks::test(&root),
+        ["test"] => checks::test(&root, None),
+        ["test", part] => checks::test(&root, Some(part)),
         ["check"] => checks::check(&root),
         ["web", task, rest @ ..] => web::run(&root, task, rest),
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),

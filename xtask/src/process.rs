@@ -1,8 +1,9 @@
 //! Runs other programs. Each command is printed, and named if it fails. Variables of a parent cargo are removed.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -55,6 +56,16 @@ impl Job {
         if status.success() { Ok(()) } else { bail!("`{}` failed: {status}", self.shown) }
     }
 
+    /// Starts the program with both streams in a file, to run beside what follows.
+    pub fn start(mut self, log: &Path) -> Result<Beside> {
+        note(&format!("$ {} (beside what follows; its output: {})", self.shown, log.display()));
+        let out = File::create(log).with_context(|| format!("creating {}", log.display()))?;
+        let error = out.try_clone().with_context(|| format!("sharing {}", log.display()))?;
+        let started = self.command.stdin(Stdio::null()).stdout(out).stderr(error).spawn();
+        let child = started.with_context(|| format!("cannot start `{}`", self.shown))?;
+        Ok(Beside { child, log: log.to_owned() })
+    }
+
     /// Runs the program and returns its standard output.
     pub fn output(mut self) -> Result<String> {
         let output = self
@@ -73,6 +84,22 @@ impl Job {
     pub fn probe(mut self) -> Option<String> {
         let output = self.command.stderr(Stdio::null()).output().ok()?;
         if output.status.success() { String::from_utf8(output.stdout).ok() } else { None }
+    }
+}
+
+/// A program that runs beside this one.
+pub struct Beside {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Beside {
+    /// Waits for the end, and shows the output. Returns whether the program succeeded.
+    pub fn wait(mut self) -> Result<bool> {
+        let status = self.child.wait().context("waiting for a program")?;
+        let output = std::fs::read(&self.log).with_context(|| format!("reading {}", self.log.display()))?;
+        note(&String::from_utf8_lossy(&output));
+        Ok(status.success())
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) struct Request<'a> {
 }
 
 fn main() -> Outcome {
+    cli::keep_memory();
     let (mut data, mut only, mut seeds, mut smoke, mut folder) = (None, None, 1, false, None);
     let mut arguments = std::env::args_os().skip(1);
     let name = arguments.next().ok_or("give a table: papers or utility")?;

@@ -284,6 +284,7 @@ fn command() -> clap::Command {
 /// Runs the command line on the ranks that the program was started with. Results go to stdout, everything else to stderr.
 #[must_use]
 pub fn main() -> ExitCode {
+    ::cli::keep_memory();
     ::cli::leave_no_core_dump(!cfg!(feature = "mpi"));
     let ranks = match Ranks::join() {
         Ok(ranks) => ranks,

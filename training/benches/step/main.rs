@@ -35,6 +35,7 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 const FEW: usize = 32;
 
 fn main() -> ExitCode {
+    cli::keep_memory();
     let measured = Request::from_arguments(std::env::args().skip(1))
         .and_then(|request| on_device(request.device, request)?);
     if let Err(error) = measured {
