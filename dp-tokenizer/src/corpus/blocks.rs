@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::files::{MAX_BLANK_LINES, OpenFile, check_files, open_file, parse_line};
 #[cfg(not(target_arch = "wasm32"))]
 use super::ShareRecords;
+use super::files::{MAX_BLANK_LINES, OpenFile, check_files, open_file, parse_line};
 use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
 
 /// The length of a block in bytes, unless one line is longer.

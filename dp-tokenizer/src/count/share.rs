@@ -63,9 +63,8 @@ impl CountedShare {
         let blocks = ShareBlocks::new(files.share_of(sizes, number, shares)?);
         let collected = collect_blocks(blocks, Some(unit), words, options, &spill)?;
         let (mut data, mut bytes) = ([SpillBuffer::default()], Bytes::new(options));
-        let sizes = write_units(collected, unit, spill, room(options), &mut |piece| {
-            bytes.push(&mut data, 0, piece)
-        })?;
+        let sizes =
+            write_units(collected, unit, spill, room(options), &mut |piece| bytes.push(&mut data, 0, piece))?;
         Ok(Self { sizes, data, bytes })
     }
 

@@ -219,8 +219,12 @@ impl SpillBuffer {
 
     /// Divides the data into parts of these lengths, which make up all of it.
     pub(super) fn divide(self, lengths: impl IntoIterator<Item = u64>) -> Result<Vec<Self>, UnitError> {
-        let mut chunks: VecDeque<Chunk> =
-            self.chunks.into_iter().chain([Chunk::Held(self.open)]).filter(|chunk| chunk.length() > 0).collect();
+        let mut chunks: VecDeque<Chunk> = self
+            .chunks
+            .into_iter()
+            .chain([Chunk::Held(self.open)])
+            .filter(|chunk| chunk.length() > 0)
+            .collect();
         let mut next = |length: u64| {
             let mut part = Self::of_chunks(self.chunk_bytes);
             while part.length < length {

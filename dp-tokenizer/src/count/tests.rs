@@ -315,7 +315,8 @@ fn gathered(parts: &[CountedShare], options: &CountOptions) -> GatheredShares {
 fn shares_that_are_counted_apart_are_the_corpus_however_many_there_are() {
     let folder = tempfile::tempdir().unwrap();
     let (same, few) = (folder.path().join("same.jsonl"), folder.path().join("few.jsonl"));
-    std::fs::write(&same, "{\"who\":\"one\",\"text\":\"a fever and averylongwordindeed\"}\n".repeat(90)).unwrap();
+    std::fs::write(&same, "{\"who\":\"one\",\"text\":\"a fever and averylongwordindeed\"}\n".repeat(90))
+        .unwrap();
     std::fs::write(&few, "{\"who\":\"one\",\"text\":\"a\"}\n\n{\"who\":\"two\",\"text\":\"b\"}\n").unwrap();
     for (source, unit) in [corpus(folder.path()), users(&same), users(&few)]
         .iter()
@@ -325,7 +326,8 @@ fn shares_that_are_counted_apart_are_the_corpus_however_many_there_are() {
         let sizes = files.sizes().unwrap();
         let whole =
             everything(&UnitItems::read(source, unit, Words::ByClass, &CountOptions::default()).unwrap());
-        for (shares, memory) in [1, 2, 5].into_iter().flat_map(|shares| [0, usize::MAX].map(|m| (shares, m))) {
+        for (shares, memory) in [1, 2, 5].into_iter().flat_map(|shares| [0, usize::MAX].map(|m| (shares, m)))
+        {
             let options = CountOptions { threads: 2, memory, spill_folder: Some(folder.path().to_owned()) };
             let read = |number| {
                 CountedShare::read(&files, &sizes, [number, shares], unit, Words::ByClass, &options).unwrap()
@@ -337,9 +339,11 @@ fn shares_that_are_counted_apart_are_the_corpus_however_many_there_are() {
             // What does not fit is refused.
             let mut longer = gathered(&parts, &options);
             longer.push(0, &[0]).unwrap();
-            for (data, heads) in
-                [(longer, &heads[..]), (gathered(&parts, &options), &heads[1..]), (GatheredShares::new(heads.len(), &options), &heads)]
-            {
+            for (data, heads) in [
+                (longer, &heads[..]),
+                (gathered(&parts, &options), &heads[1..]),
+                (GatheredShares::new(heads.len(), &options), &heads),
+            ] {
                 assert!(data.into_items(heads, unit).is_err());
             }
         }

@@ -421,7 +421,8 @@ impl Ranks {
         let round = (MAX_ROUND_LENGTH / self.count()).max(1);
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let mut outcome = Ok(());
-        let (mut own, mut all) = (vec![0; round], vec![0; if self.is_first() { round * self.count() } else { 0 }]);
+        let (mut own, mut all) =
+            (vec![0; round], vec![0; if self.is_first() { round * self.count() } else { 0 }]);
         for begin in (0..longest).step_by(round) {
             let in_round = |end: u64| end.saturating_sub(begin).min(round as u64) as usize;
             let length = in_round(longest);

@@ -46,8 +46,9 @@ impl<B: Kernels> Prepared<B> {
         rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
         let plan = job.plan.plan();
-        let are_due = folder
-            .on_first(|store| Ok((label_histogram::is_due(plan, store), word_counting::is_due(&job.plan, store)?)))?;
+        let are_due = folder.on_first(|store| {
+            Ok((label_histogram::is_due(plan, store), word_counting::is_due(&job.plan, store)?))
+        })?;
         let (counts_labels, counts_words) = job.ranks.of_first(are_due.unwrap_or_default())?;
         let labels = match counts_labels {
             true => label_histogram::count(plan, &inputs.units, &job.ranks, rng)?,
