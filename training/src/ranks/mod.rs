@@ -218,7 +218,7 @@ impl Ranks {
         library.map(|library| {
             format!(
                 "ranks: {here} ({library}); the machines of all ranks and the network between them are trusted with the run's key, \
-                 sums without noise and hashes of the text"
+                 sums without noise, and tokens, counts and hashes of the text"
             )
         })
     }
