@@ -57,9 +57,9 @@ pub(crate) fn count_in_shares(
     let sizes = ranks.of_first(ranks.agree(files.sizes().map_err(|error| unreadable(&error)))?)?;
     let whole = CountOptions::default();
     let options = CountOptions { memory: whole.memory / ranks.on_this_host(), ..whole };
-    let number = [ranks.rank() as u64, ranks.count() as u64];
-    let shown = reading(COUNTING, &source, ranks.count() as u64);
-    let read = CountedShare::read(&files, &sizes, number, unit, planned.words, &options);
+    let (rank, count) = (ranks.rank() as u64, ranks.count() as u64);
+    let shown = reading(COUNTING, &source, count);
+    let read = CountedShare::read(&files, &sizes, rank, count, unit, planned.words, &options);
     let own = ranks.agree(read.map_err(|error| unreadable(&error)))?;
     drop(shown);
     let heads = ranks.exchange(&own.head());

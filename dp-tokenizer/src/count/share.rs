@@ -54,7 +54,8 @@ impl CountedShare {
     pub fn read(
         files: &LineFiles,
         sizes: &[u64],
-        [number, shares]: [u64; 2],
+        number: u64,
+        shares: u64,
         unit: PrivacyUnit,
         words: Words,
         options: &CountOptions,

@@ -225,7 +225,7 @@ impl SpillBuffer {
             .chain([Chunk::Held(self.open)])
             .filter(|chunk| chunk.length() > 0)
             .collect();
-        let mut next = |length: u64| {
+        let mut next = |length: u64| -> Result<Self, UnitError> {
             let mut part = Self::of_chunks(self.chunk_bytes);
             while part.length < length {
                 let (chunk, rest) = chunks.pop_front().ok_or_else(damaged)?.split(length - part.length);
@@ -236,7 +236,7 @@ impl SpillBuffer {
             }
             Ok(part)
         };
-        let parts = lengths.into_iter().map(&mut next).collect::<Result<_, _>>()?;
+        let parts = lengths.into_iter().map(&mut next).collect::<Result<Vec<Self>, UnitError>>()?;
         if chunks.is_empty() { Ok(parts) } else { Err(damaged()) }
     }
 

@@ -330,7 +330,7 @@ fn shares_that_are_counted_apart_are_the_corpus_however_many_there_are() {
         {
             let options = CountOptions { threads: 2, memory, spill_folder: Some(folder.path().to_owned()) };
             let read = |number| {
-                CountedShare::read(&files, &sizes, [number, shares], unit, Words::ByClass, &options).unwrap()
+                CountedShare::read(&files, &sizes, number, shares, unit, Words::ByClass, &options).unwrap()
             };
             let parts: Vec<CountedShare> = (0..shares).map(read).collect();
             let heads: Vec<Vec<u8>> = parts.iter().map(CountedShare::head).collect();
