@@ -194,7 +194,7 @@ impl Scaling {
             && start.gathering_seconds > start.seconds
         {
             limits.push(format!(
-                "Before the first step, the first rank alone brings the word counts of all ranks together: about {:.1} h.",
+                "Before the first step, the first rank alone brings the word counts of all ranks together and releases words: about {:.1} h.",
                 start.gathering_seconds / 3600.0
             ));
         }
@@ -347,6 +347,19 @@ mod tests {
         assert_eq!((start.bytes_read, start.index), (1e13 / 256.0, 8e10 / 256.0));
         assert_eq!(start.seconds, 1e13 / 256.0 / 1e8);
         assert_eq!(scaling(&[]).unwrap().ranks.len(), 11);
+    }
+
+    /// Oracle: by hand. Of 10 TB, each of 100 ranks reads 0.1 TB twice and counts for 2,200 s, and the first one releases for 150,000 s.
+    #[test]
+    fn the_release_of_a_vocabulary_is_the_limit_of_a_large_text_on_many_ranks() {
+        let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../plan/presets/quickstart.json");
+        let shown = |ranks: &str| {
+            let options = ["scaling", "--plan", plan, "--text-gigabytes", "10000", "--ranks", ranks];
+            Alone::try_parse_from(options).unwrap().scaling.scaling().unwrap().to_string()
+        };
+        let limit = "brings the word counts of all ranks together and releases words: about 41.7 h";
+        assert!(shown("100").contains(limit) && shown("100").contains(" 154200.0 "), "{}", shown("100"));
+        assert!(!shown("1").contains(limit), "{}", shown("1"));
     }
 
     #[test]
