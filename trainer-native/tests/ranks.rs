@@ -224,7 +224,7 @@ fn any_number_of_ranks_releases_the_same_vocabulary() {
         let released = |count| {
             let out = format!("ranks{count}");
             model(&bench, count, &out, &["--test-key", "5"]);
-            std::fs::read_to_string(bench.path(out).join("tokenizer.json")).unwrap()
+            std::fs::read_to_string(bench.path(&out).join("tokenizer.json")).unwrap()
         };
         let alone = released(1);
         assert!(alone.contains("\"▁fever\""), "{unit}: no word was released");
