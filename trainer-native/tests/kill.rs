@@ -321,7 +321,7 @@ fn a_signal_more_than_a_second_after_the_first_ends_the_run_at_once() {
     plan["model"] =
         json!({ "family": "gpt2", "d_model": 512, "layers": 8, "heads": 8, "d_ff": 2048, "context": 256 });
     plan["training"]["expected_batch_size"] = json!(280);
-    plan["training"]["steps"] = json!(1);
+    plan["training"]["steps"] = json!(6);
     plan.as_object_mut().unwrap().remove("evaluation");
     let bench = Bench::new(&plan);
     let run = bench.path("run");

@@ -213,11 +213,11 @@ fn any_number_of_ranks_releases_the_same_vocabulary() {
         format!("{{\"who\":\"u{}\",\"text\":\"{text} and rest\"}}\n", n % 300)
     };
     let notes: String = (0..900).map(note).collect();
-    for unit in ["user", "record", "words:3"] {
+    for unit in [json!("user"), json!("record"), json!({ "words": 3 })] {
         let mut plan = tiny_with_vocabulary();
         plan["data"] = json!({ "source": { "path": NOTES }, "units": 300, "user_field": "who" });
-        plan["privacy"]["unit"] = json!(unit);
-        plan["training"]["steps"] = json!(1);
+        plan["privacy"]["unit"] = unit.clone();
+        plan["training"]["steps"] = json!(6);
         plan.as_object_mut().unwrap().remove("evaluation");
         let bench = Bench::new(&plan);
         std::fs::write(bench.path(NOTES), &notes).unwrap();
