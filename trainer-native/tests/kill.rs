@@ -314,6 +314,35 @@ fn an_interrupt_checkpoints_exits_130_and_the_run_goes_on_to_the_same_weights() 
     assert_eq!(reservations(&bench.path("run")), 150, "an orderly stop burns no step");
 }
 
+/// The step takes a minute or more. The second signal ends it: no checkpoint was written, and the step stays charged.
+#[test]
+fn a_signal_more_than_a_second_after_the_first_ends_the_run_at_once() {
+    let mut plan = tiny();
+    plan["model"] =
+        json!({ "family": "gpt2", "d_model": 512, "layers": 8, "heads": 8, "d_ff": 2048, "context": 256 });
+    plan["training"]["expected_batch_size"] = json!(280);
+    plan["training"]["steps"] = json!(6);
+    plan.as_object_mut().unwrap().remove("evaluation");
+    let bench = Bench::new(&plan);
+    let run = bench.path("run");
+    let mut command = bench.command("run", &["--test-key", "9"]);
+    let process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while reservations_or_none(&run) < 1 {
+        sleep(Duration::from_millis(10));
+    }
+    let signal = || {
+        let kill = std::process::Command::new("kill").arg("-INT").arg(process.id().to_string()).status();
+        assert!(kill.unwrap().success());
+    };
+    signal();
+    sleep(Duration::from_millis(1500));
+    signal();
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("--resume"), "{}", stderr(&output));
+    assert!(reservations(&run) == 1 && !run.join("checkpoint.safetensors").exists());
+}
+
 /// A signal during the vocabulary release: the release is charged once, finished and saved, and no step is taken. The run
 /// resumes to the same weights.
 #[test]

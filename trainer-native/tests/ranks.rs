@@ -204,6 +204,36 @@ fn any_number_of_ranks_trains_the_same_bits_under_the_same_certificate() {
     }
 }
 
+/// Oracle: one process with the same test key. A user's records are in the shares of three ranks, and count as those of one unit.
+#[test]
+fn any_number_of_ranks_releases_the_same_vocabulary() {
+    const NOTES: &str = "notes.jsonl";
+    let note = |n: usize| {
+        let text = format!("a fever on day {}, then {} cough", n % 3, "no ".repeat(n % 11));
+        format!("{{\"who\":\"u{}\",\"text\":\"{text} and rest\"}}\n", n % 300)
+    };
+    let notes: String = (0..900).map(note).collect();
+    for unit in [json!("user"), json!("record"), json!({ "words": 3 })] {
+        let mut plan = tiny_with_vocabulary();
+        plan["data"] = json!({ "source": { "path": NOTES }, "units": 300, "user_field": "who" });
+        plan["privacy"]["unit"] = unit.clone();
+        plan["training"]["steps"] = json!(6);
+        plan.as_object_mut().unwrap().remove("evaluation");
+        let bench = Bench::new(&plan);
+        std::fs::write(bench.path(NOTES), &notes).unwrap();
+        let released = |count| {
+            let out = format!("ranks{count}");
+            model(&bench, count, &out, &["--test-key", "5"]);
+            std::fs::read_to_string(bench.path(&out).join("tokenizer.json")).unwrap()
+        };
+        let alone = released(1);
+        assert!(alone.contains("\"▁fever\""), "{unit}: no word was released");
+        for count in [2, 3] {
+            assert!(released(count) == alone, "{unit}: {count} ranks");
+        }
+    }
+}
+
 /// All ranks share the key of a private run. With two keys they would add noise at different places
 /// and draw different lots.
 #[test]

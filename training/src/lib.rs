@@ -36,6 +36,7 @@ pub mod train;
 pub mod verify;
 pub mod vocabulary;
 mod warm_start;
+mod word_counting;
 mod words_by_label;
 
 pub use error::RunError;

@@ -3,14 +3,13 @@
 
 use std::path::Path;
 
-use dp_tokenizer::corpus::Source;
 use dp_tokenizer::count::{CountOptions, UnitItems};
 use dp_tokenizer::release::{ReleaseConfig, check_units, public_corpus_counts, release_items};
 use dp_tokenizer::train::{
     BpeConfig, CharacterConfig, TrainError, Trained, UnigramConfig, WordPieceTraining, bpe, characters,
     extend, joint_prior, nothing_added, prior_words, unigram, wordpiece,
 };
-use mechanisms::{PrivacyRng, PrivacyUnit, Words};
+use mechanisms::{PrivacyRng, Words};
 use plan::CertifiedPlan;
 use tokenizer::normalize::BertNormalizer;
 use tokenizer::{StageMark, Tokenizer};
@@ -20,9 +19,10 @@ use crate::chat;
 use crate::data::vocabulary_source;
 use crate::disclosure::Private;
 use crate::objective::{Objective, special_tokens};
-use crate::progress::{note, reading};
+use crate::progress::note;
 use crate::store::{RunStore, files};
 use crate::token_frequencies::{ReleasedWords, WordCounts};
+use crate::word_counting::{self, unreadable};
 use durable::sha256_hex;
 
 /// Character that stands for a blank in the words of a vocabulary.
@@ -31,13 +31,14 @@ const BLANK: &str = "\u{2581}";
 /// Returns the tokenizer of the run: the saved one, or else a new one, which is then saved.
 ///
 /// A private release is charged on the ledger before any noise is drawn. A trial of a sweep uses the vocabulary that
-/// the sweep released for all trials, if there is one.
+/// the sweep released for all trials, if there is one. `counted` holds the words of the text, if the ranks counted them.
 pub(crate) fn obtain(
     plan: &CertifiedPlan,
     base: &Path,
     store: &mut RunStore<'_>,
     shared: Option<&Path>,
     rng: &dyn PrivacyRng,
+    counted: Option<Private<UnitItems>>,
 ) -> Result<Tokenizer, RunError> {
     let path = store.path().join(files::TOKENIZER);
     if let Some(json) = store.tokenizer()? {
@@ -46,7 +47,7 @@ pub(crate) fn obtain(
     let json = match shared {
         // The file is taken byte for byte, so that it has the digest that the sweep's ledger names.
         Some(shared) => text(&durable::read(shared)?, shared)?.to_owned(),
-        None => make(plan, base, store, rng)?,
+        None => make(plan, base, store, rng, counted)?,
     };
     let tokenizer = parse(json.as_bytes(), &path)?;
     store.save_tokenizer(&json)?;
@@ -207,6 +208,7 @@ fn make(
     base: &Path,
     store: &mut RunStore<'_>,
     rng: &dyn PrivacyRng,
+    counted: Option<Private<UnitItems>>,
 ) -> Result<String, RunError> {
     // The special tokens of the objective follow the learnt ones and count towards the plan's limit.
     let special = special_tokens(plan.plan().training().objective, plan.plan().model().context as usize);
@@ -223,12 +225,12 @@ fn make(
         plan::Tokenizer::Bytes => Ok(completed(bytes_only()?).to_json()),
         plan::Tokenizer::Extend(settings) => {
             let public = read_file(&base.join(&settings.path))?;
-            let words = words(plan, base, store, rng, public.to_json().len() as u64)?;
+            let words = words(plan, base, store, rng, public.to_json().len() as u64, counted)?;
             marked(extended(settings, &public, &words.words)?, &words, plan, base, store)
         }
         plan::Tokenizer::Train(settings) => {
             let prior = prior(settings, base)?;
-            let words = words(plan, base, store, rng, 0)?;
+            let words = words(plan, base, store, rng, 0, counted)?;
             let trained = train(settings, special.len(), &words.words, &prior)
                 .map_err(|error| RunError::Refused(format!("tokenizer.train: {error}")))?;
             if let Some(warning) = trained.warning() {
@@ -270,7 +272,7 @@ fn marked(
 }
 
 /// Returns the words of the training text, released privately if the text is private. The
-/// tokenizer's file will take `space` bytes beside those of new tokens.
+/// tokenizer's file will take `space` bytes beside those of new tokens. `counted` holds the words, if they are counted already.
 ///
 /// Private text is counted before the release is charged, and the noise is drawn last. Therefore text
 /// that cannot be counted, or has units that the method does not take, costs nothing.
@@ -280,6 +282,7 @@ fn words(
     store: &mut RunStore<'_>,
     rng: &dyn PrivacyRng,
     space: u64,
+    counted: Option<Private<UnitItems>>,
 ) -> Result<ReleasedWords, RunError> {
     let source = vocabulary_source(plan.plan(), base);
     let words = plan.plan().tokenizer().release().map(|(_, words)| words).unwrap_or_default();
@@ -295,9 +298,10 @@ fn words(
     if config.event() != planned.event {
         return Err(failed(&"its event differs from the event that the plan certifies"));
     }
-    let counting = reading("counting the words of the training text", &source, 1);
-    let items = count_units(&source, unit, planned.words, &CountOptions::default())?;
-    drop(counting);
+    let items = match counted {
+        Some(items) => items,
+        None => word_counting::count(&source, unit, planned.words, &CountOptions::default())?,
+    };
     check_units(items.for_mechanism(), &config).map_err(|error| unreadable(&error))?;
     let space = space + space_for(plan.plan().tokenizer());
     store.charge_release(config.event(), rng.source(), space)?;
@@ -341,22 +345,6 @@ fn space_for(tokenizer: &plan::Tokenizer) -> u64 {
     }
 }
 
-/// Counts the items of each unit on several threads. Counts beyond the memory of `options` go to a
-/// temporary file.
-fn count_units(
-    source: &Source,
-    unit: PrivacyUnit,
-    words: Words,
-    options: &CountOptions,
-) -> Result<Private<UnitItems>, RunError> {
-    let counted = UnitItems::read(source, unit, words, options).map_err(|error| unreadable(&error))?;
-    Ok(Private::new(counted))
-}
-
-fn unreadable(error: &dyn std::fmt::Display) -> RunError {
-    RunError::Refused(format!("data.source: {error}"))
-}
-
 /// Builds a tokenizer with one token for each printable ASCII character and each byte, beside the
 /// special tokens and the blank.
 fn bytes_only() -> Result<Tokenizer, RunError> {
@@ -373,10 +361,10 @@ fn bytes_only() -> Result<Tokenizer, RunError> {
 mod tests {
     use std::path::PathBuf;
 
-    use dp_tokenizer::corpus::open;
+    use dp_tokenizer::corpus::{Source, open};
     use dp_tokenizer::release::release;
     use dp_tokenizer::unit::pieces;
-    use mechanisms::{Purpose, ReleaseMethod, TestRng};
+    use mechanisms::{PrivacyUnit, Purpose, ReleaseMethod, TestRng};
 
     use super::*;
 
@@ -447,7 +435,7 @@ mod tests {
                 let in_memory = release(in_memory, Words::ByClass, &config, &rng).unwrap().words;
                 assert!(in_memory.len() > 50, "{}", in_memory.len());
                 for options in [options(1, usize::MAX), options(2, 64 << 10)] {
-                    let counted = count_units(&source, unit, Words::ByClass, &options).unwrap();
+                    let counted = word_counting::count(&source, unit, Words::ByClass, &options).unwrap();
                     let released = release_items(counted.for_mechanism(), &config, &rng).unwrap();
                     assert!(released.words == in_memory, "{unit:?} {method:?} {options:?}");
                 }
@@ -462,7 +450,7 @@ mod tests {
         let nowhere = Some(PathBuf::from("/nowhere"));
         let count = |memory| {
             let options = CountOptions { threads: 2, memory, spill_folder: nowhere.clone() };
-            count_units(&source, PrivacyUnit::Record, Words::ByClass, &options).map(|_| ())
+            word_counting::count(&source, PrivacyUnit::Record, Words::ByClass, &options).map(|_| ())
         };
         assert!(count(1 << 30).is_ok());
         let refused = count(64 << 10).unwrap_err().to_string();

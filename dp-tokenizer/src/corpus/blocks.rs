@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::ShareRecords;
 use super::files::{MAX_BLANK_LINES, OpenFile, check_files, open_file, parse_line};
 use super::{CorpusError, Files, Format, MAX_LINE_BYTES, Record, Source, clinical};
 
 /// The length of a block in bytes, unless one line is longer.
 const BLOCK_BYTES: usize = 256 << 10;
-/// The number of records in a block of invented notes.
-const BLOCK_NOTES: usize = 512;
+/// The most records in a block that is no lines.
+const BLOCK_RECORDS: usize = 512;
 
 /// Consecutive records.
 pub(crate) struct Block {
@@ -71,6 +73,53 @@ impl Block {
     }
 }
 
+/// The blocks of a share of the files in order.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) struct ShareBlocks<'a> {
+    /// `None` after the last record of the share.
+    records: Option<ShareRecords<'a>>,
+    /// The error that follows the last block.
+    error: Option<CorpusError>,
+    number: u64,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<'a> ShareBlocks<'a> {
+    pub(crate) fn new(records: ShareRecords<'a>) -> Self {
+        Self { records: Some(records), error: None, number: 0 }
+    }
+
+    fn record(&mut self) -> Option<Record> {
+        let records = self.records.as_mut()?;
+        match records.next().filter(|_| records.is_in_share()) {
+            Some(Ok((_, record))) => return Some(record),
+            Some(Err(error)) => self.error = Some(error),
+            None => {}
+        }
+        self.records = None;
+        None
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Iterator for ShareBlocks<'_> {
+    type Item = Result<Block, CorpusError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while records.len() < BLOCK_RECORDS && bytes < BLOCK_BYTES {
+            let Some(record) = self.record() else { break };
+            bytes += record.text.len();
+            records.push(record);
+        }
+        if records.is_empty() {
+            return self.error.take().map(Err);
+        }
+        self.number += 1;
+        Some(Ok(Block { number: self.number - 1, content: Content::Records(records) }))
+    }
+}
+
 /// The blocks of a corpus in order. Their bounds depend on the corpus alone.
 pub(crate) struct Blocks {
     inner: Inner,
@@ -122,7 +171,7 @@ impl Iterator for Blocks {
         let content = match &mut self.inner {
             Inner::Files(files) => files.advance().transpose(),
             Inner::Notes(notes) => {
-                let records: Vec<Record> = notes.by_ref().take(BLOCK_NOTES).collect();
+                let records: Vec<Record> = notes.by_ref().take(BLOCK_RECORDS).collect();
                 (!records.is_empty()).then_some(Ok(Content::Records(records)))
             }
             Inner::Done => None,

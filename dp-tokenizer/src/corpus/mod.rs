@@ -32,6 +32,8 @@ mod user;
 
 use std::path::{Path, PathBuf};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use blocks::ShareBlocks;
 pub(crate) use blocks::{Block, Blocks};
 pub use counts::read_counts;
 pub use encoding::NotText;

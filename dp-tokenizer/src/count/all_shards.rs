@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use mechanisms::Words;
@@ -11,9 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::CountOptions;
 use super::parallel::Collected;
-use super::run::{Names, PARTS, Run, owner_hash};
-use super::shard::{DIGEST_BYTES, Header, MAGIC, Shard, VERSION, failed};
-use super::spill::{SpillBuffer, SpillFile, push_number};
+use super::run::{PARTS, Run, owner_hash};
+use super::shard::{DIGEST_BYTES, Header, MAGIC, Shard, Sizes, VERSION, failed};
+use super::spill::{SpillBuffer, SpillFile};
 use super::units::{UnitItems, room};
 use crate::corpus::CorpusError;
 use crate::identity::Sketch;
@@ -84,24 +83,12 @@ impl Opened {
     }
 
     /// Returns the data of the file as those of a run. `index` is the file's number among all.
-    fn run(&self, index: usize) -> Run {
-        let Header { short_items, long_items, items_bytes, lists_bytes, .. } = &self.header;
-        let mut at = MAGIC.len() as u64;
-        let mut next = |length: u64| -> Range<u64> {
-            at += length;
-            at - length..at
-        };
-        let bytes = SpillBuffer::of_file(Vec::new(), index, next(*items_bytes));
-        let names = Names { bytes, short: *short_items, long: *long_items };
-        let lists = lists_bytes.iter().map(|length| {
-            // Without users, the list is a single block of units.
-            let mut before = Vec::new();
-            if self.unit != PrivacyUnit::User {
-                push_number(&mut before, (index as u64) << 1 | 1);
-            }
-            SpillBuffer::of_file(before, index, next(*length))
-        });
-        Run { lists: lists.collect(), names, order: None }
+    fn run(&self, index: usize) -> Result<Run, UnitError> {
+        let Header { units, short_items, long_items, items_bytes, ref lists_bytes, .. } = self.header;
+        let sizes = Sizes { units, short_items, long_items, items_bytes, lists_bytes: lists_bytes.clone() };
+        let start = MAGIC.len() as u64;
+        let end = start + items_bytes + lists_bytes.iter().sum::<u64>();
+        sizes.run(SpillBuffer::of_file(index, start..end), index, self.unit)
     }
 }
 
@@ -143,12 +130,12 @@ impl UnitItems {
         check_options(&all, unit, words)?;
         all.sort_by_key(Opened::shard);
         check_complete(&all)?;
-        let runs = all.iter().enumerate().map(|(index, one)| one.run(index)).collect();
+        let runs = all.iter().enumerate().map(|(index, one)| one.run(index)).collect::<Result<_, _>>()?;
         let blocks = all.iter().enumerate().map(|(index, one)| (index as u64, one.header.units)).collect();
         let spill =
             SpillFile::beside(options.spill_folder.clone(), all.into_iter().map(|one| one.path).collect());
         // One list is translated after the other, so that the numbers of only one part are in memory.
-        let collected = Collected { runs: vec![runs], blocks };
+        let collected = Collected { runs: vec![runs], blocks, ..Collected::default() };
         Self::of_gathered(collected, unit == PrivacyUnit::User, owner_hash, spill, room(options))
     }
 }

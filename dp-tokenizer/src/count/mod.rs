@@ -6,7 +6,7 @@
 //! 4. `group` brings the parts of each user together.
 //!
 //! Several processes can count a corpus together: `shard` writes what one of them counted to a file, and `all_shards` reads the
-//! files of all.
+//! files of all. Processes that exchange messages send what they counted (`share`).
 //!
 //! Throughout, `spill` moves data that exceeds the memory to a temporary file.
 
@@ -19,6 +19,8 @@ mod parallel;
 mod run;
 #[cfg(not(target_arch = "wasm32"))]
 mod shard;
+#[cfg(not(target_arch = "wasm32"))]
+mod share;
 mod spill;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,8 @@ pub use crate::items::{is_boundary, items, word_of_label, words_of_pair};
 pub use mechanisms::Words;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shard::{Shard, ShardOptions, UnknownShard, count_shard};
+#[cfg(not(target_arch = "wasm32"))]
+pub use share::{CountedShare, GatheredShares};
 pub use units::UnitItems;
 
 use std::path::PathBuf;

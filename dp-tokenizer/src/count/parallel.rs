@@ -16,16 +16,39 @@ use crate::corpus::{Block, Blocks, CorpusError, Source, source_name};
 use crate::unit::{PrivacyUnit, UnitError, check_divides, cut_words};
 
 /// The data that the threads collected.
+#[derive(Default)]
 pub(super) struct Collected {
     /// The runs of each thread.
     pub(super) runs: Vec<Vec<Run>>,
     /// The number of each block, and its number of units.
     pub(super) blocks: Vec<(u64, u64)>,
+    /// The number of records.
+    pub(super) records: u64,
 }
 
-/// Reads the whole corpus. Without a unit, everything that a thread counts between two calls of [`Worker::flush`] is one unit.
+/// Reads the whole corpus, as [`collect_blocks`] does.
+///
+/// # Errors
+/// Also [`CorpusError::Empty`].
 pub(super) fn collect(
     source: &Source,
+    unit: Option<PrivacyUnit>,
+    words: Words,
+    options: &CountOptions,
+    spill: &SpillFile,
+) -> Result<Collected, UnitError> {
+    unit.map_or(Ok(()), check_divides)?;
+    let collected = collect_blocks(Blocks::open(source)?, unit, words, options, spill)?;
+    match collected.records {
+        0 => Err(CorpusError::Empty { source_name: source_name(source) }.into()),
+        _ => Ok(collected),
+    }
+}
+
+/// Reads all blocks, of which there may be none. Without a unit, everything that a thread counts between two calls of
+/// [`Worker::flush`] is one unit.
+pub(super) fn collect_blocks(
+    blocks: impl Iterator<Item = Result<Block, CorpusError>>,
     unit: Option<PrivacyUnit>,
     words: Words,
     options: &CountOptions,
@@ -36,16 +59,18 @@ pub(super) fn collect(
     // The tables take half of the memory. Reading, merging and growing tables need the other half.
     let limit = options.memory.max(1 << 16) / 2 / threads;
     let worker = || Worker::of(unit, words, limit, spill);
-    let blocks = Blocks::open(source)?;
     let (workers, stopped) =
         if threads == 1 { one_by_one(blocks, worker()) } else { side_by_side(blocks, threads, worker) };
-    finish(source, workers, stopped)
+    finish(workers, stopped)
 }
 
 /// The error at which reading stopped early.
 type Stopped = Option<CorpusError>;
 
-fn one_by_one(blocks: Blocks, mut worker: Worker<'_>) -> (Vec<Worker<'_>>, Stopped) {
+fn one_by_one(
+    blocks: impl Iterator<Item = Result<Block, CorpusError>>,
+    mut worker: Worker<'_>,
+) -> (Vec<Worker<'_>>, Stopped) {
     for block in blocks {
         match block {
             Ok(block) => worker.take(block),
@@ -60,7 +85,7 @@ fn one_by_one(blocks: Blocks, mut worker: Worker<'_>) -> (Vec<Worker<'_>>, Stopp
 
 #[cfg(not(target_arch = "wasm32"))]
 fn side_by_side<'a>(
-    blocks: Blocks,
+    blocks: impl Iterator<Item = Result<Block, CorpusError>>,
     threads: usize,
     worker: impl Fn() -> Worker<'a>,
 ) -> (Vec<Worker<'a>>, Stopped) {
@@ -96,13 +121,17 @@ fn side_by_side<'a>(
 
 /// Processes the blocks one by one: WASM has no threads.
 #[cfg(target_arch = "wasm32")]
-fn side_by_side<'a>(blocks: Blocks, _: usize, worker: impl Fn() -> Worker<'a>) -> (Vec<Worker<'a>>, Stopped) {
+fn side_by_side<'a>(
+    blocks: impl Iterator<Item = Result<Block, CorpusError>>,
+    _: usize,
+    worker: impl Fn() -> Worker<'a>,
+) -> (Vec<Worker<'a>>, Stopped) {
     one_by_one(blocks, worker())
 }
 
 /// Returns the first error in the order of the corpus, or the collected data.
-fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result<Collected, UnitError> {
-    let mut collected = Collected { runs: Vec::new(), blocks: Vec::new() };
+fn finish(workers: Vec<Worker<'_>>, stopped: Stopped) -> Result<Collected, UnitError> {
+    let mut collected = Collected::default();
     let mut records = Vec::new();
     let mut first: Option<(u64, UnitError)> = None;
     for mut worker in workers {
@@ -127,10 +156,10 @@ fn finish(source: &Source, workers: Vec<Worker<'_>>, stopped: Stopped) -> Result
         }
         (Some((_, error)), _) => Err(error),
         (None, Some(error)) => Err(error.into()),
-        (None, None) if records.iter().all(|r| r.1 == 0) => {
-            Err(CorpusError::Empty { source_name: source_name(source) }.into())
+        (None, None) => {
+            collected.records = records.iter().map(|r| r.1).sum();
+            Ok(collected)
         }
-        (None, None) => Ok(collected),
     }
 }
 

@@ -25,11 +25,11 @@ use sha2::{Digest, Sha256};
 use super::CountOptions;
 use super::group::{group, push_owner};
 use super::merge::{Merged, merge};
-use super::parallel::Collected;
+use super::parallel::{Collected, collect_blocks};
 use super::run::{Names, PARTS, Run, list_of, owner_hash, push_item};
-use super::spill::{SpillFile, push_number};
+use super::spill::{SpillBuffer, SpillFile, push_number};
 use super::units::{UnitItems, half_of, room};
-use crate::corpus::{CorpusError, Source};
+use crate::corpus::{Blocks, Source};
 use crate::identity::Sketch;
 use crate::unit::{PrivacyUnit, UnitError};
 use durable::ExclusiveFile;
@@ -137,21 +137,12 @@ pub fn count_shard(
         crate::corpus::check_comparable(files)?;
     }
     let spill = SpillFile::new(options.spill_folder.clone());
-    let collected = super::parallel::collect(source, Some(common.unit), common.words, options, &spill);
-    let collected = match collected {
-        Err(UnitError::Corpus(CorpusError::Empty { .. })) => {
-            Collected { runs: Vec::new(), blocks: Vec::new() }
-        }
-        other => other?,
-    };
+    let blocks = Blocks::open(source)?;
+    let collected = collect_blocks(blocks, Some(common.unit), common.words, options, &spill)?;
     let sketch = crate::corpus::public_sketch(source, SKETCH)?;
     let mut out = Writer::create(path)?;
-    let written = if common.unit == PrivacyUnit::User {
-        write_owners(collected, &spill, room(options), &mut out)?
-    } else {
-        write_in_order(collected, spill, room(options), &mut out)?
-    };
-    let Written { units, short_items, long_items, items_bytes, lists_bytes } = written;
+    let written = write_units(collected, common.unit, spill, room(options), &mut |bytes| out.put(bytes))?;
+    let Sizes { units, short_items, long_items, items_bytes, lists_bytes } = written;
     let header = Header {
         version: VERSION,
         shard: shard.index,
@@ -170,54 +161,87 @@ pub fn count_shard(
     out.finish(&header)
 }
 
-/// The sizes of the data in a file before its header.
-struct Written {
-    units: u64,
-    short_items: u64,
-    long_items: u64,
-    items_bytes: u64,
-    lists_bytes: Vec<u64>,
+/// The sizes of the data that [`write_units`] wrote. They are as private as the text.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Sizes {
+    pub(super) units: u64,
+    pub(super) short_items: u64,
+    pub(super) long_items: u64,
+    pub(super) items_bytes: u64,
+    pub(super) lists_bytes: Vec<u64>,
 }
 
-impl Written {
+impl Sizes {
     fn items(names: &Names, lists: usize) -> Self {
         let (short_items, long_items, items_bytes) = (names.short, names.long, names.bytes.length());
         Self { units: 0, short_items, long_items, items_bytes, lists_bytes: vec![0; lists] }
     }
+
+    /// Returns the data as those of a run, which is this part of the corpus.
+    pub(super) fn run(&self, data: SpillBuffer, part: usize, unit: PrivacyUnit) -> Result<Run, UnitError> {
+        let lengths = [self.items_bytes].into_iter().chain(self.lists_bytes.iter().copied());
+        let mut parts = data.divide(lengths)?.into_iter();
+        let bytes = parts.next().unwrap_or_default();
+        let names = Names { bytes, short: self.short_items, long: self.long_items };
+        let in_block = |list: SpillBuffer| {
+            // Without users, the list is a single block of units.
+            let mut before = Vec::new();
+            push_number(&mut before, (part as u64) << 1 | 1);
+            if unit == PrivacyUnit::User { list } else { list.after(before) }
+        };
+        Ok(Run { lists: parts.map(in_block).collect(), names, order: None })
+    }
 }
 
-/// Brings the parts of each user together and writes the users to `out` by their hash.
+/// Takes bytes, one piece after the other.
+type Put<'a> = dyn FnMut(&[u8]) -> Result<(), UnitError> + 'a;
+
+/// Passes the items and the units to `put`, with users by their hash, and other units in the order of the text.
+pub(super) fn write_units(
+    collected: Collected,
+    unit: PrivacyUnit,
+    spill: SpillFile,
+    room: u64,
+    put: &mut Put<'_>,
+) -> Result<Sizes, UnitError> {
+    match unit {
+        PrivacyUnit::User => write_owners(collected, &spill, room, put),
+        _ => write_in_order(collected, spill, room, put),
+    }
+}
+
+/// Brings the parts of each user together and passes the users to `put` by their hash.
 fn write_owners(
     collected: Collected,
     spill: &SpillFile,
     room: u64,
-    out: &mut Writer,
-) -> Result<Written, UnitError> {
+    put: &mut Put<'_>,
+) -> Result<Sizes, UnitError> {
     let runs: Vec<Run> = collected.runs.into_iter().flatten().collect();
     let Merged { names, numbers } = merge(&runs.iter().collect::<Vec<_>>(), spill, half_of(room))?;
-    names.bytes.reader(spill, usize::MAX).each_piece(|piece| out.put(piece))?;
-    let mut written = Written::items(&names, PARTS);
+    names.bytes.reader(spill, usize::MAX).each_piece(&mut *put)?;
+    let mut written = Sizes::items(&names, PARTS);
     let mut entry = Vec::new();
     group(runs, &numbers, owner_hash, spill, room / 2, &mut |name, held| {
         entry.clear();
         push_owner(&mut entry, name, held);
         written.units += 1;
         written.lists_bytes[list_of(name, PARTS)] += entry.len() as u64;
-        out.put(&entry)
+        put(&entry)
     })?;
     Ok(written)
 }
 
-/// Writes the units to `out` in the order of the text.
+/// Passes the units to `put` in the order of the text.
 fn write_in_order(
     collected: Collected,
     spill: SpillFile,
     room: u64,
-    out: &mut Writer,
-) -> Result<Written, UnitError> {
+    put: &mut Put<'_>,
+) -> Result<Sizes, UnitError> {
     let items = UnitItems::of_gathered(collected, false, owner_hash, spill, room)?;
-    items.names.bytes.reader(&items.spill, usize::MAX).each_piece(|piece| out.put(piece))?;
-    let mut written = Written::items(&items.names, 1);
+    items.names.bytes.reader(&items.spill, usize::MAX).each_piece(&mut *put)?;
+    let mut written = Sizes::items(&items.names, 1);
     let (mut entry, mut outcome) = (Vec::new(), Ok(()));
     items.each_unit(|_, held| {
         entry.clear();
@@ -226,7 +250,7 @@ fn write_in_order(
         written.units += 1;
         written.lists_bytes[0] += entry.len() as u64;
         if outcome.is_ok() {
-            outcome = out.put(&entry);
+            outcome = put(&entry);
         }
     })?;
     outcome.map(|()| written)

@@ -1,5 +1,7 @@
 //! Buffers that move from memory to a temporary file when memory runs out. No other process can open the file.
 
+#[cfg(not(target_arch = "wasm32"))]
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -121,6 +123,33 @@ enum Chunk {
     Stored { file: InFile, at: u64, length: u64 },
 }
 
+#[cfg(not(target_arch = "wasm32"))]
+impl Chunk {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Held(bytes) => bytes.len() as u64,
+            Self::Stored { length, .. } => *length,
+        }
+    }
+
+    /// Returns the first `length` bytes, and the rest if the chunk is longer.
+    fn split(self, length: u64) -> (Self, Option<Self>) {
+        if self.length() <= length {
+            return (self, None);
+        }
+        match self {
+            Self::Held(mut bytes) => {
+                let rest = bytes.split_off(length as usize);
+                (Self::Held(bytes), Some(Self::Held(rest)))
+            }
+            Self::Stored { file, at, length: whole } => {
+                let rest = Self::Stored { file, at: at + length, length: whole - length };
+                (Self::Stored { file, at, length }, Some(rest))
+            }
+        }
+    }
+}
+
 impl Default for SpillBuffer {
     fn default() -> Self {
         Self::of_chunks(CHUNK_BYTES)
@@ -132,15 +161,6 @@ impl SpillBuffer {
     pub(super) fn of_chunks(chunk_bytes: usize) -> Self {
         let chunk_bytes = chunk_bytes.clamp(1 << 10, CHUNK_BYTES);
         Self { chunks: Vec::new(), open: Vec::new(), chunk_bytes, held: 0, length: 0 }
-    }
-
-    /// Returns a buffer over `before`, followed by the bytes `part` of the other process's file number `index`.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn of_file(before: Vec<u8>, index: usize, part: std::ops::Range<u64>) -> Self {
-        let length = part.end - part.start;
-        let stored = Chunk::Stored { file: InFile::Other(index), at: part.start, length };
-        let (held, all) = (before.len(), before.len() as u64 + length);
-        Self { chunks: vec![Chunk::Held(before), stored], held, length: all, ..Self::default() }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -184,6 +204,56 @@ impl SpillBuffer {
     pub(super) fn reader<'a>(&'a self, spill: &'a SpillFile, buffer: usize) -> SpillReader<'a> {
         let buffer_bytes = buffer.clamp(1 << 10, CHUNK_BYTES);
         SpillReader { buffer: self, spill, chunk: 0, offset: 0, loaded: Vec::new(), at: 0, buffer_bytes }
+    }
+}
+
+/// Data of other processes.
+#[cfg(not(target_arch = "wasm32"))]
+impl SpillBuffer {
+    /// Returns a buffer over the bytes `part` of the other process's file number `index`.
+    pub(super) fn of_file(index: usize, part: std::ops::Range<u64>) -> Self {
+        let length = part.end - part.start;
+        let stored = Chunk::Stored { file: InFile::Other(index), at: part.start, length };
+        Self { chunks: vec![stored], length, ..Self::default() }
+    }
+
+    /// Divides the data into parts of these lengths, which make up all of it.
+    pub(super) fn divide(self, lengths: impl IntoIterator<Item = u64>) -> Result<Vec<Self>, UnitError> {
+        let mut chunks: VecDeque<Chunk> = self
+            .chunks
+            .into_iter()
+            .chain([Chunk::Held(self.open)])
+            .filter(|chunk| chunk.length() > 0)
+            .collect();
+        let mut next = |length: u64| -> Result<Self, UnitError> {
+            let mut part = Self::of_chunks(self.chunk_bytes);
+            while part.length < length {
+                let (chunk, rest) = chunks.pop_front().ok_or_else(damaged)?.split(length - part.length);
+                if let Some(rest) = rest {
+                    chunks.push_front(rest);
+                }
+                part.add(chunk);
+            }
+            Ok(part)
+        };
+        let parts = lengths.into_iter().map(&mut next).collect::<Result<Vec<Self>, UnitError>>()?;
+        if chunks.is_empty() { Ok(parts) } else { Err(damaged()) }
+    }
+
+    /// Returns a buffer over `before` and then this data.
+    pub(super) fn after(self, before: Vec<u8>) -> Self {
+        let mut all = Self::of_chunks(self.chunk_bytes);
+        [Chunk::Held(before)].into_iter().chain(self.chunks).for_each(|chunk| all.add(chunk));
+        all.push(&self.open);
+        all
+    }
+
+    fn add(&mut self, chunk: Chunk) {
+        self.length += chunk.length();
+        if let Chunk::Held(bytes) = &chunk {
+            self.held += bytes.len();
+        }
+        self.chunks.push(chunk);
     }
 }
 

@@ -9,8 +9,8 @@ use mechanisms::{PrivacyRng, Purpose, ReleaseMethod, TestRng, Words};
 use sha2::{Digest, Sha256};
 
 use super::shard::{DIGEST_BYTES, MAGIC};
-use super::{CountOptions, Shard, ShardOptions, UnitItems, count_shard, items};
-use crate::corpus::{Files, Source, open};
+use super::{CountOptions, CountedShare, GatheredShares, Shard, ShardOptions, UnitItems, count_shard, items};
+use crate::corpus::{Files, LineFiles, Source, open};
 use crate::release::{ReleaseConfig, release, release_items};
 use crate::unit::{PrivacyUnit, pieces};
 
@@ -289,6 +289,62 @@ proptest! {
                     let wanted = if is_blank { "no record found" } else { "the same text" };
                     prop_assert!(error.to_string().contains(wanted), "{error}");
                 }
+            }
+        }
+    }
+}
+
+/// Sends the counts of all shares in turn, piece by piece.
+fn gathered(parts: &[CountedShare], options: &CountOptions) -> GatheredShares {
+    let mut gathered = GatheredShares::new(parts.len(), options);
+    let mut left: Vec<_> = parts.iter().map(|part| (part.length(), part.bytes())).collect();
+    while left.iter().any(|(length, _)| *length > 0) {
+        for (share, (length, fill)) in left.iter_mut().enumerate() {
+            let mut piece = vec![0; (*length).min(997) as usize];
+            fill(&mut piece).unwrap();
+            *length -= piece.len() as u64;
+            gathered.push(share, &piece).unwrap();
+        }
+    }
+    gathered
+}
+
+/// Oracle: one process that reads all of the corpus. The second corpus has the same records in each share, the third has more shares than
+/// records.
+#[test]
+fn shares_that_are_counted_apart_are_the_corpus_however_many_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (same, few) = (folder.path().join("same.jsonl"), folder.path().join("few.jsonl"));
+    std::fs::write(&same, "{\"who\":\"one\",\"text\":\"a fever and averylongwordindeed\"}\n".repeat(90))
+        .unwrap();
+    std::fs::write(&few, "{\"who\":\"one\",\"text\":\"a\"}\n\n{\"who\":\"two\",\"text\":\"b\"}\n").unwrap();
+    for (source, unit) in [corpus(folder.path()), users(&same), users(&few)]
+        .iter()
+        .flat_map(|source| UNITS.map(|unit| (source, unit)))
+    {
+        let files = LineFiles::of(source).unwrap();
+        let sizes = files.sizes().unwrap();
+        let whole =
+            everything(&UnitItems::read(source, unit, Words::ByClass, &CountOptions::default()).unwrap());
+        for (shares, memory) in [1, 2, 5].into_iter().flat_map(|shares| [0, usize::MAX].map(|m| (shares, m)))
+        {
+            let options = CountOptions { threads: 2, memory, spill_folder: Some(folder.path().to_owned()) };
+            let read = |number| {
+                CountedShare::read(&files, &sizes, number, shares, unit, Words::ByClass, &options).unwrap()
+            };
+            let parts: Vec<CountedShare> = (0..shares).map(read).collect();
+            let heads: Vec<Vec<u8>> = parts.iter().map(CountedShare::head).collect();
+            let items = gathered(&parts, &options).into_items(&heads, unit).unwrap();
+            assert!(everything(&items) == whole, "{unit:?}, {shares} shares, {memory}");
+            // What does not fit is refused.
+            let mut longer = gathered(&parts, &options);
+            longer.push(0, &[0]).unwrap();
+            for (data, heads) in [
+                (longer, &heads[..]),
+                (gathered(&parts, &options), &heads[1..]),
+                (GatheredShares::new(heads.len(), &options), &heads),
+            ] {
+                assert!(data.into_items(heads, unit).is_err());
             }
         }
     }

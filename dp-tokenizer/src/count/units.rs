@@ -96,7 +96,7 @@ impl UnitItems {
             let piece = piece?;
             builder.part(&piece.unit.to_be_bytes(), &piece.text);
         }
-        let collected = Collected { runs: vec![vec![builder.finish()]], blocks: Vec::new() };
+        let collected = Collected { runs: vec![vec![builder.finish()]], ..Collected::default() };
         let number: Address = |owner| owner.try_into().map_or(0, u64::from_be_bytes);
         // The limit has 64 bits even where addresses have 32, so that no part of it limits anything: web pages have no
         // files to move data to.
@@ -110,7 +110,7 @@ impl UnitItems {
         spill: SpillFile,
         room: u64,
     ) -> Result<Self, UnitError> {
-        let Collected { runs, mut blocks } = collected;
+        let Collected { runs, mut blocks, .. } = collected;
         let all: Vec<&Run> = runs.iter().flatten().collect();
         let Merged { names, numbers } = merge(&all, &spill, half_of(room))?;
         if grouped {

@@ -218,7 +218,7 @@ impl Ranks {
         library.map(|library| {
             format!(
                 "ranks: {here} ({library}); the machines of all ranks and the network between them are trusted with the run's key, \
-                 sums without noise and hashes of the text"
+                 sums without noise, and tokens, counts and hashes of the text"
             )
         })
     }
@@ -405,6 +405,37 @@ impl Ranks {
             }
         }
         received
+    }
+
+    /// Collects bytes of all ranks on the first one, piece by piece. `fill` takes the next bytes of this rank, of which there are
+    /// `lengths[rank]`, and `take` gets those of each rank in order. All ranks call this together, with the same lengths.
+    ///
+    /// # Errors
+    /// The first one of `fill` or `take` on this rank.
+    pub(crate) fn collect_bytes<E>(
+        &self,
+        lengths: &[u64],
+        mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
+        mut take: impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let round = (MAX_ROUND_LENGTH / self.count()).max(1);
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let mut outcome = Ok(());
+        let (mut own, mut all) =
+            (vec![0; round], vec![0; if self.is_first() { round * self.count() } else { 0 }]);
+        for begin in (0..longest).step_by(round) {
+            let in_round = |end: u64| end.saturating_sub(begin).min(round as u64) as usize;
+            let length = in_round(longest);
+            if outcome.is_ok() {
+                outcome = fill(&mut own[..in_round(lengths[self.rank()])]);
+            }
+            let gathered = if self.is_first() { length * self.count() } else { 0 };
+            self.messages.gather(&own[..length], &mut all[..gathered]);
+            for (rank, block) in all[..gathered].chunks_exact(length).enumerate() {
+                outcome = outcome.and_then(|()| take(rank, &block[..in_round(lengths[rank])]));
+            }
+        }
+        outcome
     }
 
     /// Returns the number that each rank passes, by rank.

@@ -61,6 +61,36 @@ fn each_rank_receives_what_every_rank_sent_to_it() {
     }
 }
 
+/// The longest message takes three rounds, and some are empty. After a failure the ranks still make the same calls.
+#[test]
+fn the_first_rank_collects_the_bytes_of_all_even_if_one_fails() {
+    for (count, failing) in [(1, None), (3, None), (3, Some(0)), (3, Some(2))] {
+        let message = |rank: usize| vec![rank as u8 + 1; rank * (MAX_ROUND_LENGTH / count + 7)];
+        let lengths: Vec<u64> = (0..count).map(|rank| message(rank).len() as u64).collect();
+        let collected = on_ranks(count, |ranks| {
+            let (own, mut at) = (message(ranks.rank()), 0);
+            let fill = |bytes: &mut [u8]| {
+                bytes.copy_from_slice(&own[at..at + bytes.len()]);
+                at += bytes.len();
+                if failing == Some(ranks.rank()) { Err("failed") } else { Ok(()) }
+            };
+            let mut all = vec![Vec::new(); count];
+            let outcome = ranks.collect_bytes(&lengths, fill, |rank, bytes| {
+                all[rank].extend_from_slice(bytes);
+                Ok(())
+            });
+            assert_eq!(ranks.total(1), count as i128);
+            (outcome, all)
+        });
+        for (rank, (outcome, all)) in collected.into_iter().enumerate() {
+            assert_eq!(outcome.is_err(), failing == Some(rank));
+            let whole = rank == 0 && failing.is_none();
+            let want = |of: usize| if whole { message(of) } else { Vec::new() };
+            assert!(failing.is_some() || (0..count).all(|of| all[of] == want(of)));
+        }
+    }
+}
+
 #[test]
 fn the_first_ranks_outcome_and_values_are_those_of_all() {
     let outcomes = on_ranks(3, |ranks| {

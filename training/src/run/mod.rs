@@ -123,8 +123,10 @@ pub(crate) fn release_vocabulary(trial: Trial) -> Result<(), RunError> {
     let units = data::read_units(job.plan.plan(), &job.base, in_files, &job.ranks)?;
     let mut store = folder::store(&job, &units, None)?;
     match job.test_key {
-        Some(key) => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &TestRng::from_seed(key)),
-        None => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &os_rng(&job.ranks)?),
+        Some(key) => {
+            vocabulary::obtain(&job.plan, &job.base, &mut store, None, &TestRng::from_seed(key), None)
+        }
+        None => vocabulary::obtain(&job.plan, &job.base, &mut store, None, &os_rng(&job.ranks)?, None),
     }?;
     job.check_interrupt()
 }

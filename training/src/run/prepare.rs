@@ -1,5 +1,6 @@
 //! Prepares the tokenizer, the examples and the model, from the plan's files and the run folder.
 
+use dp_tokenizer::count::UnitItems;
 use mechanisms::{PrivacyRng, Purpose};
 use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
@@ -17,7 +18,7 @@ use crate::progress::note;
 use crate::ranks::Ranks;
 use crate::store::RunStore;
 use crate::train::{Trainer, TrainerError};
-use crate::{RunError, chat, label_histogram, limits, memory, vocabulary, warm_start};
+use crate::{RunError, chat, label_histogram, limits, memory, vocabulary, warm_start, word_counting};
 use network::nn::Kernels;
 use network::tensor_file::NamedTensor;
 
@@ -45,12 +46,20 @@ impl<B: Kernels> Prepared<B> {
         rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
         let plan = job.plan.plan();
-        let is_due = folder.on_first(|store| Ok(label_histogram::is_due(plan, store)))?;
-        let labels = match job.ranks.of_first(is_due.unwrap_or_default())? {
+        let are_due = folder.on_first(|store| {
+            Ok((label_histogram::is_due(plan, store), word_counting::is_due(&job.plan, store)?))
+        })?;
+        let (counts_labels, counts_words) = job.ranks.of_first(are_due.unwrap_or_default())?;
+        let labels = match counts_labels {
             true => label_histogram::count(plan, &inputs.units, &job.ranks, rng)?,
             false => None,
         };
-        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, labels.as_ref(), store, rng))?;
+        let words = match counts_words {
+            true => word_counting::count_in_shares(&job.plan, &job.base, &job.ranks)?,
+            false => None,
+        };
+        let counted = Counted { labels, words };
+        let begun = folder.on_first(|store| Begun::new::<B>(job, &inputs, counted, store, rng))?;
         let mut begun = Begun::share(begun, &job.ranks)?;
         let (saved, resumes) = (begun.saved.take(), begun.progressed.resumes);
         let (set, objective, built) = job.ranks.agree(Self::build(job, inputs, begun, device, rng))?;
@@ -155,6 +164,12 @@ pub(super) struct Progressed {
     pub resumes: bool,
 }
 
+/// What the ranks counted in their shares of the text, and the first rank releases.
+struct Counted {
+    labels: Option<Private<Vec<i64>>>,
+    words: Option<Private<UnitItems>>,
+}
+
 /// The state that the first rank finds in the run folder, or creates for it.
 struct Begun {
     tokenizer: Tokenizer,
@@ -169,7 +184,7 @@ impl Begun {
     fn new<B: Kernels>(
         job: &Job,
         inputs: &Inputs,
-        labels: Option<&Private<Vec<i64>>>,
+        counted: Counted,
         store: &mut RunStore<'_>,
         rng: &dyn PrivacyRng,
     ) -> Result<Self, RunError> {
@@ -186,13 +201,14 @@ impl Begun {
         }
         // A charged release is finished and saved before an interrupt, because it cannot be
         // repeated.
-        let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, job.vocabulary.as_deref(), rng)?;
+        let shared = job.vocabulary.as_deref();
+        let tokenizer = vocabulary::obtain(&job.plan, &job.base, store, shared, rng, counted.words)?;
         if tokenizer.drops_characters() {
             note(
                 "tokenizer: it has no unknown token, so characters that its vocabulary lacks vanish from the text",
             );
         }
-        if let Some(counts) = labels {
+        if let Some(counts) = &counted.labels {
             label_histogram::release(&job.plan, counts, store, rng)?;
         }
         job.check_interrupt()?;

@@ -134,14 +134,22 @@ fn errors_of_rounds(
     })
 }
 
-/// A device rounds gradients below 2⁵¹ grid steps. It refuses larger ones, in whose place it adds integers that may be small.
+/// A device rounds gradients below 2⁵¹ grid steps. It refuses larger ones. Those just beyond are so small that no other check refuses them.
 #[test]
 fn a_gradient_beyond_the_grid_on_one_rank_ends_a_divided_sum_on_all() {
     let (model, weights) = model(small(), 12);
-    for (grid_step, error) in [(2.0_f64.powi(-45), None), (2.0_f64.powi(-60), Some(StepError::Overflow))] {
-        let summing = summing::Summing::new(&model, fast(Clipping::Flat), CLIP_NORM, grid_step).unwrap();
-        let found = errors_of_rounds(&model, &weights, &ragged_lot()[..1], &summing, 2);
-        assert_eq!(found, vec![error; 2], "{grid_step}");
+    let examples = &ragged_lot()[..1];
+    let summing_at =
+        |grid_step| summing::Summing::new(&model, fast(Clipping::Flat), CLIP_NORM, grid_step).unwrap();
+    let zero = GridSum::zero(weights.specs(), CLIP_NORM, 2.0_f64.powi(-40));
+    let lot = lot(&model, examples, examples.len());
+    let whole = summing::clipped_sum(&summing_at(2.0_f64.powi(-40)), &weights, &lot, zero).unwrap();
+    let largest = whole.parts.iter().flatten().map(|integer| integer.unsigned_abs()).max().unwrap();
+    // The largest gradient has this number of bits at this grid step.
+    let grid_step_for = |bits: i32| 2.0_f64.powi(largest.ilog2() as i32 + 1 - 40 - bits);
+    for (bits, error) in [(51, None), (52, Some(StepError::Overflow))] {
+        let found = errors_of_rounds(&model, &weights, examples, &summing_at(grid_step_for(bits)), 2);
+        assert_eq!(found, vec![error; 2], "{bits} bits");
     }
 }
 
