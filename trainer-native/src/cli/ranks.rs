@@ -1,7 +1,6 @@
 //! What several ranks must have in common before anything else: the program and its command, which only can be a run of a plan.
 
 use super::{Cli, Command, command, print};
-use durable::sha256_hex;
 use network::device;
 use training::RunError;
 use training::ranks::Ranks;
@@ -36,7 +35,7 @@ pub(super) fn check(cli: &Cli, ranks: &Ranks) -> Result<(), RunError> {
             "cannot find this program's own file, to compare it with the other ranks': {error}"
         ))
     });
-    let program = ranks.agree(program.and_then(|path| Ok(sha256_hex(&durable::read(&path)?))))?;
+    let program = ranks.agree(program.and_then(|path| Ok(durable::sha256_of(&path)?)))?;
     ranks.check_same(
         program.as_bytes(),
         "it runs another build of this program than rank 0; copy one executable to all machines",
