@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Memory that a process may map, in KiB, and the time that it may take.
 const MEMORY: u64 = 3_000_000;
-const TIME: Duration = Duration::from_secs(20);
+const TIME: Duration = Duration::from_secs(60);
 /// Exit codes of a refusal, and of a run that fails its verification.
 const REFUSED: &[i32] = &[2];
 const FALSE: &[i32] = &[1, 2];

@@ -74,6 +74,21 @@ async function keyToFigure(count, pause) {
   return `median ${at(0.5)}, p95 ${at(0.95)}`
 }
 
+await step('a click on Save right after a change saves that change with its figures', async () => {
+  const { text: before } = await save(page)
+  const click = page.evaluate(() => {
+    const key = new KeyboardEvent('keydown', { key: 'ArrowUp', bubbles: true, cancelable: true })
+    document.getElementById('noise-training-slider').dispatchEvent(key)
+    document.getElementById('export').click()
+  })
+  const [download] = await Promise.all([page.waitForEvent('download'), click])
+  const file = join(OUT, 'saved-at-once.json')
+  await download.saveAs(file)
+  const text = readFileSync(file, 'utf8')
+  assert.notEqual(text, before)
+  assert.equal(text, (await save(page)).text)
+})
+
 await step('ε follows the slider', async () => {
   figures['slider to new ε'] = `${await keyToFigure(40, 0)}; one move every 0.3 s: ${await keyToFigure(20, 300)}`
   return figures['slider to new ε']

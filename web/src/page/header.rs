@@ -110,7 +110,15 @@ fn actions(state: PlannerState, more: El) -> El {
     });
     let undo = button("Undo", move |_| state.undo()).id("undo");
     let redo = button("Redo", move |_| state.redo()).id("redo");
-    let save = button("Save plan.json", move |_| plan_io::save(state)).id("export").class("primary");
+    // A click may come before the figures of the last change, which is then saved with them.
+    let wanted = RwSignal::new(false);
+    Effect::new(move |_| {
+        if wanted.get() && (!state.stale.get() || state.refusal.with(Option::is_some)) {
+            wanted.set(false);
+            plan_io::save(state);
+        }
+    });
+    let save = button("Save plan.json", move |_| wanted.set(true)).id("export").class("primary");
     el("div")
         .class("actions")
         .attr("role", "toolbar")
