@@ -159,7 +159,8 @@ def steps(options, folder):
         measure("1 x 2", 1, 2)
         measure("2 x 1", 2, 1)
         for ranks in options.ranks:
-            measure(f"{ranks} x 1", ranks, 1) if ranks != 2 else None
+            if ranks != 2:
+                measure(f"{ranks} x 1", ranks, 1)
         print({name: [round(second, 3) for second in seconds] for name, seconds in found.items()}, flush=True)
     middle = {name: statistics.median(seconds) for name, seconds in found.items()}
     ratios = [one / two for one, two in zip(found["1 x 2"], found["2 x 1"])]

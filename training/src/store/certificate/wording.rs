@@ -173,9 +173,9 @@ pub(crate) const CURRENT: Wording = Wording {
              this ledger.",
     public_inputs: "The evaluation text and the plan itself.",
     unprotected_public_text: "Everything: the model may repeat its training text word for word.",
-    trusted_hosts: "The machines of all ranks and the network between them are trusted: the ranks exchanged the key of the \
-                    random generator, sums of clipped gradients without noise, and of the training text tokens of sampled \
-                    records, counts of words and labels, and hashes of parts with their key, over MPI, unencrypted.",
+    trusted_hosts: "The machines of all ranks and the network between them are trusted. Over MPI, unencrypted, the ranks exchanged the \
+                    key of the random generator, sums of clipped gradients without noise, and from the training text the tokens \
+                    of sampled records, the counts of words and labels, and keyed hashes of its parts.",
     stage_on_same_units: "The text behind the stage {name} has the units of the training text, as the plan declares. What that stage spent \
                           is part of ε, so ε covers both together. The conditions on the certificate of that stage hold for it.",
     stage_on_disjoint_units: "The text behind the stage {name} has no unit in common with the training text, as the plan declares. ε is for \
