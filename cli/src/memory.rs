@@ -2,7 +2,7 @@
 
 /// Settings of glibc's allocator for programs that need the same large blocks again and again. By default it gives each
 /// block above 32 MiB back to the system, which clears its pages for the next one, and addresses it by pages of 4 KiB.
-/// One arena is needed because only the first can hold such blocks; each thread caches more small blocks in return.
+/// Only the first arena can hold such blocks, so there is no other; each thread caches more small blocks in return.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296:\
                     glibc.malloc.trim_threshold=4611686018427387904:glibc.malloc.arena_max=1:\

@@ -51,7 +51,7 @@ fn all_tests(root: &Path, stages: &mut Stages) {
     // ones. They have target folders of their own.
     let browser = start_browser_tests(root);
     native_stages(root, stages);
-    stages.run("WASM, JavaScript packages and the page", || browser?.wait());
+    stages.run("WASM, JavaScript packages and the page, since the native stages ended", || browser?.wait());
 }
 
 fn start_browser_tests(root: &Path) -> Result<Beside> {
