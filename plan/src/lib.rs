@@ -48,7 +48,7 @@ pub use file::{
     Plan, PlanFile, PoissonOfExamples, Pooling, Precision, PrefixSplit, Privacy, ProcessSettings,
     PublicTokenizer, SUMS_A_MESSAGE, Sampling, SentenceSplit, Sgd, Side, Source, SweepFile, SweepTrials,
     SyntheticPrivacy, Tokenizer, TokenizerModel, Trainable, TrainedTokenizer, Training, TrialCount,
-    TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart,
+    TruncatedPoisson, VERSION, Vary, VaryField, Visibility, WarmStart, exact_is_free,
 };
 pub use mechanisms::{Encoding, Format, PrivacyUnit, ReleaseMethod, Words};
 pub use messages::{PlanError, Remedy};

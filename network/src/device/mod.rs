@@ -6,7 +6,7 @@ pub mod probe;
 use plan::Device;
 use thiserror::Error;
 
-use crate::nn::Kernels;
+use crate::nn::{Kernels, has_matrix_unit};
 use crate::tensor::{DType, Flex, FlexDevice};
 
 /// The reasons why a device cannot be used.
@@ -45,7 +45,7 @@ pub enum DeviceError {
     /// The device does not support the plan's precision.
     #[error(
         "performance.precision: \"bf16\" is not supported by this device; use \"f32\", an NVIDIA device from Ampere on, or the \
-         processor, which supports it but gains no speed"
+         processor, which is faster with it only if `trainer-native devices` names AMX"
     )]
     NoBf16,
 }
@@ -92,10 +92,13 @@ pub fn built_in() -> Vec<&'static str> {
 }
 
 /// Lists the devices built into this program, one per line, with the reason if this machine cannot
-/// use one.
+/// use one, and what makes products of bfloat16 fast.
 #[must_use]
 pub fn listing() -> String {
     let line = |device: Device, name: &str| match require(device) {
+        Ok(()) if device == Device::Cpu && has_matrix_unit() => {
+            Some(format!("{name}, with AMX for performance.precision: \"bf16\""))
+        }
         Ok(()) => Some(name.to_owned()),
         Err(DeviceError::NotBuiltIn { .. }) => None,
         Err(error) => Some(format!("{name}: {error}")),

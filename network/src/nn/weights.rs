@@ -205,6 +205,12 @@ impl<B: Kernels> Weights<B> {
         Self { precision, ..self }
     }
 
+    /// Returns the number format in which layers multiply.
+    #[must_use]
+    pub fn product_precision(&self) -> Precision {
+        self.precision
+    }
+
     /// Returns the float format of the values.
     #[must_use]
     pub fn dtype(&self) -> FloatDType {

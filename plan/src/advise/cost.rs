@@ -344,7 +344,7 @@ impl PlanFile {
             micro_batch: micro_batch.min(largest.unwrap_or(1)) as u32,
             workers: machine.cores,
             frozen_in_16_bits: false,
-            exact: self.privacy.arithmetic == Arithmetic::Exact,
+            exact: self.arithmetic_on(Device::Cpu) == Arithmetic::Exact,
             ranks: 1,
         };
         network.peak_bytes(self, adapters, settings) as f64
@@ -383,7 +383,7 @@ impl PlanFile {
         let drawn =
             self.training.warm_start.map_or(0, |start| start.steps.saturating_mul(WarmStart::BATCH_SIZE));
         let warm_start_flops = drawn as f64 * window * a_token;
-        let exact = self.privacy.arithmetic == Arithmetic::Exact;
+        let exact = self.arithmetic_on(self.performance.device) == Arithmetic::Exact;
         let one_by_one = exact || self.performance.device == Device::Cpu;
         let at_once = if one_by_one { examples_at_once(self, exact, micro_batch) } else { micro_batch };
         Cost {
@@ -521,7 +521,7 @@ mod tests {
             (Arithmetic::Exact, 200, 6.0),
             (Arithmetic::Fast, 512, 6.0),
         ] {
-            (file.privacy.arithmetic, file.model.context) = (arithmetic, context);
+            (file.privacy.arithmetic, file.model.context) = (Some(arithmetic), context);
             assert_eq!(file.cost().parts_of_micro_batch, parts);
         }
         file.performance.device = Device::Cuda;

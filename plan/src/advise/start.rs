@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::Size;
 use crate::messages::refuse;
 use crate::{
-    Arithmetic, Family, Initial, Lora, MadeFrom, Model, Objective, PlanError, PlanFile, PublicTokenizer,
-    Tokenizer, Trainable,
+    Family, Initial, Lora, MadeFrom, Model, Objective, PlanError, PlanFile, PublicTokenizer, Tokenizer,
+    Trainable,
 };
 
 /// Most tokens of a text that a checkpoint usually gets: its own limit makes a step of short texts many times as expensive.
@@ -153,8 +153,7 @@ impl Checkpoint {
         file.tokenizer = Tokenizer::Public(PublicTokenizer { path, made_from });
         // No words are released.
         file.training.warm_start = None;
-        // Only sums on one grid are exact, and frozen weights of 16 bits would be widened for them.
-        file.privacy.arithmetic = Arithmetic::Fast;
+        file.privacy.arithmetic = None;
         file.performance.physical_batch = None;
         file.training.learning_rate.peak = USUAL_RATE;
     }

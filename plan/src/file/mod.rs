@@ -39,7 +39,7 @@ pub use privacy::{
     Arithmetic, CyclicPoisson, NoiseMultipliers, PoissonOfExamples, Privacy, Sampling, TruncatedPoisson,
 };
 pub(crate) use summing::examples_at_once;
-pub use summing::{LARGEST_WHOLE_SUM, SUMS_A_MESSAGE};
+pub use summing::{LARGEST_WHOLE_SUM, SUMS_A_MESSAGE, exact_is_free};
 pub use sweep::{AllTrials, SweepFile, SweepTrials, TrialCount, Vary, VaryField};
 pub use synthetic::SyntheticPrivacy;
 pub use tokenizer::{ExtendedTokenizer, PublicTokenizer, Tokenizer, TokenizerModel, TrainedTokenizer};

@@ -47,30 +47,23 @@ pub struct Privacy {
     #[serde(default)]
     #[schemars(range(max = 1_000_000_000))]
     pub spare_steps: u64,
-    /// How clipped gradients are summed. The noise is exact in both cases.
-    #[serde(default, skip_serializing_if = "Arithmetic::is_fast")]
-    #[schemars(extend("default" = "fast"))]
-    pub arithmetic: Arithmetic,
+    /// How clipped gradients are summed. The noise is exact in both cases. Without it, sums are exact on the CPU, and fast on other devices,
+    /// with `performance.group_by_length`, and where only a part of a checkpoint is trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<Arithmetic>,
 }
 
 /// How clipped gradients are summed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arithmetic {
     /// In 32-bit floating point within a micro-batch and in integers across micro-batches. The certificate states the
-    /// rounding that remains.
-    #[default]
+    /// rounding that remains. On the CPU, contexts of 512 tokens or more are summed exactly all the same, without
+    /// `performance.group_by_length`: that takes no more time.
     Fast,
-    /// Each unit's gradient by itself, clipped and summed in integers. No rounding error can exceed the clip norm. Slower,
-    /// and for the CPU only.
+    /// Each unit's gradient by itself, clipped and summed in integers. No rounding error can exceed the clip norm. For the CPU only, and
+    /// somewhat slower for short texts.
     Exact,
-}
-
-impl Arithmetic {
-    /// Returns whether this is the default.
-    fn is_fast(&self) -> bool {
-        *self == Self::Fast
-    }
 }
 
 fn tokenizer_share() -> f64 {

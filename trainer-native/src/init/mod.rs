@@ -132,10 +132,6 @@ fn plan_of(choices: &Choices, out: &Path) -> Result<Value, RunError> {
         plan["evaluation"] = json!({ "source": { "path": beside(out, path)? }, "every": (steps / 4).max(1) });
     }
     for_task(&mut plan, choices);
-    // Weights of a checkpoint that are frozen in 16 bits would be widened for each example.
-    if plan["model"]["initial"].is_null() {
-        plan["privacy"]["arithmetic"] = json!("exact");
-    }
     Ok(plan)
 }
 

@@ -4,7 +4,7 @@
 //! `PEERS_PYTHON` names a Python with PyTorch, Opacus and JAX, these run the same models.
 //!
 //! `cargo bench --workspace --bench step [-- NAME… [--device cpu|wgpu|cuda] [--context N] [--lot N] [--physical-batch N] [--pairs N]
-//! [--width N] [--layers N]]`; a device must be built in: `--features trainer-native/cuda`. With `--curves [context|lot|width|layers…]`,
+//! [--width N] [--layers N] [--precision bf16]]`; a device must be built in: `--features trainer-native/cuda`. With `--curves [context|lot|width|layers…]`,
 //! prints points of curves instead; with `--crossover`, the times of the two ways to a matrix's clipped sum.
 
 mod crossover;
@@ -190,7 +190,8 @@ fn step<B: Kernels>(
         Kind::Plain => trainer.plain_step(lot, PlainStep { expected_batch_size, learning_rate })?,
         Kind::Private(planned, step) => {
             let Setting { device, context, .. } = *setting;
-            trainer = trainer.arithmetic(training::dp::arithmetic(planned, device, context, false));
+            let is_free = plan::exact_is_free(device, context as u32, false);
+            trainer = trainer.arithmetic(if is_free { Arithmetic::Exact } else { planned });
             let noise = GaussianMechanism::new(1.0)?;
             let step = DpStep { noise, l2_clip_norm: 1.0, expected_batch_size, learning_rate, step };
             trainer.dp_step(lot, step, &TestRng::from_seed(0))?;

@@ -1,6 +1,6 @@
 """Times steps of the same model in PyTorch, without privacy and with Opacus; one JSON object a line: peer, seconds.
 
-The non-private model ties its head to the token table, as ours does. Opacus cannot tie, so its models have a head of
+With the precision bf16, steps run under torch.autocast. The non-private model ties its head to the token table, as ours does. Opacus cannot tie, so its models have a head of
 their own; the products are the same.
 """
 
@@ -84,6 +84,8 @@ def main():
         for peer, make in (("PyTorch, not private", plain), ("Opacus, ghost", ghost), ("Opacus, per sample", per_sample)):
             try:
                 step = make(s, tokens)
+                if s.get("precision") == "bf16":
+                    step = torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16)(step)
                 step()
                 if on_gpu:
                     torch.cuda.synchronize()

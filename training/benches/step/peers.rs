@@ -6,12 +6,13 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use plan::Precision;
 use serde_json::Value;
 
 use super::settings::{Setting, Trainable};
 use super::{Figures, Outcome};
 
-/// Programs that time peers and print one JSON object per line.
+/// Programs that time peers and print one JSON object per line. The second one has products of 32 bits alone.
 const PROGRAMS: [&str; 2] = ["peers.py", "peer_jax.py"];
 
 /// Times the peers and shows them beside our figures.
@@ -50,8 +51,10 @@ pub fn times(setting: &Setting, device: &str, threads: usize) -> Outcome<BTreeMa
 }
 
 fn all_answers(python: &OsStr, setting: &Setting, device: &str, threads: usize) -> Outcome<Vec<Value>> {
-    let answers = PROGRAMS.map(|program| answers([python, OsStr::new(program)], setting, device, threads));
-    Ok(answers.into_iter().collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect())
+    let programs = if setting.precision == Precision::F32 { &PROGRAMS[..] } else { &PROGRAMS[..1] };
+    let answers =
+        programs.iter().map(|program| answers([python, OsStr::new(program)], setting, device, threads));
+    Ok(answers.collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Returns the figures that the peers of a program print.

@@ -1,6 +1,6 @@
 //! The request of the command line.
 
-use plan::Device;
+use plan::{Device, Precision};
 
 use super::Outcome;
 use super::settings::{SETTINGS, Setting};
@@ -26,6 +26,7 @@ impl Request {
         let mut arguments = arguments.peekable();
         let (mut names, mut device, mut memory_of, mut curves) = (Vec::new(), "cpu".to_owned(), None, false);
         let mut crossover = false;
+        let mut precision = "f32".to_owned();
         let [mut context, mut lot, mut physical_batch, mut pairs, mut width, mut layers] = [None; 6];
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
@@ -40,21 +41,24 @@ impl Request {
                 "--width" => width = Some(value()?.parse()?),
                 "--layers" => layers = Some(value()?.parse()?),
                 "--memory-of" => memory_of = Some(value()?),
+                "--precision" => precision = value()?,
                 "--curves" => curves = true,
                 "--crossover" => crossover = true,
                 flag if flag.starts_with("--") => {
-                    let allowed = "--device, --context, --lot, --physical-batch, --pairs, --width, --layers, --curves, --crossover";
+                    let allowed = "--device, --context, --lot, --physical-batch, --pairs, --width, --layers, --precision, --curves, --crossover";
                     return Err(format!("{flag} is no flag; allowed: {allowed}").into());
                 }
                 name => names.push(name.to_owned()),
             }
         }
         let device: Device = serde_json::from_value(device.into())?;
+        let precision: Precision = serde_json::from_value(precision.into())?;
         let curves = curves.then(|| std::mem::take(&mut names));
         let mut settings =
             if curves.is_some() { chosen(&["gpt2-small".to_owned()])? } else { chosen(&names)? };
         for setting in &mut settings {
             setting.device = device;
+            setting.precision = precision;
             setting.context = context.unwrap_or(setting.context);
             setting.pairs = pairs.map_or(setting.pairs, |pairs: usize| pairs as u64);
             setting.lot = lot.unwrap_or(setting.lot);
@@ -85,6 +89,7 @@ impl Request {
             ("--lot", setting.lot.to_string()),
             ("--physical-batch", setting.physical_batch.to_string()),
             ("--layers", setting.layers.to_string()),
+            ("--precision", if setting.precision == Precision::Bf16 { "bf16" } else { "f32" }.to_owned()),
         ];
         // A width decides the number of heads, which some settings have otherwise.
         let width = self.curves.as_ref().map(|_| ("--width", setting.d_model.to_string()));

@@ -1,7 +1,7 @@
 //! The models that are measured, by name, each with a lot and its physical batches.
 
 use mechanisms::{PrivacyRng, Purpose, Stream, TestRng};
-use plan::Device;
+use plan::{Device, Precision};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -29,6 +29,8 @@ pub struct Setting {
     pub pairs: u64,
     pub trainable: Trainable,
     pub device: Device,
+    /// The format of the operands of products.
+    pub precision: Precision,
 }
 
 /// The weights that are trained.
@@ -54,6 +56,7 @@ const QUICKSTART: Setting = Setting {
     pairs: 7,
     trainable: Trainable::All,
     device: Device::Cpu,
+    precision: Precision::F32,
 };
 
 /// Two of GPT-2 small's twelve blocks.
@@ -150,7 +153,8 @@ impl Setting {
             self.physical_batch,
             device.clone(),
         )?
-        .recompute(self.recompute);
+        .recompute(self.recompute)
+        .precision(self.precision);
         let mut stream = rng.stream(Purpose::Data, 0, 0);
         let lot = (0..self.lot).map(|_| self.example(trainer.decoder_context(), &mut stream)).collect();
         Ok((trainer, lot))
@@ -183,7 +187,7 @@ impl Setting {
         json!({
             "name": self.name, "family": self.family, "d_model": self.d_model, "layers": self.layers,
             "heads": self.heads, "context": self.context, "vocabulary": self.vocabulary, "lot": self.lot,
-            "rows": rows.min(self.lot), "steps": self.pairs, "masked": masked_places(self.context).len()
+            "rows": rows.min(self.lot), "steps": self.pairs, "precision": self.precision, "masked": masked_places(self.context).len()
         })
     }
 }

@@ -13,7 +13,7 @@ use network::nn::{Kernels, ParamSpec};
 /// mechanism opens it.
 pub(crate) struct ClippedSum {
     /// The integers of each parameter, or of each of `pieces`.
-    pub(super) parts: Vec<Vec<i64>>,
+    pub(crate) parts: Vec<Vec<i64>>,
     /// The pieces of parameters, if several ranks share the sum.
     pub(super) pieces: Option<Arc<[Piece]>>,
     pub(super) grid_step: f64,

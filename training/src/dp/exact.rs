@@ -9,12 +9,12 @@
 use std::ops::Range;
 
 use mechanisms::{L2Sensitivity, MechanismError};
-use plan::Clipping;
+use plan::{Clipping, Precision};
 
 use super::clip::ClipFactors;
 use super::grid_sum::Integers;
 use super::norms::{SquaredNorms, squared_norm};
-use super::sum::{rows, weighted_sum};
+use super::sum::{product, rows, weighted_sum};
 use network::model::{Batch, Network};
 use network::nn::{GradRecord, Kernels, ParamId, ParamSpec, Weights, is_cheaper_whole};
 use network::tensor::{FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
@@ -43,10 +43,15 @@ enum Gradient<B: Kernels> {
     Factors(Factors<B>),
 }
 
+/// The square of a norm is that of factors rounded to bfloat16, but for the inner product of a tied table's two gradients, each term of which
+/// rounding changes by at most 2⁻⁸. Where it changes the norm by more, integers above the clip norm are left out.
+const ROUNDING: f64 = 1.0 + 1.0 / 128.0;
+
 /// One example's gradient of a matrix: a product, plus rows that are added to some of its rows.
 struct Factors<B: Kernels> {
     /// Squared norm. `[1]`
     square: Tensor<B, 1>,
+    precision: Precision,
     /// `[rows, positions]` and `[positions, columns]`
     product: Option<[Tensor<B, 2>; 2]>,
     /// The row of each position, and what is added to it. `[positions, columns]`
@@ -79,14 +84,14 @@ impl ExactClip {
         alone: Batch<B>,
         recompute: bool,
     ) -> ExactExample<B> {
-        let specs = weights.specs();
+        let (specs, precision) = (weights.specs(), weights.product_precision());
         let mut parts: Vec<Option<Gradient<B>>> = specs.iter().map(|_| None).collect();
         model.hand_over_records(weights, alone, recompute, |block| {
             for record in block {
                 let param = record.param().0;
                 let whole = recompute || is_cheaper_whole(&record);
                 assert!(parts[param].is_none(), "{} has two records", specs[param].name);
-                parts[param] = Some(Gradient::of(record, whole, &specs[param]));
+                parts[param] = Some(Gradient::of(record, whole, precision, &specs[param]));
             }
         });
         let parts = parts.into_iter().zip(specs);
@@ -107,7 +112,10 @@ impl ExactClip {
         records: Vec<GradRecord<B>>,
         specs: &[ParamSpec],
     ) -> ExactExample<B> {
-        let parts = records.into_iter().zip(specs).map(|(record, spec)| Gradient::of(record, false, spec));
+        let parts = records
+            .into_iter()
+            .zip(specs)
+            .map(|(record, spec)| Gradient::of(record, false, Precision::F32, spec));
         self.of_parts(parts.collect(), specs)
     }
 
@@ -121,23 +129,23 @@ impl ExactClip {
 
 impl<B: Kernels> Gradient<B> {
     /// The gradient of the only example of a record.
-    fn of(record: GradRecord<B>, whole: bool, spec: &ParamSpec) -> Self {
+    fn of(record: GradRecord<B>, whole: bool, precision: Precision, spec: &ParamSpec) -> Self {
         if whole {
-            return Self::Whole(weighted_sum(record, None, spec));
+            return Self::Whole(weighted_sum(record, None, precision, spec));
         }
-        let square = squared_norm(&record);
+        let square = squared_norm(&record, precision);
         let looked_up = |tokens: Tensor<B, 2, Int>, grad| {
             Some((tokens.into_data().iter::<i64>().map(|token| token as usize).collect(), rows(grad)))
         };
         let (product, looked_up) = match record {
-            GradRecord::Explicit { .. } => return Self::Whole(weighted_sum(record, None, spec)),
+            GradRecord::Explicit { .. } => return Self::Whole(weighted_sum(record, None, precision, spec)),
             GradRecord::Product { input, grad, .. } => (Some([rows(input).transpose(), rows(grad)]), None),
             GradRecord::Lookup { tokens, grad, .. } => (None, looked_up(tokens, grad)),
             GradRecord::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
                 (Some([rows(logits_grad).transpose(), rows(hidden)]), looked_up(tokens, grad))
             }
         };
-        Self::Factors(Factors { square, product, looked_up })
+        Self::Factors(Factors { square, precision, product, looked_up })
     }
 
     /// Squared norm. `[1]`
@@ -146,6 +154,7 @@ impl<B: Kernels> Gradient<B> {
             Self::Whole(part) => {
                 from_host(vec![B::square_sum(part.clone()) as f32], [1], FloatDType::F32, &part.device())
             }
+            Self::Factors(Factors { square, precision: Precision::Bf16, .. }) => square.clone() * ROUNDING,
             Self::Factors(factors) => factors.square.clone(),
         }
     }
@@ -155,10 +164,9 @@ impl<B: Kernels> Factors<B> {
     /// The gradient at these rows and columns; `None` if it is zero.
     fn tile(&self, range: Range<usize>, columns: Range<usize>) -> Option<Tensor<B, 2>> {
         let across = |matrix: &Tensor<B, 2>| matrix.clone().narrow(1, columns.start, columns.len());
-        let product = self
-            .product
-            .as_ref()
-            .map(|[left, right]| B::product(left.clone().narrow(0, range.start, range.len()), across(right)));
+        let product = self.product.as_ref().map(|[left, right]| {
+            product(self.precision, left.clone().narrow(0, range.start, range.len()), across(right))
+        });
         let looked_up = self.looked_up.as_ref().and_then(|(rows, grad)| {
             let (places, rows): (Vec<i32>, Vec<i32>) = (0..)
                 .zip(rows)
@@ -332,7 +340,12 @@ mod tests {
         let whole = left.clone().matmul(right.clone());
         let whole = whole.select_assign(0, index, added.clone(), IndexingUpdateOp::Add).flatten(0, 1);
         let square = whole.clone().powf_scalar(2.0).sum();
-        let factors = Factors { square, product: Some([left, right]), looked_up: Some((places, added)) };
+        let factors = Factors {
+            square,
+            precision: Precision::F32,
+            product: Some([left, right]),
+            looked_up: Some((places, added)),
+        };
         let clip = ExactClip::new(Clipping::Flat, 1.0, grid_step).unwrap();
         let sums = [Gradient::Whole(whole), Gradient::Factors(factors)].map(|part| {
             let sum = GridSum::zero(&specs, 1.0, grid_step);
@@ -355,7 +368,8 @@ mod tests {
         };
         let square = from_host(vec![(shape[0] * shape[1]) as f32], [1], FloatDType::F32, &FlexDevice);
         let product = Some([ones([shape[0], 1]), ones([1, shape[1]])]);
-        let matrix = Gradient::Factors(Factors { square, product, looked_up: None });
+        let matrix =
+            Gradient::Factors(Factors { square, precision: Precision::F32, product, looked_up: None });
         // Factors for a larger norm, with which each tile fits by itself.
         let example = ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_parts(vec![matrix], &specs);
         assert_is_within_the_bound(example, &specs, grid_step);

@@ -92,7 +92,7 @@ pub(super) fn plain_sum<B: Kernels>(
     batch: Batch<B>,
     recompute: bool,
 ) -> GradSum<B> {
-    let mut sum = SumBuilder::new(weights.specs());
+    let mut sum = SumBuilder::new(weights.specs(), weights.product_precision());
     model.hand_over_records(weights, batch, recompute, |block| sum.add(block));
     sum.finish()
 }

@@ -34,7 +34,7 @@ pub(crate) use lot::Lot;
 pub use noise::{BaselineGradient, PrivateGradient};
 pub(crate) use noise::{Carried, NoisyAverage};
 pub(crate) use reduce::Reduce;
-pub use step::{DpStep, arithmetic};
+pub use step::DpStep;
 pub(crate) use step::{TrainingData, TrainingSet, private_gradient};
 pub(crate) use summing::Summation;
 

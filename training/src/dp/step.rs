@@ -8,7 +8,7 @@
 //! | descend | [`crate::optim::Optimizer::step`], which takes the [`PrivateGradient`] |
 
 use mechanisms::{GaussianMechanism, L2Sensitivity, PrivacyRng, Purpose};
-use plan::{Arithmetic, CertifiedPlan, Clipping, Device, PrivacyUnit};
+use plan::{CertifiedPlan, Clipping, PrivacyUnit};
 
 use super::adaptive::CountRelease;
 use super::grid_sum::GridSum;
@@ -149,17 +149,6 @@ impl TrainingData {
             TrainingSet::Records(records) => records.read_lot(lot, share, step, rng),
         }
     }
-}
-
-/// Tokens from which an example is long. Its gradient of a matrix then takes less time than the Gram matrices that give its norm, so
-/// that computing each example by itself takes no more time than computing several at once.
-const LONG: usize = 512;
-
-/// The arithmetic in which a device sums clipped gradients for a plan that asks for `planned`. Examples have up to `context` tokens.
-#[must_use]
-pub fn arithmetic(planned: Arithmetic, device: Device, context: usize, group_by_length: bool) -> Arithmetic {
-    let exact_is_free = device == Device::Cpu && context >= LONG && !group_by_length;
-    if exact_is_free { Arithmetic::Exact } else { planned }
 }
 
 /// The noisy average of a lot's clipped gradients, and the next clip norm where clipping is adaptive.

@@ -2,6 +2,8 @@
 
 use std::ops::Add;
 
+use plan::Precision;
+
 use super::clip::ClipFactors;
 use network::nn::{GradRecord, Kernels, ParamSpec};
 use network::tensor::{Bool, DType, FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
@@ -40,19 +42,23 @@ pub(super) fn clipped_parts<B: Kernels>(
 ) -> impl Iterator<Item = ClippedPart<B>> {
     without_rows(records, &factors.not_finite).into_iter().map(|record| {
         let param = record.param().0;
-        ClippedPart { param, sum: weighted_sum(record, Some(factors.of_param(param)), &specs[param]) }
+        ClippedPart {
+            param,
+            sum: weighted_sum(record, Some(factors.of_param(param)), Precision::F32, &specs[param]),
+        }
     })
 }
 
 /// Sums over the rows of a micro-batch, parameter by parameter as the records arrive.
 pub(super) struct SumBuilder<'a, B: Kernels> {
     parts: Vec<Option<Tensor<B, 1>>>,
+    precision: Precision,
     specs: &'a [ParamSpec],
 }
 
 impl<'a, B: Kernels> SumBuilder<'a, B> {
-    pub fn new(specs: &'a [ParamSpec]) -> Self {
-        Self { parts: vec![None; specs.len()], specs }
+    pub fn new(specs: &'a [ParamSpec], precision: Precision) -> Self {
+        Self { parts: vec![None; specs.len()], precision, specs }
     }
 
     /// Sums the rows of each record.
@@ -64,7 +70,7 @@ impl<'a, B: Kernels> SumBuilder<'a, B> {
             let index = record.param().0;
             let (spec, part) = (&self.specs[index], &mut self.parts[index]);
             assert!(part.is_none(), "{} has two records", spec.name);
-            *part = Some(weighted_sum(record, None, spec));
+            *part = Some(weighted_sum(record, None, self.precision, spec));
         }
     }
 
@@ -93,10 +99,23 @@ fn without_rows<B: Kernels>(records: Vec<GradRecord<B>>, marked: &[bool]) -> Vec
     records.into_iter().map(blank).collect()
 }
 
+/// Product of two factors of gradients.
+///
+/// # Shapes
+/// - a: `[m, k]`, b: `[k, n]`
+/// - output: `[m, n]`
+pub(super) fn product<B: Kernels>(precision: Precision, a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 2> {
+    match precision {
+        Precision::F32 => B::product(a, b),
+        Precision::Bf16 => B::product_bf16(a, b),
+    }
+}
+
 /// Sum over examples of factor × gradient, flat.
 pub(super) fn weighted_sum<B: Kernels>(
     record: GradRecord<B>,
     factors: Option<&[f32]>,
+    precision: Precision,
     spec: &ParamSpec,
 ) -> Tensor<B, 1> {
     let device = record.device();
@@ -121,14 +140,14 @@ pub(super) fn weighted_sum<B: Kernels>(
             // The narrower factor takes the scaling.
             let (input, grad) =
                 if input.dims()[2] < grad.dims()[2] { (scale(input), grad) } else { (input, scale(grad)) };
-            B::product(rows(input).transpose(), rows(grad))
+            product(precision, rows(input).transpose(), rows(grad))
         }
         GradRecord::Lookup { tokens, grad, .. } => {
             let table = Tensor::zeros([spec.shape[0], spec.shape[1]], (&device, grad.dtype()));
             scatter(table, tokens, scale(grad))
         }
         GradRecord::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
-            let head = B::product(rows(logits_grad).transpose(), rows(scale(hidden)));
+            let head = product(precision, rows(logits_grad).transpose(), rows(scale(hidden)));
             scatter(head, tokens, scale(grad))
         }
     };

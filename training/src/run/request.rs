@@ -6,7 +6,6 @@ use dp_tokenizer::identity::Sketch;
 use plan::{Arithmetic, CertifiedPlan, Device};
 
 use crate::data::Planting;
-use crate::dp::arithmetic;
 use crate::progress::{DIGITS, note};
 use crate::ranks::Ranks;
 use crate::store::accounting;
@@ -167,10 +166,8 @@ fn check_canaries(plan: &plan::Plan, planting: &Planting) -> Result<(), RunError
 
 /// Returns the arithmetic in which the device sums clipped gradients. Refuses exact arithmetic on other devices than the CPU.
 fn arithmetic_on(plan: &plan::Plan, device: Device) -> Result<Arithmetic, RunError> {
-    let planned = plan.privacy().arithmetic;
-    if planned == Arithmetic::Fast || device == Device::Cpu {
-        let (context, grouped) = (plan.model().context as usize, plan.performance().group_by_length);
-        return Ok(arithmetic(planned, device, context, grouped));
+    if plan.privacy().arithmetic != Some(Arithmetic::Exact) || device == Device::Cpu {
+        return Ok(plan.file().arithmetic_on(device));
     }
     Err(RunError::Refused(
         "privacy.arithmetic: \"exact\" needs the device \"cpu\"; leave out --device and set performance.device to \"cpu\", or set \

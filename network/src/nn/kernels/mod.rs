@@ -12,7 +12,7 @@ pub use adam::{AdamStep, AdamTensors};
 pub use attention::{Attended, BlockedAttention, CachedKeys, Mask};
 
 pub(super) use self::cpu::in_parallel;
-pub use self::cpu::zeros_in_memory;
+pub use self::cpu::{has_matrix_unit, zeros_in_memory};
 pub use self::portable::piece_length;
 use crate::tensor::{Backend, FloatDType, Int, Tensor};
 

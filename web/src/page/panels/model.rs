@@ -1,7 +1,7 @@
 //! The network, and the cost of training it.
 
 use leptos::prelude::*;
-use plan::{Arithmetic, Cost, Device, Family, MACHINES, Objective, PlanFile, SIZES, Size};
+use plan::{Cost, Device, Family, MACHINES, Objective, PlanFile, SIZES, Size};
 
 use crate::numbers::{BYTES, COUNTS, TIMES, approximate};
 use crate::page::dom::{El, el, table_head, table_row};
@@ -74,7 +74,7 @@ const DEVICE: Choice = Choice {
     write: |plan, value| {
         (DEVICES.write)(plan, value);
         if plan.performance.device != Device::Cpu {
-            plan.privacy.arithmetic = Arithmetic::Fast;
+            plan.privacy.arithmetic = None;
         }
     },
     ..DEVICES

@@ -2,6 +2,7 @@
 //! else holds the tensor.
 
 mod activation;
+mod amx;
 mod attention;
 mod blocked_attention;
 mod context;
@@ -17,6 +18,7 @@ mod tests;
 mod threads;
 mod update;
 
+pub use self::amx::is_present as has_matrix_unit;
 pub use self::threads::{in_parallel, zeros_in_memory};
 
 use super::{
@@ -50,6 +52,10 @@ impl Kernels for Flex {
 
     fn product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
         product::product(a, b)
+    }
+
+    fn product_bf16<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {
+        product::product_bf16(a, b)
     }
 
     fn attention_product<const D: usize>(a: Tensor<Self, D>, b: Tensor<Self, D>) -> Tensor<Self, D> {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use gemm::{Parallelism, gemm};
 
 use super::threads::{available, in_parallel};
-use super::{close, open, zeros};
+use super::{amx, close, open, portable, zeros};
 use crate::tensor::{DType, Flex, FlexTensor, Tensor};
 
 /// Multiplications from which further threads save more than they cost.
@@ -14,21 +14,46 @@ pub const WORTH_THREADS: usize = 1 << 25;
 
 /// Matrix product. Axes before the last two are those of a batch. Several threads divide its rows, which changes no bit.
 pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor<Flex, D> {
-    let (left, right) = (a.dims(), b.dims());
-    let is_plain = left[..D - 2] == right[..D - 2] && [a.dtype(), b.dtype()] == [DType::F32; 2];
+    let have_equal_batches = have_equal_batches(&a, &b);
     let [a, b] = [a, b].map(|operand| operand.into_primitive().tensor());
-    if !is_plain || ![&a, &b].iter().all(|operand| operand.layout().has_positive_strides()) {
+    if !have_equal_batches || ![&a, &b].iter().all(|operand| operand.layout().has_positive_strides()) {
         return close(a).matmul(close(b));
     }
-    let (m, n) = (left[D - 2], right[D - 1]);
-    let mut shape = left;
+    in_parts(&a, &b, multiply)
+}
+
+/// [`product`] of operands rounded to bfloat16, accumulated in 32 bits.
+pub fn product_bf16<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor<Flex, D> {
+    if !amx::is_present() || !have_equal_batches(&a, &b) {
+        return portable::product_bf16(a, b);
+    }
+    let in_lines = |tensor: Tensor<Flex, D>| {
+        let view = tensor.clone().into_primitive().tensor();
+        let (layout, inner) = (view.layout(), &view.layout().strides()[D - 2..]);
+        if layout.has_positive_strides() && inner.contains(&1) { view } else { open(tensor) }
+    };
+    in_parts(&in_lines(a), &in_lines(b), amx::multiply)
+}
+
+/// Whether both are batches of as many matrices of 32 bits.
+fn have_equal_batches<const D: usize>(a: &Tensor<Flex, D>, b: &Tensor<Flex, D>) -> bool {
+    a.dims()[..D - 2] == b.dims()[..D - 2] && [a.dtype(), b.dtype()] == [DType::F32; 2]
+}
+
+/// Computes the product of batches as products of some rows of a matrix.
+fn in_parts<const D: usize>(
+    a: &FlexTensor,
+    b: &FlexTensor,
+    multiply: impl Fn(&Matrix<'_>, &Matrix<'_>, &mut [f32]) + Sync,
+) -> Tensor<Flex, D> {
+    let mut shape: [usize; D] = std::array::from_fn(|axis| a.layout().shape()[axis]);
+    let (m, k, n) = (shape[D - 2], shape[D - 1], b.layout().shape()[D - 1]);
+    let matrices = shape[..D - 2].iter().product::<usize>();
     shape[D - 1] = n;
     let mut output = zeros(shape);
     let out = output.storage_mut::<f32>();
     if !out.is_empty() {
-        let matrices = left[..D - 2].iter().product::<usize>();
-        let multiplications = out.len() * left[D - 1];
-        let threads = if multiplications < WORTH_THREADS { 1 } else { available() };
+        let threads = if out.len() * k < WORTH_THREADS { 1 } else { available() };
         let height = m.div_ceil(threads.div_ceil(matrices));
         let parts: Vec<&mut [f32]> =
             out.chunks_exact_mut(m * n).flat_map(|out| out.chunks_mut(height * n)).collect();
@@ -36,7 +61,7 @@ pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor
         in_parallel(threads, parts, |at, out| {
             let (matrix, first) = (at / in_each, at % in_each * height);
             let rows = first..first + out.len() / n;
-            multiply(&Matrix::of(&a, matrix).rows(rows), &Matrix::of(&b, matrix), out);
+            multiply(&Matrix::of(a, matrix).rows(rows), &Matrix::of(b, matrix), out);
         });
     }
     close(output)
@@ -51,11 +76,11 @@ pub fn positive<const D: usize>(tensor: Tensor<Flex, D>) -> FlexTensor {
 /// A matrix in the memory of a tensor.
 pub struct Matrix<'a> {
     /// From the first element on.
-    values: &'a [f32],
+    pub(super) values: &'a [f32],
     /// Rows and columns.
-    shape: [usize; 2],
+    pub(super) shape: [usize; 2],
     /// Distance of two rows, and of two columns, in elements.
-    strides: [usize; 2],
+    pub(super) strides: [usize; 2],
 }
 
 impl<'a> Matrix<'a> {
@@ -151,7 +176,7 @@ fn write_product(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32], adds: bool) {
 mod tests {
     use super::super::threads::on_threads;
     use super::*;
-    use crate::tensor::{FlexDevice, FloatDType, from_host, to_host};
+    use crate::tensor::{FlexDevice, FloatDType, from_host, to_host, to_host_f64};
 
     fn numbered<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
         let length = shape.iter().product::<usize>();
@@ -208,6 +233,72 @@ mod tests {
         };
         let one = of(1);
         assert!([2, 3, 7].into_iter().all(|threads| of(threads) == one));
+    }
+
+    /// Numbers whose products are not rounded in 32 bits.
+    fn scattered<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
+        let length = shape.iter().product::<usize>();
+        let values = (0..length).map(|at| ((at * 7919 % 10_007) as f32 - 5000.0) / 4096.0).collect();
+        from_host(values, shape, FloatDType::F32, &FlexDevice)
+    }
+
+    /// Oracle: the product of the rounded operands in 64 bits. Shapes are below, at and above the sizes of tiles and of blocks.
+    #[test]
+    fn products_of_16_bits_multiply_rounded_operands() {
+        let equal = |a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, what: &str| {
+            let wide = [&a, &b].map(|operand| operand.clone().cast(DType::BF16).cast(DType::F64));
+            let [terms, want] =
+                [[wide[0].clone().abs(), wide[1].clone().abs()], wide].map(|[a, b]| a.matmul(b));
+            let found = product_bf16(a, b);
+            assert_eq!((found.dims(), found.dtype()), (want.dims(), DType::F32), "{what}");
+            let sizes = to_host_f64(terms).into_iter().zip(to_host_f64(want));
+            for (found, (size, want)) in to_host_f64(found).into_iter().zip(sizes) {
+                assert!((found - want).abs() <= 1e-6 * size, "{what}: {found} for {want}");
+            }
+        };
+        for [m, k, n] in
+            [[1, 1, 1], [3, 5, 7], [32, 64, 32], [1, 40, 3], [70, 1, 9], [33, 65, 31], [50, 700, 1100]]
+        {
+            let what = |way| format!("{way}, {m} {k} {n}");
+            equal(scattered([m, k]), scattered([k, n]), &what("in order"));
+            equal(scattered([k, m]).transpose(), scattered([n, k]).transpose(), &what("transposed"));
+            equal(scattered([k, m]).transpose(), scattered([k, n]), &what("one transposed"));
+            let (a, b) = (scattered([m + 4, k + 3]), scattered([k + 1, n + 6]));
+            equal(a.narrow(0, 2, m).narrow(1, 1, k), b.narrow(0, 1, k).narrow(1, 4, n), &what("parts"));
+            equal(
+                scattered([1, k]).expand([m, k]),
+                scattered([k, n]).flip([0]),
+                &what("repeated, and in reverse"),
+            );
+            let apart = scattered([k, n, 2]).narrow(2, 1, 1).squeeze_dim::<2>(2);
+            equal(scattered([m, k]), apart, &what("no neighbors"));
+        }
+        for [m, k, n] in [[0, 2, 3], [2, 0, 3], [2, 3, 0]] {
+            let found = product_bf16(scattered([m, k]), scattered([k, n]));
+            assert_eq!((found.dims(), to_host(found)), ([m, n], vec![0.0; m * n]), "empty");
+        }
+        let not_finite = |value| from_host::<Flex, 2>(vec![1.0, value], [1, 2], FloatDType::F32, &FlexDevice);
+        let ones = || scattered([2, 2]).zeros_like().add_scalar(1.0);
+        assert!(to_host(product_bf16(not_finite(f32::NAN), ones())).iter().all(|value| value.is_nan()));
+        assert_eq!(to_host(product_bf16(not_finite(f32::INFINITY), ones())), [f32::INFINITY; 2]);
+        assert_eq!(to_host(product_bf16(not_finite(f32::MAX), ones())), [f32::INFINITY; 2]);
+    }
+
+    /// Sums of one example must not depend on others, nor on the number of threads.
+    #[test]
+    fn an_element_of_a_product_of_16_bits_depends_on_its_row_and_column_alone() {
+        let (a, b) = (scattered([2, 90, 600]), scattered([2, 600, 70]));
+        let whole = product_bf16(a.clone(), b.clone());
+        for threads in [1, 3] {
+            let on_threads = on_threads(threads, || product_bf16(a.clone(), b.clone()));
+            assert_eq!(to_host(on_threads), to_host(whole.clone()));
+        }
+        let rows = product_bf16(a.clone().narrow(1, 41, 13), b.clone());
+        assert_eq!(to_host(rows), to_host(whole.clone().narrow(1, 41, 13)));
+        let columns = product_bf16(a.clone(), b.clone().narrow(2, 7, 30));
+        assert_eq!(to_host(columns), to_host(whole.clone().narrow(2, 7, 30)));
+        let one = product_bf16(a.narrow(0, 1, 1), b.narrow(0, 1, 1));
+        assert_eq!(to_host(one), to_host(whole.narrow(0, 1, 1)));
     }
 
     #[test]
