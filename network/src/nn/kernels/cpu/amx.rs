@@ -5,7 +5,7 @@
 //! the order of the inner axis. Therefore an element of the result depends on its row and its column alone, not on the shape of the
 //! product or on threads. Numbers below 2⁻¹²⁶ count as zero.
 
-use super::product::Matrix;
+use super::matrix::Matrix;
 
 /// Whether this processor has the unit, and the system lets this process use it.
 pub fn is_present() -> bool {

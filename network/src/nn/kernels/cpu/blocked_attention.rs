@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use super::attention::{rows_backward, seen};
 use super::math::{exp_row, vectorized_loop};
-use super::product::{Matrix, WORTH_THREADS, add_product, multiply, positive};
+use super::matrix::Matrix;
+use super::product::{WORTH_THREADS, add_product, multiply, positive};
 use super::threads::{available, in_parallel};
 use super::{close, ints, open_int, values_mut, zeros};
 use crate::nn::Attended;

@@ -10,6 +10,7 @@ mod ghost_norm;
 mod linear;
 mod loss;
 mod math;
+mod matrix;
 mod narrow;
 mod norm;
 mod product;

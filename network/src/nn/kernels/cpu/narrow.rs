@@ -8,7 +8,8 @@ use half::{bf16, f16};
 
 use super::linear::{FEW_ROWS, transposed};
 use super::math::vectorized;
-use super::product::{Matrix, add_product, product as matrix_product};
+use super::matrix::Matrix;
+use super::product::{add_product, product as matrix_product};
 use super::threads::{self, in_parallel};
 use super::{close, open, values, values_mut, zeros};
 use crate::tensor::{DType, Flex, FlexTensor, Tensor};
