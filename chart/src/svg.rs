@@ -4,15 +4,17 @@ use std::fmt::Write;
 
 use crate::scene::{Chart, Frame, HEIGHT, Line, Scene, WIDTH};
 
-/// Colours that colour-blind readers can distinguish (Okabe & Ito 2008). Each has its own dash, so
-/// that no curve is distinguished by colour alone.
-pub(crate) const STROKES: [(&str, &str); 6] = [
+/// Colours that colour-blind readers can distinguish (Okabe & Ito 2008), and grey. Each has its own dash, so
+/// that no curve is distinguished by colour alone. Further curves have the next dash in the same colours.
+pub(crate) const STROKES: [(&str, &str); 8] = [
     ("#0072b2", ""),
     ("#d55e00", "8 4"),
     ("#009e73", "2 4"),
     ("#cc79a7", "10 3 2 3"),
     ("#56b4e9", "5 5"),
     ("#000000", "1 3"),
+    ("#e69f00", "14 4"),
+    ("#6b7280", "6 2 2 2 2 2"),
 ];
 const HEAD: f64 = 34.0;
 const LEGEND_LINE: f64 = 22.0;
@@ -22,7 +24,7 @@ impl Scene {
     /// Returns the `stroke-dasharray` of the curve at `index`.
     #[must_use]
     pub fn dash(index: usize) -> &'static str {
-        STROKES[index % STROKES.len()].1
+        STROKES[(index + index / STROKES.len()) % STROKES.len()].1
     }
 
     /// Returns the text of the SVG file. `chart` is the chart that was laid out.
@@ -104,7 +106,7 @@ fn legend(lines: &[Line], left: f64, text: &mut String) {
 }
 
 fn stroke(text: &mut String, index: usize, path: &str) {
-    let (colour, dash) = STROKES[index % STROKES.len()];
+    let (colour, dash) = (STROKES[index % STROKES.len()].0, Scene::dash(index));
     push(
         text,
         format_args!(
@@ -140,6 +142,23 @@ mod tests {
         for dash in ["stroke-dasharray=\"\"", "stroke-dasharray=\"8 4\"", "stroke-dasharray=\"2 4\""] {
             assert_eq!(svg.matches(dash).count(), 2, "curve and legend have {dash}");
         }
+    }
+
+    #[test]
+    fn many_curves_differ_in_colour_or_dash() {
+        let mut chart = chart();
+        let curve =
+            |at: u32| Series { name: at.to_string(), points: vec![(1.0, 3.0), (4.0, f64::from(at + 3))] };
+        chart.series = (0..20).map(curve).collect();
+        let svg = Scene::new(&chart).unwrap().svg(&chart);
+        let strokes =
+            svg.split("<path ").filter_map(|path| path.split_once("fill=\"none\"")).map(|(_, rest)| rest);
+        let mut strokes: Vec<&str> =
+            strokes.filter_map(|rest| rest.split_once("/>")).map(|(stroke, _)| stroke).collect();
+        assert_eq!(strokes.len(), 40, "curves and legend");
+        strokes.sort_unstable();
+        strokes.dedup();
+        assert_eq!(strokes.len(), 20);
     }
 
     #[test]
