@@ -2,6 +2,9 @@
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 pub mod probe;
+mod rounding;
+
+pub use rounding::rounding;
 
 use plan::Device;
 use thiserror::Error;

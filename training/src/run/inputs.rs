@@ -1,13 +1,13 @@
 //! Reads and checks what a plan names, before anything is written.
 
 use dp_tokenizer::identity::Sketch;
-use plan::Trainable;
+use plan::{Arithmetic, Trainable};
 
 use super::request::Job;
 use super::start::{self, Start};
 use crate::data::{self, LabelledRecord, PublicText, Units};
 use crate::{RunError, chat, label_histogram, memory, vocabulary};
-use network::device::check_precision;
+use network::device::{check_precision, rounding};
 use network::model::Network;
 use network::nn::Kernels;
 
@@ -31,6 +31,10 @@ impl Inputs {
         let (plan, base, ranks) = (job.plan.plan(), &job.base, &job.ranks);
         ranks.agree(check_machine::<B>(job, device))?;
         ranks.check_same(job.plan.hash().as_bytes(), OTHER_FILES)?;
+        // A rank's share of a lot depends on all units of the lot, and exact sums must not depend on the rank that computes an example.
+        if ranks.are_several() && job.mode.arithmetic == Arithmetic::Exact {
+            ranks.check_same(&rounding::<B>(device), OTHER_ROUNDING)?;
+        }
         let template = ranks.agree(chat::of_plan(plan, base))?;
         let check = |number: u64, record: &LabelledRecord| {
             label_histogram::check_record(plan, number, record)?;
@@ -104,6 +108,10 @@ pub(super) fn has_fixed_features(plan: &plan::Plan) -> bool {
 
 const OTHER_FILES: &str = "it reads another plan, training text, evaluation text, tokenizer, chat template or checkpoint than rank 0; put \
                            them on a file system that all machines share, or copy them to each";
+
+const OTHER_ROUNDING: &str = "its processor rounds products otherwise than that of rank 0, so that exact sums would depend on the machines; use \
+                              machines of one kind, or set privacy.arithmetic to \"fast\": the certificate then has a condition on \
+                              32-bit sums";
 
 /// Refuses a plan that this machine cannot carry out, whatever the text is.
 fn check_machine<B: Kernels>(job: &Job, device: &B::Device) -> Result<(), RunError> {

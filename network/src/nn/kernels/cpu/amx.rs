@@ -33,10 +33,10 @@ pub fn multiply(a: &Matrix<'_>, b: &Matrix<'_>, out: &mut [f32]) {
 mod unit {
     use std::arch::asm;
     use std::arch::x86_64::{
-        __cpuid_count, __m256i, __m512, __m512i, _mm512_cvtepu16_epi32, _mm512_cvtne2ps_pbh,
-        _mm512_cvtneps_pbh, _mm512_loadu_ps, _mm512_maskz_loadu_ps, _mm512_or_si512, _mm512_setzero_si512,
-        _mm512_shuffle_i32x4, _mm512_slli_epi32, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
-        _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+        __cpuid_count, __m256bh, __m256i, __m512, __m512bh, __m512i, _mm512_cvtepu16_epi32,
+        _mm512_cvtne2ps_pbh, _mm512_cvtneps_pbh, _mm512_loadu_ps, _mm512_maskz_loadu_ps, _mm512_or_si512,
+        _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_slli_epi32, _mm512_unpackhi_epi32,
+        _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
     };
     use std::cell::RefCell;
     use std::mem::transmute;
@@ -172,7 +172,7 @@ mod unit {
             };
             let values = &values[..length.min(values.len())];
             let (low, high) = values.split_at(values.len().min(SIDE));
-            *row = unsafe { transmute::<_, __m512i>(_mm512_cvtne2ps_pbh(load(high), load(low))) };
+            *row = unsafe { transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(load(high), load(low))) };
         }
     }
 
@@ -193,7 +193,7 @@ mod unit {
     #[inline]
     #[expect(unsafe_code, reason = "both types are 256 bits without padding")]
     fn round(values: &[f32]) -> __m512i {
-        _mm512_cvtepu16_epi32(unsafe { transmute::<_, __m256i>(_mm512_cvtneps_pbh(load(values))) })
+        _mm512_cvtepu16_epi32(unsafe { transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(load(values))) })
     }
 
     /// Transposes 16 × 16 numbers: first within groups of 4 × 4, then the groups.
