@@ -7,10 +7,7 @@ use plan::Precision;
 
 use super::kernels::in_parallel;
 use super::selection::Role;
-use super::{
-    Adapter, Attended, BlockedAttention, Initializer, Kernels, ParamId, ParamSpec, Selection, Stored,
-    piece_length,
-};
+use super::{Adapter, Initializer, Kernels, ParamId, ParamSpec, Selection, Stored, piece_length};
 use crate::tensor::{Backend, DType, FloatDType, Int, Tensor, from_host};
 use crate::tensor_file::NumberFormat;
 
@@ -322,14 +319,6 @@ impl<B: Kernels> Weights<B> {
         match self.precision {
             Precision::F32 => B::attention_product(a, b),
             Precision::Bf16 => B::product_bf16(a, b),
-        }
-    }
-
-    /// Returns attention that holds no probabilities, if the device has it in the chosen precision.
-    pub(super) fn blocked_attention(&self, attended: &Attended<B>) -> Option<BlockedAttention<B>> {
-        match self.precision {
-            Precision::F32 => B::blocked_attention(attended),
-            Precision::Bf16 => None,
         }
     }
 

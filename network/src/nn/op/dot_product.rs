@@ -302,7 +302,7 @@ impl DotProductAttention {
         };
         let weights = pass.weights();
         let is_plain = bias.is_none() && self.cap.is_none() && pass.dropout.is_none();
-        if let Some(blocked) = weights.blocked_attention(&attended).filter(|_| is_plain) {
+        if let Some(blocked) = B::blocked_attention(&attended).filter(|_| is_plain) {
             let context = B::merge_heads(vec![self.by_query_head((blocked.forward)(&attended))]);
             return (context, Saved { attended, probabilities: Probabilities::Blocked(blocked), angles });
         }
