@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { certified, epsilon, open, page, save, step, type } from '../harness.mjs'
+import { certified, epsilon, open, openStart, page, save, step, type } from '../harness.mjs'
 
 const { OUT } = process.env
 
@@ -104,6 +104,20 @@ await step('work on a plan survives the start view, a link and a damaged file, a
   await fresh.locator('.plan-name:not(:text-is("other"))').waitFor()
   assert.equal(await fresh.locator('#steps').inputValue(), '77')
   await fresh.context().close()
+})
+
+await step('an expert view that does not load says so, and a reload opens it', async () => {
+  for (const file of ['expert_loader.js', 'expert.js', 'expert_bg.wasm']) {
+    const fresh = await openStart(undefined, { serviceWorkers: 'block' })
+    await fresh.route(`**/${file}`, (route) => route.abort())
+    await fresh.locator('#expert').click()
+    await fresh.locator('#not-loaded:has-text("Your plan is kept")').waitFor()
+    assert.equal(await fresh.locator('#not-loaded').count(), 1, file)
+    await fresh.unroute(`**/${file}`)
+    await fresh.locator('#not-loaded button').click()
+    await fresh.locator('#inputs').waitFor()
+    await fresh.context().close()
+  }
 })
 
 await step('once loaded, the page works offline and can be reloaded', async () => {

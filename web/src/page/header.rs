@@ -35,9 +35,13 @@ fn rejected(state: PlannerState, refusal: Refusal) -> El {
     let place = if refusal.path.is_empty() { String::new() } else { format!("{}: ", refusal.path) };
     let text = explanation("", &format!("{place}{}", refusal.given), &refusal.allowed, &refusal.fix);
     let dismiss = button("Keep the current plan", move |_| state.rejected.set(None)).class("dismiss");
-    let heading = el("p").class("place").child("Not opened");
-    let text = el("div").class("error").child(text).child(dismiss);
-    el("div").class("refusal").id("rejected").attr("role", "alert").child(heading).child(text)
+    notice("rejected", "Not opened", el("div").class("error").child(text).child(dismiss))
+}
+
+/// Builds an alert with a heading.
+pub(crate) fn notice(id: &str, heading: &'static str, text: El) -> El {
+    let heading = el("p").class("place").child(heading);
+    el("div").class("refusal").id(id).attr("role", "alert").child(heading).child(text)
 }
 
 /// Shows bounds on ε, δ, μ and the status.

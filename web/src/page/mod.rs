@@ -51,6 +51,8 @@ const ANNOUNCEMENT_DELAY: Duration = Duration::from_millis(500);
 
 /// The module of the expert view.
 const EXPERT_SCRIPT: &str = "./expert_loader.js";
+/// The notice that the expert view could not be loaded.
+const NOT_LOADED: &str = "not-loaded";
 /// Time for which an edited plan must stay unchanged before it is kept for a reload.
 const KEEP_DELAY: Duration = Duration::from_millis(200);
 
@@ -87,8 +89,31 @@ fn open_expert_view(place: &str) {
 }
 
 fn load_expert_view() {
-    let script = el("script").attr("type", "module").attr("src", EXPERT_SCRIPT);
+    let script =
+        el("script").attr("type", "module").attr("src", EXPERT_SCRIPT).on("error", |_| say_not_loaded());
+    // What the script asks for may be missing, too.
+    listen(&window(), "error", Box::new(|_| say_not_loaded()));
     El(leptos::tachys::dom::body().into()).child(script);
+}
+
+/// Says that the expert view could not be loaded, unless it was.
+fn say_not_loaded() {
+    if ["inputs", NOT_LOADED].iter().any(|id| document().get_element_by_id(id).is_some()) {
+        return;
+    }
+    let again = button("Reload the page", |_| {
+        // Without a page to reload, there is nothing to do.
+        let _ = window().location().reload();
+    });
+    let text = "The expert settings could not be loaded. Your plan is kept. Check the connection, then reload the page.";
+    let notice = header::notice(
+        NOT_LOADED,
+        "Not loaded",
+        el("div").class("error").child(text).child(again.class("dismiss")),
+    );
+    let shown = notice.0.clone();
+    El(leptos::tachys::dom::body().into()).child(notice);
+    shown.scroll_into_view();
 }
 
 fn start_page() {
