@@ -218,7 +218,7 @@ fn refused_input_ends_with_code_2_and_one_line_that_says_how_to_mend_it() {
         ("train --embedded --public --cased --out v".to_owned(), "--cased goes with --model wordpiece"),
         ("train --embedded --public --character-coverage 1.5 --out v".to_owned(), "at most 1"),
         ("train --public".to_owned(), "--out <DIR>"),
-        ("encode --tokenizer tokenizer.json".to_owned(), "tokenizer.json, line"),
+        ("encode --tokenizer tokenizer.json".to_owned(), "dp-tokenizer: tokenizer.json, line"),
         (format!("encode --tokenizer {model} --input ."), "is a folder"),
         ("trian --public".to_owned(), "'train'"),
     ];

@@ -1,6 +1,7 @@
 //! The reasons why a tokenizer file is refused.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -47,6 +48,16 @@ pub enum FormatError {
 }
 
 impl FormatError {
+    /// Returns the message for the file at `path`, which stands in place of the name `tokenizer.json`.
+    #[must_use]
+    pub fn in_file(&self, path: &Path) -> String {
+        let message = self.to_string();
+        match message.strip_prefix("tokenizer.json") {
+            Some(rest) => format!("{}{rest}", path.display()),
+            None => format!("{}: {message}", path.display()),
+        }
+    }
+
     pub(crate) fn malformed(format: &'static str, at: u64, reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Malformed { format, at, reason: reason.into() }
     }

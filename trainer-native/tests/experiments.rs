@@ -1,4 +1,4 @@
-//! The experiments of both tables run on invented text, two steps each: pretraining, fine-tuning, vocabularies and the table.
+//! The experiments of all tables run on invented text, two steps each: pretraining, fine-tuning, vocabularies and the table.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ mod experiments;
 
 use std::path::Path;
 
-use experiments::{Request, papers, utility};
+use experiments::{Request, advice, papers, utility};
 
 /// A smoke test's request.
 fn request(folder: &Path) -> Request<'_> {
@@ -90,4 +90,18 @@ fn every_row_of_the_table_of_utility_has_a_score_and_its_epsilon() {
 fn scores_of(table: &str, paper: &str) -> Vec<String> {
     let own = table.lines().filter(|row| row.starts_with(&format!("| {paper}")));
     own.map(|row| row.split(" | ").nth(4).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn advice_has_a_row_beside_twelve_plans_and_each_has_its_predicted_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let only = Some("articles-small");
+    let table = advice::TABLE.carry_out(&Request { only, ..request(folder.path()) }).unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().skip(2).map(|row| row.split(" | ").collect()).collect();
+    let advised = rows.iter().filter(|row| row[1].starts_with("advised: width ")).count();
+    assert_eq!((rows.len(), advised), (13, 1), "{table}");
+    for row in &rows {
+        let loss: f64 = row[2].split_once(" ± ").unwrap().0.parse().unwrap();
+        assert!((3.0..5.0).contains(&loss) && row[4].contains("best unigram model"), "{row:?}");
+    }
 }

@@ -195,8 +195,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Tokenizer, RunError> {
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<Tokenizer, RunError> {
-    Tokenizer::from_json(text(bytes, path)?)
-        .map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+    Tokenizer::from_json(text(bytes, path)?).map_err(|error| RunError::Refused(error.in_file(path)))
 }
 
 fn text<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, RunError> {

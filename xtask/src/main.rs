@@ -61,6 +61,9 @@ Measurements
            means; --smoke: two steps of each, on invented text if no folder is given)
   utility [--data DIR] [--only TEXT] [--seeds N] [--smoke]
            Train the plans of trainer-native/UTILITY.md, with privacy and without, and print their scores; options as for papers
+  advice [--data DIR] [--only TEXT] [--seeds N] [--smoke]
+           Train twelve plans of equal cost beside the advised one, for three budgets and two texts, and print their scores
+           beside the predicted losses; options as for papers
   (--venv: a Python environment with the libraries to compare with)
 
 Environment: CARGO_TARGET_DIR, CHROMIUM, CHROMEDRIVER, VK_ICD_FILENAMES (Vulkan driver manifest),
@@ -101,7 +104,7 @@ fn run(args: &[&str]) -> Result<bool> {
         ["bench", subject, rest @ ..] => bench::run(&root, subject, rest),
         ["conformance", "--venv", venv, corpora @ ..] => bench::conformance(&root, Path::new(venv), corpora),
         ["papers", rest @ ..] => bench::papers(&root, rest),
-        ["utility", rest @ ..] => bench::experiments(&root, "utility", rest),
+        [table @ ("utility" | "advice"), rest @ ..] => bench::experiments(&root, table, rest),
         other => bail!("`{}` is not a task; run `cargo xtask help`", other.join(" ")),
     }
 }

@@ -91,7 +91,7 @@ impl TokenizerFile {
             TokenizerFormat::TokenizerJson => with_stated_roles(parse(&format, &bytes, &[]), path),
             TokenizerFormat::SentencePiece | TokenizerFormat::Tiktoken => parse(&format, &bytes, &[]),
         };
-        tokenizer.map_err(|error| refuse(format!("{}: {error}", path.display())))
+        tokenizer.map_err(|error| refuse(error.in_file(path)))
     }
 }
 

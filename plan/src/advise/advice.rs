@@ -9,7 +9,7 @@ use accountant::calibrate::EpsilonTarget;
 use accountant::correlated::{Participation, Strategy, TrainingRun, best_banded};
 
 use super::candidates::{Candidate, Compute, FEWEST_STEPS, Trial, examples, set_batch};
-use super::law::{Prediction, times_the_units};
+use super::law::{Prediction, Setting, times_the_units};
 use super::start::vocabulary;
 use super::{CHECKPOINTS, Checkpoint, Start, Trained, optimizer};
 use crate::messages::refuse;
@@ -79,9 +79,10 @@ pub fn advise(file: &PlanFile, compute: Compute, start: Start) -> Result<Advice,
     let chosen = best.chosen()?;
     let mut file = best.file.clone();
     set_batch(&mut file, chosen.expected_batch_size, chosen.steps);
-    let prediction = Prediction::of(&file, chosen.noise_batch_ratio);
+    let prediction = Prediction::of(&file, chosen.noise_batch_ratio, best.target.epsilon);
     let mut reasons = vec![model_reason(&file, &trials), batch_reason(best, chosen)];
     reasons.extend(prediction.as_ref().map(Prediction::to_string));
+    reasons.extend(Prediction::why_none(&file).map(str::to_owned));
     reasons.extend(checkpoint_reason(&file, compute));
     if examples(&file, compute) >= 1.5 * file.epochs() * file.population() as f64 {
         reasons.push(format!(
@@ -90,7 +91,8 @@ pub fn advise(file: &PlanFile, compute: Compute, start: Start) -> Result<Advice,
             file.epochs()
         ));
     }
-    let too_few = too_few_units(&file, chosen, prediction.as_ref());
+    let setting = best.setting(chosen.steps, chosen.noise_batch_ratio);
+    let too_few = too_few_units(&file, setting, prediction.as_ref());
     let mut advice = finished(file, best, chosen, compute, is_correlated)?;
     reasons.append(&mut advice.reasons);
     let warnings = too_few.into_iter().chain(advice.warnings).collect();
@@ -118,8 +120,8 @@ fn from_checkpoint(file: PlanFile, compute: Compute, is_correlated: bool) -> Res
             usual.expected_batch_size
         ),
         memories(&file, &machine),
-        "Loss: no law predicts that of training from a checkpoint.".to_owned(),
     ];
+    reasons.extend(Prediction::why_none(&file).map(str::to_owned));
     reasons.extend(known.map(|known| format!("{}.", known.before_training())));
     let mut advice = finished(file, &trial, usual, compute, is_correlated)?;
     if let Some(known) = known {
@@ -243,10 +245,13 @@ fn model_reason(file: &PlanFile, trials: &[Trial]) -> String {
 fn batch_reason(trial: &Trial, chosen: Candidate) -> String {
     let ratio = chosen.noise_batch_ratio;
     let larger = trial.candidates.iter().find(|tried| tried.expected_batch_size > chosen.expected_batch_size);
+    let rule = match trial.file.training.warm_start {
+        Some(_) => "the batch with the least is proposed",
+        None => "the middle of the batches within 3 % of the least is proposed, which is the law's own error",
+    };
     match larger {
         Some(larger) => format!(
-            "Batch: σ/B is {ratio:.2e}. A batch of {} with {} steps changes the predicted loss by {:+.1} %; the middle of the batches \
-             within 3 % of the least is proposed, which is the law's own error.",
+            "Batch: σ/B is {ratio:.2e}. A batch of {} with {} steps changes the predicted loss by {:+.1} %; {rule}.",
             larger.expected_batch_size,
             larger.steps,
             (larger.relative_loss / chosen.relative_loss - 1.0) * 100.0
@@ -295,10 +300,9 @@ fn noise_for(file: &PlanFile, target: &EpsilonTarget, units: u64) -> Result<f64,
 }
 
 /// Warns of a plan that learns too little from its units.
-fn too_few_units(file: &PlanFile, chosen: Candidate, prediction: Option<&Prediction>) -> Option<String> {
+fn too_few_units(file: &PlanFile, setting: Setting, prediction: Option<&Prediction>) -> Option<String> {
     prediction.filter(|prediction| !prediction.beats_frequencies())?;
-    let parameters = file.cost().parameters as f64;
-    let needed = match times_the_units(parameters, chosen.steps as f64, chosen.noise_batch_ratio) {
+    let needed = match times_the_units(setting) {
         Some(times) => format!("about {times} times the units, in batches {times} times as large"),
         None => "more than 1000 times the units".to_owned(),
     };
@@ -336,6 +340,16 @@ mod tests {
         PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap()
     }
 
+    /// The quickstart's plan without its start.
+    fn from_random_weights() -> PlanFile {
+        let mut file = quickstart();
+        file.training.warm_start = None;
+        if let crate::Tokenizer::Train(trained) = &mut file.tokenizer {
+            trained.words = crate::Words::ByClass;
+        }
+        file
+    }
+
     /// Oracle: `accountant correlated`, which has the least noise at these bands.
     #[test]
     fn correlated_noise_gets_the_bands_with_the_least_noise() {
@@ -365,7 +379,7 @@ mod tests {
     #[test]
     fn every_candidate_meets_epsilon_at_its_noise_and_the_proposal_is_in_the_middle_of_the_good_ones() {
         let compute = Compute::Tokens(4_096.0 * 150.0 * 64.0);
-        let advice = advise(&quickstart(), compute, Start::Random(&SIZES[0])).unwrap();
+        let advice = advise(&from_random_weights(), compute, Start::Random(&SIZES[0])).unwrap();
         let proposal = advice.certified.plan().file().training.clone();
         let best = advice.candidates.iter().map(|tried| tried.relative_loss).fold(f64::INFINITY, f64::min);
         let good = advice.candidates.iter().filter(|tried| tried.relative_loss <= 1.03 * best);
@@ -382,7 +396,7 @@ mod tests {
             advice.candidates
         );
         for tried in &advice.candidates {
-            let mut file = quickstart();
+            let mut file = from_random_weights();
             set_batch(&mut file, tried.expected_batch_size, tried.steps);
             file.training.learning_rate.warmup_steps = 0;
             let noise = Plan::try_from(file).unwrap().certify().unwrap().phases()[0].noise_multiplier();
@@ -555,7 +569,7 @@ mod tests {
     #[test]
     fn more_time_gives_a_larger_model_and_stays_within_the_time() {
         let size = |seconds| {
-            let mut file = quickstart();
+            let mut file = from_random_weights();
             file.data.units = 10_000_000;
             file.privacy.delta = 1e-9;
             file.data.source = crate::Source::Path("notes.jsonl".to_owned());

@@ -3,7 +3,7 @@
 use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
 
-use super::law::relative_loss;
+use super::law::{Setting, relative_loss, released};
 use super::start::vocabulary;
 use super::{SIZES, Size, optimizer};
 use crate::messages::refuse;
@@ -105,7 +105,9 @@ impl Trial {
     /// again. The smallest is tried even if it does not fit.
     pub fn of_sizes(file: &PlanFile, compute: Compute) -> Result<Vec<Self>, PlanError> {
         let mut trials: Vec<Self> = Vec::new();
-        for (index, size) in SIZES.iter().enumerate() {
+        // The smallest was measured with a start from released words alone.
+        let from = usize::from(file.training.warm_start.is_none());
+        for (index, size) in SIZES.iter().skip(from).enumerate() {
             let mut sized = file.clone();
             size.apply(&mut sized);
             let fits = match compute {
@@ -133,9 +135,11 @@ impl Trial {
     }
 
     /// Returns the middle one of the batches that the law cannot tell from the best: losses are flat around their least, which so lies
-    /// almost anywhere among them. Its number of steps is halved while the loss stays as good.
+    /// almost anywhere among them. With a start from released words all are alike for the law, and the best of our runs had its least.
+    /// The number of steps is halved while the loss stays as good.
     pub fn chosen(&self) -> Result<Candidate, PlanError> {
-        let good = |tried: &&Candidate| tried.relative_loss <= self.least() * INDISTINGUISHABLE;
+        let alike = if self.file.training.warm_start.is_some() { 1.0 } else { INDISTINGUISHABLE };
+        let good = |tried: &&Candidate| tried.relative_loss <= self.least() * alike;
         let good: Vec<Candidate> = self.candidates.iter().filter(good).copied().collect();
         let Some(mut chosen) = good.get(good.len().saturating_sub(1) / 2).copied() else {
             return Err(PlanError::Accountant(accountant::AccountantError::NotConverged {
@@ -170,6 +174,16 @@ impl Trial {
         Ok(())
     }
 
+    /// Returns what the law predicts from, of so many steps with this σ/B.
+    pub fn setting(&self, steps: u64, noise_batch_ratio: f64) -> Setting {
+        Setting {
+            parameters: self.parameters,
+            steps: steps as f64,
+            noise_batch_ratio,
+            released: released(&self.file, self.target.epsilon),
+        }
+    }
+
     fn candidate(&self, batch: u64, steps: u64) -> Result<Candidate, PlanError> {
         let mut plan = self.plan.clone();
         set_batch(&mut plan.file, batch, steps);
@@ -180,7 +194,7 @@ impl Trial {
             steps,
             noise_multiplier: noise,
             noise_batch_ratio,
-            relative_loss: relative_loss(self.parameters, steps as f64, noise_batch_ratio),
+            relative_loss: relative_loss(self.setting(steps, noise_batch_ratio)),
         })
     }
 }

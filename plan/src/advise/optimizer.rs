@@ -67,11 +67,11 @@ mod tests {
         };
         let mut file = PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap();
         file.training.l2_clip_norm = 2.0;
-        let (narrow, wide) = (advised(&file, &SIZES[0]), advised(&file, &SIZES[1]));
+        let (narrow, wide) = (advised(&file, &SIZES[1]), advised(&file, &SIZES[2]));
         assert!(narrow.0 == 0.001 && wide.0 < narrow.0 && narrow.1 == 0.1, "{narrow:?} {wide:?}");
         assert!(narrow.2.contains("rule of thumb") && narrow.2.contains("Bu et al. 2023"));
         file.training.optimizer = Optimizer::Sgd(crate::Sgd { momentum: 0.9 });
-        let kept = advised(&file, &SIZES[1]);
+        let kept = advised(&file, &SIZES[2]);
         assert!(kept.0 == 0.001 && kept.1 == 2.0 && kept.2.contains("given plan"), "{kept:?}");
     }
 }

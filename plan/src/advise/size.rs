@@ -20,7 +20,8 @@ pub struct Size {
 }
 
 /// The named sizes, from the smallest.
-pub const SIZES: [Size; 10] = [
+pub const SIZES: [Size; 11] = [
+    size("width-64", "2 layers, width 64", [64, 2, 4]),
     size("tiny", "Tiny: 2 layers, width 128", [128, 2, 4]),
     size("small", "Small: 4 layers, width 256", [256, 4, 4]),
     size("width-384", "6 layers, width 384", [384, 6, 6]),

@@ -1,8 +1,10 @@
-//! Experiments at the scale of two cores, in tables: those of five papers beside the published figures, and what a budget buys.
+//! Experiments at the scale of two cores, in tables: those of five papers beside the published figures, what a budget buys, and
+//! whether advice holds.
 //!
 //! ```sh
 //! cargo run --release -p trainer-native --example experiments -- papers --data DATA [--only GROUP] [--seeds N] [FOLDER]
 //! cargo run --release -p trainer-native --example experiments -- utility --data DATA [--only GROUP] [--seeds N] [FOLDER]
+//! cargo run --release -p trainer-native --example experiments -- advice --data DATA [--only GROUP] [--seeds N] [FOLDER]
 //! cargo run --release -p trainer-native --example experiments -- papers --smoke [--data DATA] [FOLDER]
 //! ```
 //!
@@ -11,6 +13,7 @@
 //! time in `FOLDER/seed-2`, and the table then has means and standard deviations. `--smoke` takes two steps of each run, on
 //! invented text if there is no `DATA`.
 
+pub(crate) mod advice;
 mod corpus;
 mod experiment;
 pub(crate) mod papers;
@@ -52,10 +55,12 @@ fn main() -> Outcome {
     cli::keep_memory();
     let (mut data, mut only, mut seeds, mut smoke, mut folder) = (None, None, 1, false, None);
     let mut arguments = std::env::args_os().skip(1);
-    let name = arguments.next().ok_or("give a table: papers or utility")?;
-    let tables = [papers::TABLE, utility::TABLE];
-    let table =
-        tables.iter().find(|table| name == table.name).ok_or("no such table; allowed: papers, utility")?;
+    let name = arguments.next().ok_or("give a table: papers, utility or advice")?;
+    let tables = [papers::TABLE, utility::TABLE, advice::TABLE];
+    let table = tables
+        .iter()
+        .find(|table| name == table.name)
+        .ok_or("no such table; allowed: papers, utility, advice")?;
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("--smoke") => smoke = true,

@@ -77,7 +77,7 @@ fn plays(sizes: &Sizes) -> Vec<Experiment> {
 }
 
 /// A small GPT-2 with a vocabulary of the text, which begins with texts of released pairs of words.
-fn language_model(path: &str, units: usize, context: u64, batch: u64, steps: u64) -> Value {
+pub(super) fn language_model(path: &str, units: usize, context: u64, batch: u64, steps: u64) -> Value {
     on_text(
         path,
         units,

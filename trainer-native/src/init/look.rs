@@ -324,8 +324,8 @@ impl Reading<'_> {
     /// As [`Self::count`]; [`RunError::Refused`] for a tokenizer file that is not readable.
     pub fn lengths(&self, tokenizer: &Path) -> Result<[usize; 3], RunError> {
         let text = String::from_utf8_lossy(&durable::read(tokenizer)?).into_owned();
-        let tokenizer = Tokenizer::from_json(&text)
-            .map_err(|error| RunError::Refused(format!("{}: {error}", tokenizer.display())))?;
+        let tokenizer =
+            Tokenizer::from_json(&text).map_err(|error| RunError::Refused(error.in_file(tokenizer)))?;
         let records = self.open()?.take(20 * FIRST_RECORDS);
         let length = |record: Result<Record, _>| {
             record.map(|record| tokenizer.encode(&record.text).len()).map_err(|error| refused(&error))

@@ -43,11 +43,10 @@ pub(crate) fn reasons(
     ];
     if let Some(forecast) = Prediction::of_plan(plan) {
         lines.push(("forecast", forecast.to_string()));
-    } else if settings.training().warm_start.is_some() {
-        lines.push((
-            "forecast",
-            "none for a start from released words; trainer-native/UTILITY.md has measured ones".to_owned(),
-        ));
+    } else if let Some(why) =
+        Prediction::why_none(settings.file()).filter(|_| settings.training().warm_start.is_some())
+    {
+        lines.push(("forecast", format!("{why} trainer-native/UTILITY.md has measured ones.")));
     }
     Ok(lines.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect())
 }

@@ -279,7 +279,7 @@ pub fn check_apart(of_public: Compared<'_>, public: &[&str], private: &[String])
 
 fn read_tokenizer(path: &Path) -> Result<Tokenizer, RunError> {
     let text = String::from_utf8_lossy(&durable::read(path)?).into_owned();
-    Tokenizer::from_json(&text).map_err(|error| RunError::Refused(format!("{}: {error}", path.display())))
+    Tokenizer::from_json(&text).map_err(|error| RunError::Refused(error.in_file(path)))
 }
 
 /// Reads the passages of public text. For comparison with a token file they are encoded and

@@ -65,7 +65,8 @@ impl<B: Kernels> Prepared<B> {
         let (set, objective, built) = job.ranks.agree(Self::build(job, inputs, begun, device, rng))?;
         let mut prepared = built(TrainingData::new(plan, set, objective)?);
         if resumes {
-            let loaded = prepared.trainer.load_state_of_first(saved, &job.ranks);
+            let goes_on = prepared.progressed.steps_done < job.plan.total_steps();
+            let loaded = prepared.trainer.load_state_of_first(saved, &job.ranks, goes_on);
             job.ranks.agree(loaded.map_err(|error| RunError::Refused(error.to_string())))?;
         } else if plan.training().warm_start.is_some() {
             prepared.warm_start(job)?;

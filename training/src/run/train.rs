@@ -50,7 +50,7 @@ pub(super) fn train<B: Kernels>(
         }
         let interrupted = ranks.any(stop::requested()) && !is_last;
         if interrupted || is_last || job.checkpoints_at(reached) {
-            let state = prepared.trainer.shared_state();
+            let state = prepared.trainer.shared_state(reached < plan.total_steps());
             let write =
                 |store: &mut RunStore<'_>| state.receive(|tensors| store.write_checkpoint(reached, tensors));
             folder.on_first_helped(write, || state.send())?;

@@ -31,7 +31,7 @@ struct Trained {
 fn train(training: &Value, saved: Option<&Vec<NamedTensor>>, [from, to]: [u64; 2], ranks: &Ranks) -> Trained {
     let mut trainer = trainer(training, ranks);
     if let Some(saved) = saved {
-        trainer.load_state_of_first(ranks.is_first().then(|| saved.clone()), ranks).unwrap();
+        trainer.load_state_of_first(ranks.is_first().then(|| saved.clone()), ranks, true).unwrap();
     }
     for step in from..to {
         let mut stream = TestRng::from_seed(1).stream(Purpose::Data, step, 0);
@@ -93,7 +93,7 @@ fn ranks_send_the_tensors_that_the_first_one_asks_for_and_no_others() {
     let found = on_ranks(3, |ranks| {
         let trainer = trainer(&training, ranks);
         let before = messages();
-        let state = trainer.shared_state();
+        let state = trainer.shared_state(true);
         if ranks.is_first() {
             state.receive(|tensors| {
                 let of_optimizer = tensors.iter().filter(|tensor| tensor.name.starts_with("optimizer.first"));
@@ -108,6 +108,29 @@ fn ranks_send_the_tensors_that_the_first_one_asks_for_and_no_others() {
     assert_eq!(found, [5; 3]);
 }
 
+/// After the last step the optimizer's tensors are of no use. Two thirds of the state of AdamW are these.
+#[test]
+fn the_state_after_the_last_step_has_the_weights_alone() {
+    let mut training = settings(json!({ "adamw": {} }), json!("flat"));
+    training["averaging"] = json!({ "tail": 0.5 });
+    let whole = train(&training, None, [0, 7], &Ranks::alone());
+    let mut trainer = trainer(&training, &Ranks::alone());
+    trainer.load_state(whole.state.clone()).unwrap();
+    let last = trainer.copied_state(false);
+    let values = |state: &[NamedTensor]| state.iter().map(|tensor| tensor.data.len()).sum::<usize>();
+    // Weights and their averages, beside two moments.
+    assert_eq!(2 * (values(&last) - 2), values(&whole.state) - 2);
+    for state in [&last, &whole.state] {
+        let loaded = on_ranks(2, |ranks| {
+            let mut ended = self::trainer(&training, ranks);
+            ended.load_state_of_first(ranks.is_first().then(|| state.clone()), ranks, false).unwrap();
+            ended.trained()
+        });
+        assert!(loaded.iter().all(|weights| *weights == whole.weights));
+    }
+    assert!(trainer.load_state(last).unwrap_err().to_string().contains("is missing"));
+}
+
 /// All ranks get an error if the first one's state does not fit.
 #[test]
 fn a_state_that_does_not_fit_is_refused_on_all_ranks() {
@@ -116,7 +139,7 @@ fn a_state_that_does_not_fit_is_refused_on_all_ranks() {
     let refused = on_ranks(3, |ranks| {
         let others: Vec<NamedTensor> = state[1..].to_vec();
         let own = ranks.is_first().then_some(others);
-        trainer(&training, ranks).load_state_of_first(own, ranks).unwrap_err().to_string()
+        trainer(&training, ranks).load_state_of_first(own, ranks, true).unwrap_err().to_string()
     });
     assert!(
         refused[0].contains("is missing") && refused[1..].iter().all(|error| error.contains("first rank"))

@@ -137,8 +137,9 @@ impl<B: Kernels> SharedState<'_, B> {
 }
 
 impl<B: Kernels> Trainer<B> {
-    /// Returns the state without copying tensors, which share the trainer's memory.
-    pub(crate) fn shared_state(&self) -> SharedState<'_, B> {
+    /// Returns the state without copying tensors, which share the trainer's memory. If no step follows (`goes_on`), it has no
+    /// tensors of the optimizer.
+    pub(crate) fn shared_state(&self, goes_on: bool) -> SharedState<'_, B> {
         let params = self.weights.specs();
         let mut own = self.optimizer.state().into_iter();
         let of_spec = |spec: StateSpec| {
@@ -150,7 +151,13 @@ impl<B: Kernels> Trainer<B> {
         };
         SharedState {
             trainer: self,
-            of_optimizer: self.optimizer.layout(params).into_iter().map(of_spec).collect(),
+            of_optimizer: self
+                .optimizer
+                .layout(params)
+                .into_iter()
+                .filter(|_| goes_on)
+                .map(of_spec)
+                .collect(),
         }
     }
 
@@ -158,7 +165,12 @@ impl<B: Kernels> Trainer<B> {
     /// together.
     #[must_use]
     pub fn state(&self) -> Vec<NamedTensor> {
-        let state = self.shared_state();
+        self.copied_state(true)
+    }
+
+    /// Returns [`Self::shared_state`] on the host.
+    pub(super) fn copied_state(&self, goes_on: bool) -> Vec<NamedTensor> {
+        let state = self.shared_state(goes_on);
         if self.shards.as_ref().is_some_and(|shards| !shards.ranks().is_first()) {
             state.send();
             return Vec::new();
@@ -175,11 +187,11 @@ impl<B: Kernels> Trainer<B> {
     /// # Errors
     /// [`TrainerError::State`] if a tensor is missing, unknown, or of another shape; the trainer is then unchanged.
     pub fn load_state(&mut self, state: Vec<NamedTensor>) -> Result<(), TrainerError> {
-        self.load_state_of_first(Some(state), &Ranks::alone())
+        self.load_state_of_first(Some(state), &Ranks::alone(), true)
     }
 
-    /// Continues from a state that the first rank has. It sends one tensor after the other, of which each rank keeps its own part. All
-    /// ranks call this together.
+    /// Continues from a state that the first rank has. It sends one tensor after the other, of which each rank keeps its own part. If no
+    /// step follows (`goes_on`), the optimizer's tensors may be absent. All ranks call this together.
     ///
     /// # Errors
     /// As [`Self::load_state`], on all ranks.
@@ -187,13 +199,17 @@ impl<B: Kernels> Trainer<B> {
         &mut self,
         state: Option<Vec<NamedTensor>>,
         ranks: &Ranks,
+        goes_on: bool,
     ) -> Result<(), TrainerError> {
         let mut state = SentState::new(state, ranks)?;
         let specs = self.weights.specs().to_vec();
         let counter = state.take(COUNTER, &[2])?;
         let steps = ((counter[0] as u64) << 20) | counter[1] as u64;
         let values = state.take_all::<B>(&specs, &self.device)?;
-        let of_optimizer = self.take_optimizer_state(&mut state, &specs)?;
+        let of_optimizer = match goes_on {
+            true => self.take_optimizer_state(&mut state, &specs)?,
+            false => self.optimizer.state(),
+        };
         let averages = match &self.average {
             Some(average) if average.has_begun(steps) => {
                 Some(state.take_all::<B>(&self.averaged_specs(), &self.device)?)
@@ -204,7 +220,9 @@ impl<B: Kernels> Trainer<B> {
             plan::Clipping::Adaptive(_) => Some(f64::from(state.take(CLIP_NORM, &[1])?[0])),
             _ => None,
         };
-        state.finish()?;
+        if goes_on {
+            state.finish()?;
+        }
         self.weights.replace(values);
         self.optimizer.restore(steps, of_optimizer);
         if let (Some(average), Some(values)) = (&mut self.average, averages) {

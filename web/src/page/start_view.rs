@@ -299,7 +299,13 @@ fn figures(state: PlannerState, wish: Wish) -> Option<El> {
         let wide = |value: String| {
             el("div").class("wide").child(el("dt").child("Predicted loss")).child(el("dd").child(value))
         };
-        Some(all.child(predicted.or_else(published).map(wide)))
+        let why = || {
+            is_proposed
+                .then(|| Prediction::why_none(plan))
+                .flatten()
+                .map(|why| format!("not predicted. {why}"))
+        };
+        Some(all.child(predicted.or_else(published).or_else(why).map(wide)))
     })
 }
 
