@@ -61,7 +61,11 @@ export async function open(address, options) {
   const page = await openStart(address, options)
   // A link opens it by itself.
   if (!address?.includes('#plan1=')) await page.locator('#expert').click()
-  await page.locator('#inputs').waitFor()
+  await page.locator('#inputs').waitFor().catch(async (cause) => {
+    // What was asked for and how long it took: it says whether the click, the script or its module is missing.
+    const asked = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name, startTime, duration }) => [name.split('/').pop(), startTime, duration].join(' ')))
+    throw new Error(`the expert view did not open; asked for: ${asked.join(', ')}; logged: ${page.complaints.join(', ')}`, { cause })
+  })
   await certified(page)
   return page
 }

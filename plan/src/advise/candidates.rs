@@ -135,10 +135,13 @@ impl Trial {
     }
 
     /// Returns the middle one of the batches that the law cannot tell from the best: losses are flat around their least, which so lies
-    /// almost anywhere among them. With a start from released words all are alike for the law, and the best of our runs had its least.
-    /// The number of steps is halved while the loss stays as good.
+    /// almost anywhere among them. Its number of steps is halved while the loss stays as good. With a start from released words all
+    /// batches are alike for the law: there the one of the least loss is taken, with all the steps that lower it.
     pub fn chosen(&self) -> Result<Candidate, PlanError> {
-        let alike = if self.file.training.warm_start.is_some() { 1.0 } else { INDISTINGUISHABLE };
+        let [alike, as_good] = match self.file.training.warm_start {
+            Some(_) => [1.0, 1.0],
+            None => [INDISTINGUISHABLE, AS_GOOD],
+        };
         let good = |tried: &&Candidate| tried.relative_loss <= self.least() * alike;
         let good: Vec<Candidate> = self.candidates.iter().filter(good).copied().collect();
         let Some(mut chosen) = good.get(good.len().saturating_sub(1) / 2).copied() else {
@@ -146,7 +149,7 @@ impl Trial {
                 what: "no batch size meets ε",
             }));
         };
-        let as_good = chosen.relative_loss * AS_GOOD;
+        let as_good = chosen.relative_loss * as_good;
         while chosen.steps / 2 >= FEWEST_STEPS {
             let shorter = self.candidate(chosen.expected_batch_size, chosen.steps / 2)?;
             if shorter.relative_loss > as_good {

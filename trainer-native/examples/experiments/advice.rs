@@ -23,9 +23,9 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// Budgets: operations of the private steps, to which those of the start come on top.
-const SMALL: f64 = 0.13e12;
-const MEDIUM: f64 = 0.4e12;
-const LARGE: f64 = 1.2e12;
+const SMALL: f64 = 1.73e11;
+const MEDIUM: f64 = 5.3e11;
+const LARGE: f64 = 1.6e12;
 
 const WIDTHS: [u64; 3] = [32, 64, 128];
 const STEPS: [u64; 4] = [40, 120, 360, 1080];
