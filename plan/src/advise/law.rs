@@ -258,7 +258,7 @@ pub(super) fn times_the_units(setting: Setting) -> Option<u32> {
     [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000].into_iter().find(enough)
 }
 
-/// Returns the units times ε of a plan that starts from pairs of released words.
+/// Returns the units times ε of a plan that starts from released words.
 pub(super) fn released(file: &PlanFile, epsilon: f64) -> Option<f64> {
     file.training.warm_start.map(|_| file.data.units as f64 * epsilon)
 }
