@@ -228,7 +228,7 @@ const TOKENIZER_LINES: &[(&str, &str)] = &[
     ("inspect --tokenizer bad.json", "bad.json"),
     ("convert --tokenizer bad.json --out b.model", "bad.json"),
     ("convert --tokenizer small.model --out small.model --overwrite", "is the input"),
-    ("convert --tokenizer text.txt --out a.bin", "tokenizer.json"),
+    ("convert --tokenizer text.txt --out a.bin", "text.txt: the vocabulary lacks"),
     ("frain", "train"),
 ];
 
