@@ -59,18 +59,19 @@ fn row(group: &'static str, setting: String, plan: PlanFile) -> Experiment {
     let predicted = predicted.map_or("–".to_owned(), |predicted| {
         format!("{:.3} ± {:.0} %", predicted.loss, 100.0 * predicted.error)
     });
-    let name = format!("{group} {setting}").replace([' ', ','], "-");
+    let name = format!("{group} {setting}").replace([' ', ',', ':'], "-");
     let plan = changed(&serde_json::to_value(plan).unwrap_or_default(), json!({ "name": name }));
     Experiment::new(group, setting, predicted, vec![plan])
 }
 
-/// The proposal of the least predicted loss: each named size has the budget after its own start.
+/// The proposal of the least predicted loss: each named size has the tokens that the budget pays for.
 fn advised(group: &'static str, base: &Value, budget: f64) -> Option<Experiment> {
     let proposals = SIZES.iter().take(WIDTHS.len()).filter_map(|size| {
         let mut file: PlanFile = serde_json::from_value(base.clone()).ok()?;
         size.apply(&mut file);
-        let compute = Compute::Flops(budget + file.cost().warm_start_flops);
-        let advice = advise(&file, compute, Start::Random(size)).ok()?;
+        let one = with_steps(&serde_json::to_value(&file).ok()?, 1, 1)?.cost();
+        let tokens = Compute::Tokens(budget / one.flops * one.tokens as f64);
+        let advice = advise(&file, tokens, Start::Random(size)).ok()?;
         Some((advice.prediction?.loss, advice.certified.plan().file().clone()))
     });
     let (_, plan) = proposals.min_by(|one, other| one.0.total_cmp(&other.0))?;
