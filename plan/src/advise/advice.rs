@@ -92,7 +92,9 @@ pub fn advise(file: &PlanFile, compute: Compute, start: Start) -> Result<Advice,
         ));
     }
     let setting = best.setting(chosen.steps, chosen.noise_batch_ratio);
-    let too_few = too_few_units(&file, setting, prediction.as_ref());
+    // The built-in notes count as any text here: what counts is how many units there are.
+    let of_text = Prediction::by_law(&file, chosen.noise_batch_ratio, best.target.epsilon);
+    let too_few = too_few_units(&file, setting, of_text.as_ref());
     let mut advice = finished(file, best, chosen, compute, is_correlated)?;
     reasons.append(&mut advice.reasons);
     let warnings = too_few.into_iter().chain(advice.warnings).collect();

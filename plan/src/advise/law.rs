@@ -167,9 +167,16 @@ impl Prediction {
         Self::of(plan.plan().file(), phase.noise_batch_ratio(), plan.epsilon().upper)
     }
 
-    /// Returns the reason why no law predicts a plan's loss, as a sentence.
+    /// Returns the reason why no loss is predicted for a plan, as a sentence.
     #[must_use]
     pub fn why_none(file: &PlanFile) -> Option<&'static str> {
+        let starts_from_notes =
+            file.training.warm_start.is_some() && matches!(file.data.source, Source::Embedded { .. });
+        Self::no_law(file).or(starts_from_notes.then_some(NOTES_MEASURED))
+    }
+
+    /// Returns the reason why no law covers a plan.
+    fn no_law(file: &PlanFile) -> Option<&'static str> {
         let training = &file.training;
         if training.objective.reads_fields() {
             return Some("No law predicts the loss of a model that learns no running text.");
@@ -178,16 +185,19 @@ impl Prediction {
             return Some("No law predicts the loss of training from a checkpoint.");
         }
         training.warm_start?;
-        match (&file.data.source, file.tokenizer.release()) {
-            (Source::Embedded { .. }, _) => Some(NOTES_MEASURED),
-            (_, Some((_, Words::Pairs))) if training.objective == Objective::CausalLm => None,
-            _ => Some("No law predicts the loss of this start from released words."),
-        }
+        let has_pairs = matches!(file.tokenizer.release(), Some((_, Words::Pairs)));
+        let is_covered = has_pairs && training.objective == Objective::CausalLm;
+        (!is_covered).then_some("No law predicts the loss of this start from released words.")
     }
 
-    /// Predicts the loss for the steps and the batch of `file` with this σ/B and ε. Returns `None` where no law applies.
+    /// Predicts the loss for the steps and the batch of `file` with this σ/B and ε, unless there is a reason against it.
     pub(super) fn of(file: &PlanFile, noise_batch_ratio: f64, epsilon: f64) -> Option<Self> {
-        if Self::why_none(file).is_some() {
+        Self::why_none(file).is_none().then(|| Self::by_law(file, noise_batch_ratio, epsilon))?
+    }
+
+    /// Predicts the loss that running text would have in place of the plan's text. Returns `None` where no law applies.
+    pub(super) fn by_law(file: &PlanFile, noise_batch_ratio: f64, epsilon: f64) -> Option<Self> {
+        if Self::no_law(file).is_some() {
             return None;
         }
         let cost = file.cost();
