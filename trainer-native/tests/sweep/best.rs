@@ -233,7 +233,10 @@ fn a_killed_search_counts_in_the_history_by_its_charge() {
     assert_eq!(together(&[&copy, &out]), (spent, false), "one search");
     finish(&bench, &["--resume"]);
     assert_eq!(together(&[&out]), (spent, true));
-    assert_eq!(together(&[&out, &out.join("best"), &copy]).0, spent, "the best trial is part of the search");
+    // The drawn number of trials is 0 in one of 55 runs.
+    let best = out.join("best");
+    let folders: Vec<&PathBuf> = [&out, &best, &copy].into_iter().filter(|folder| folder.exists()).collect();
+    assert_eq!(together(&folders).0, spent, "the best trial is part of the search");
     finish(&other, &[]);
     let both = epsilon(&DpEvent::Composed { events: vec![event.clone(), event] });
     assert_eq!(together(&[&out, &other.path("out")]).0, both, "two searches that look alike are two");
