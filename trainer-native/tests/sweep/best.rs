@@ -234,8 +234,9 @@ fn a_killed_search_counts_in_the_history_by_its_charge() {
     finish(&bench, &["--resume"]);
     assert_eq!(together(&[&out]), (spent, true));
     // The drawn number of trials is 0 in one of 55 runs.
-    let best = out.join("best");
-    let folders: Vec<&PathBuf> = [&out, &best, &copy].into_iter().filter(|folder| folder.exists()).collect();
+    let winner = out.join("best");
+    let folders: Vec<&PathBuf> =
+        [&out, &winner, &copy].into_iter().filter(|folder| folder.exists()).collect();
     assert_eq!(together(&folders).0, spent, "the best trial is part of the search");
     finish(&other, &[]);
     let both = epsilon(&DpEvent::Composed { events: vec![event.clone(), event] });
