@@ -342,7 +342,6 @@ mod tests {
         PlanFile::parse(include_str!("../../presets/quickstart.json")).unwrap()
     }
 
-    /// The quickstart's plan without its start.
     fn from_random_weights() -> PlanFile {
         let mut file = quickstart();
         file.training.warm_start = None;
@@ -409,15 +408,14 @@ mod tests {
 
     /// Bidirectional training on this many records, in windows of 512 tokens of a vocabulary of 30,522, at δ = 1e-10.
     fn records(units: u64, epsilon: f64) -> PlanFile {
-        let mut file = quickstart();
+        let mut file = from_random_weights();
         file.data.units = units;
         file.data.source = crate::Source::Path("text.jsonl".to_owned());
         (file.privacy.epsilon, file.privacy.delta, file.privacy.spare_steps) = (Some(epsilon), 1e-10, 0);
         (file.model.family, file.model.context) = (crate::Family::Bert, 512);
-        (file.training.objective, file.training.warm_start) = (crate::Objective::MaskedLm, None);
+        file.training.objective = crate::Objective::MaskedLm;
         if let crate::Tokenizer::Train(trained) = &mut file.tokenizer {
             (trained.vocab_size, trained.model) = (30_522, crate::TokenizerModel::Wordpiece);
-            trained.words = crate::Words::ByClass;
         }
         file
     }
