@@ -519,6 +519,7 @@ pub(super) mod tests {
         let predicted = Prediction::of(&file, 1e-2, 8.0).unwrap();
         assert!(Prediction::why_none(&file).is_none() && predicted.beats_frequencies(), "{predicted}");
         assert!(predicted.fitted_to.contains("released words"), "{predicted}");
+        assert_eq!(released(&file, 8.0), Some(6_000.0 * 8.0));
         file.training.objective = Objective::MaskedLm;
         assert!(
             Prediction::why_none(&file).unwrap().contains("this start")
