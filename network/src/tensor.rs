@@ -3,7 +3,7 @@
 pub use burn_flex::{Flex, FlexDevice, FlexTensor};
 pub use burn_tensor::backend::Backend;
 pub use burn_tensor::{
-    BasicOps, Bool, DType, FloatDType, IndexingUpdateOp, Int, Shape, Tensor, TensorData, TensorPrimitive,
+    BasicOps, Bool, DType, Element, FloatDType, IndexingUpdateOp, Int, Shape, Tensor, TensorData, TensorPrimitive,
     activation,
 };
 #[cfg(feature = "wgpu")]

@@ -7,7 +7,7 @@
 //! # References
 //! Hu et al. 2021, "LoRA", <https://arxiv.org/abs/2106.09685>; names as Hugging Face's PEFT.
 
-use super::{GradRecord, Initializer, ParamId, ParamSpec, Stored};
+use super::{GradRecord, Initializer, Kernels, ParamId, ParamSpec, Stored};
 use crate::tensor::{Backend, Tensor};
 
 /// The adapter of a linear layer: places of its matrices among the trained parameters.
@@ -53,7 +53,7 @@ impl Adapter {
     ///
     /// # Shapes
     /// - a: `[rank, d_in]`, b: `[d_out, rank]`, input: `[batch, seq, d_in]`, grad: `[batch, seq, d_out]`
-    pub(super) fn records<B: Backend>(
+    pub(super) fn records<B: Kernels>(
         self,
         a: Tensor<B, 2>,
         b: Tensor<B, 2>,
@@ -73,13 +73,13 @@ impl Adapter {
     /// # Shapes
     /// - rows: `[rows, d_in]`, a: `[rank, d_in]`, b: `[d_out, rank]`
     /// - output: `[rows, d_out]`
-    pub(super) fn apply<B: Backend>(
+    pub(super) fn apply<B: Kernels>(
         self,
         rows: Tensor<B, 2>,
         a: Tensor<B, 2>,
         b: Tensor<B, 2>,
     ) -> Tensor<B, 2> {
-        (rows.matmul(a.transpose()) * self.scale).matmul(b.transpose())
+        B::layer_product(B::layer_product(rows, a.transpose()) * self.scale, b.transpose())
     }
 
     /// Returns what the adapter adds to the gradient of the rows that [`Self::apply`] gets.
@@ -87,13 +87,13 @@ impl Adapter {
     /// # Shapes
     /// - grad: `[rows, d_out]`, a: `[rank, d_in]`, b: `[d_out, rank]`
     /// - output: `[rows, d_in]`
-    pub(super) fn apply_back<B: Backend>(
+    pub(super) fn apply_back<B: Kernels>(
         self,
         grad: Tensor<B, 2>,
         a: Tensor<B, 2>,
         b: Tensor<B, 2>,
     ) -> Tensor<B, 2> {
-        (grad.matmul(b) * self.scale).matmul(a)
+        B::layer_product(B::layer_product(grad, b) * self.scale, a)
     }
 
     /// Returns the merged matrix, flat as the frozen one.
@@ -114,8 +114,8 @@ impl Adapter {
 }
 
 /// `[batch, seq, d]` times `[d, n]`, scaled.
-fn times<B: Backend>(values: &Tensor<B, 3>, matrix: Tensor<B, 2>, scale: f64) -> Tensor<B, 3> {
+fn times<B: Kernels>(values: &Tensor<B, 3>, matrix: Tensor<B, 2>, scale: f64) -> Tensor<B, 3> {
     let [batch, seq, d] = values.dims();
     let n = matrix.dims()[1];
-    (values.clone().reshape([batch * seq, d]).matmul(matrix) * scale).reshape([batch, seq, n])
+    (B::layer_product(values.clone().reshape([batch * seq, d]), matrix) * scale).reshape([batch, seq, n])
 }

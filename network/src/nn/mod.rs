@@ -30,8 +30,8 @@ mod weights;
 
 pub use cache::Cache;
 pub use kernels::{
-    AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, Kernels, Mask, has_matrix_unit,
-    piece_length, zeros_in_memory,
+    AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, GradientFactors, Kernels, Mask, SumTile,
+    has_matrix_unit, piece_length, zeros_in_memory,
 };
 pub use layout::{Layout, ParamList, Part};
 pub use lora::Adapter;

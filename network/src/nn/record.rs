@@ -74,6 +74,31 @@ impl<B: Backend> GradRecord<B> {
         }
     }
 
+    /// Returns the record of one example of the batch.
+    #[must_use]
+    pub fn of_example(&self, at: usize) -> Self {
+        let one = |values: &Tensor<B, 3>| values.clone().narrow(0, at, 1);
+        let tokens_of = |tokens: &Tensor<B, 2, Int>| tokens.clone().narrow(0, at, 1);
+        match self {
+            Self::Explicit { param, grads } => {
+                Self::Explicit { param: *param, grads: grads.clone().narrow(0, at, 1) }
+            }
+            Self::Product { param, input, grad } => {
+                Self::Product { param: *param, input: one(input), grad: one(grad) }
+            }
+            Self::Lookup { param, tokens, grad } => {
+                Self::Lookup { param: *param, tokens: tokens_of(tokens), grad: one(grad) }
+            }
+            Self::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Self::TiedEmbedding {
+                param: *param,
+                tokens: tokens_of(tokens),
+                grad: one(grad),
+                hidden: one(hidden),
+                logits_grad: one(logits_grad),
+            },
+        }
+    }
+
     /// Returns the record with one row in place of each `views` successive rows: that of the sum of their gradients, since inputᵀ·grad over
     /// the positions of all of them is this sum.
     #[must_use]

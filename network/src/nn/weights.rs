@@ -306,6 +306,12 @@ impl<B: Kernels> Weights<B> {
         widen(matrix(&self.values, &self.specs, table).select(0, rows))
     }
 
+    /// See [`Kernels::rows_are_independent`].
+    #[must_use]
+    pub fn rows_are_independent(&self) -> bool {
+        self.dtype() == FloatDType::F32 && B::rows_are_independent(self.precision)
+    }
+
     /// Returns a layer's product, forward or backward, in the chosen precision.
     ///
     /// Rounding changes the function that the weights compute, and with it each example's gradient.

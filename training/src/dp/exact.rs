@@ -3,10 +3,9 @@
 //! The floating-point norm only chooses the factor. The scaled gradient is rounded toward zero to
 //! the grid, and the squares of these integers are summed without rounding before they are added:
 //! integers that would lift the norm above the clip norm are left out. Therefore no rounding
-//! error, whatever its source, lets an example move the sum by more than the clip norm. A forward
-//! and a backward pass of its own keep an example's integers independent of other examples.
-
-use std::ops::Range;
+//! error, whatever its source, lets an example move the sum by more than the clip norm. An example's
+//! integers are independent of other examples: it has a forward and a backward pass of its own, or
+//! shares them where no row changes the rounding of another ([`Kernels::rows_are_independent`]).
 
 use mechanisms::{L2Sensitivity, MechanismError};
 use plan::{Clipping, Precision};
@@ -14,10 +13,10 @@ use plan::{Clipping, Precision};
 use super::clip::ClipFactors;
 use super::grid_sum::Integers;
 use super::norms::{SquaredNorms, squared_norm};
-use super::sum::{product, rows, weighted_sum};
+use super::sum::{rows, weighted_sum};
 use network::model::{Batch, Network};
-use network::nn::{GradRecord, Kernels, ParamId, ParamSpec, Weights, is_cheaper_whole};
-use network::tensor::{FloatDType, IndexingUpdateOp, Int, Tensor, TensorData, from_host};
+use network::nn::{GradRecord, GradientFactors, Kernels, ParamId, ParamSpec, Weights, is_cheaper_whole};
+use network::tensor::{FloatDType, Int, Tensor, from_host};
 
 /// Clips single examples to multiples of a grid's step.
 pub(super) struct ExactClip {
@@ -47,14 +46,13 @@ enum Gradient<B: Kernels> {
 /// rounding changes by at most 2⁻⁸. Where it changes the norm by more, integers above the clip norm are left out.
 const ROUNDING: f64 = 1.0 + 1.0 / 128.0;
 
-/// One example's gradient of a matrix: a product, plus rows that are added to some of its rows.
+/// One example's gradient of a matrix.
 struct Factors<B: Kernels> {
     /// Squared norm. `[1]`
     square: Tensor<B, 1>,
     precision: Precision,
-    /// `[rows, positions]` and `[positions, columns]`
+    /// See [`GradientFactors`].
     product: Option<[Tensor<B, 2>; 2]>,
-    /// The row of each position, and what is added to it. `[positions, columns]`
     looked_up: Option<(Vec<usize>, Tensor<B, 2>)>,
 }
 
@@ -73,32 +71,38 @@ impl ExactClip {
         Err(MechanismError::OutOfRange { name, value: steps, allowed: "below 2^51" })
     }
 
-    /// Computes the gradient of the only example of a batch, and its clip factors. With `recompute`, no factors are held.
+    /// Computes the gradient of each example of a batch, and its clip factors. With `recompute`, no factors are held.
     ///
     /// # Panics
     /// If a parameter has not exactly one record, which is an error in a model of the crate `network`.
-    pub fn example<B: Kernels>(
+    pub fn examples<B: Kernels>(
         &self,
         model: &Network,
         weights: &Weights<B>,
-        alone: Batch<B>,
+        batch: Batch<B>,
         recompute: bool,
-    ) -> ExactExample<B> {
-        let (specs, precision) = (weights.specs(), weights.product_precision());
-        let mut parts: Vec<Option<Gradient<B>>> = specs.iter().map(|_| None).collect();
-        model.hand_over_records(weights, alone, recompute, |block| {
+    ) -> Vec<ExactExample<B>> {
+        let (specs, precision, examples) = (weights.specs(), weights.product_precision(), batch.examples);
+        let none = || specs.iter().map(|_| None).collect();
+        let mut all: Vec<Vec<Option<Gradient<B>>>> = (0..examples).map(|_| none()).collect();
+        model.hand_over_records(weights, batch, recompute, |block| {
             for record in block {
                 let param = record.param().0;
-                let whole = recompute || is_cheaper_whole(&record);
-                assert!(parts[param].is_none(), "{} has two records", specs[param].name);
-                parts[param] = Some(Gradient::of(record, whole, precision, &specs[param]));
+                for (at, parts) in all.iter_mut().enumerate() {
+                    let own = record.of_example(at);
+                    let whole = recompute || is_cheaper_whole(&own);
+                    assert!(parts[param].is_none(), "{} has two records", specs[param].name);
+                    parts[param] = Some(Gradient::of(own, whole, precision, &specs[param]));
+                }
             }
         });
-        let parts = parts.into_iter().zip(specs);
-        let all = |(part, spec): (Option<_>, &ParamSpec)| {
+        let given = |(part, spec): (Option<_>, &ParamSpec)| {
             part.unwrap_or_else(|| panic!("{} has no record", spec.name))
         };
-        self.of_parts(parts.map(all).collect(), specs)
+        let of_parts = |parts: Vec<Option<Gradient<B>>>| {
+            self.of_parts(parts.into_iter().zip(specs).map(given).collect(), specs)
+        };
+        all.into_iter().map(of_parts).collect()
     }
 
     #[cfg(test)]
@@ -160,42 +164,6 @@ impl<B: Kernels> Gradient<B> {
     }
 }
 
-impl<B: Kernels> Factors<B> {
-    /// The gradient at these rows and columns; `None` if it is zero.
-    fn tile(&self, range: Range<usize>, columns: Range<usize>) -> Option<Tensor<B, 2>> {
-        let across = |matrix: &Tensor<B, 2>| matrix.clone().narrow(1, columns.start, columns.len());
-        let product = self.product.as_ref().map(|[left, right]| {
-            product(self.precision, left.clone().narrow(0, range.start, range.len()), across(right))
-        });
-        let looked_up = self.looked_up.as_ref().and_then(|(rows, grad)| {
-            let (places, rows): (Vec<i32>, Vec<i32>) = (0..)
-                .zip(rows)
-                .filter(|(_, row)| range.contains(row))
-                .map(|(place, row)| (place, (row - range.start) as i32))
-                .unzip();
-            let device = grad.device();
-            let index = |values: Vec<i32>| {
-                let length = values.len();
-                Tensor::<B, 1, Int>::from_data(TensorData::new(values, [length]), &device)
-            };
-            (!rows.is_empty()).then(|| (index(rows), across(&grad.clone().select(0, index(places)))))
-        });
-        match (product, looked_up) {
-            (product, None) => product,
-            (product, Some((rows, grad))) => {
-                let table = product.unwrap_or_else(|| {
-                    Tensor::zeros([range.len(), columns.len()], (&grad.device(), grad.dtype()))
-                });
-                Some(table.select_assign(0, rows, grad, IndexingUpdateOp::Add))
-            }
-        }
-    }
-}
-
-/// Rows and columns of the tiles in which a matrix's gradient is computed and added: so few that a tile, its factors and its sums stay in
-/// the second-level cache from example to example.
-const TILE: usize = 256;
-
 /// Adds the gradients of examples, clipped, in integers. Those of one example have a norm of at most ⌊C/step⌋.
 pub(super) fn add_examples<B: Kernels>(
     examples: Vec<ExactExample<B>>,
@@ -208,43 +176,46 @@ pub(super) fn add_examples<B: Kernels>(
         open.push((parts.into_iter(), factors, largest_square));
     }
     for (param, spec) in specs.iter().enumerate() {
-        let (mut whole, mut in_tiles) = (Vec::new(), Vec::new());
+        let (mut whole, mut factored, mut rooms) = (Vec::new(), Vec::new(), Vec::new());
         for (parts, factors, room) in &mut open {
             let factor = f64::from(factors.of_param(param)[0]);
             match parts.next() {
                 Some(Gradient::Whole(part)) => whole.push((part, factor, room)),
-                Some(Gradient::Factors(part)) => in_tiles.push((part, factor, room)),
+                Some(Gradient::Factors(Factors { precision, product, looked_up, .. })) => {
+                    let factor = factor / sum.grid_step();
+                    factored.push(GradientFactors { product, precision, looked_up, factor, room: *room });
+                    rooms.push(room);
+                }
                 None => {}
             }
         }
-        let at_once = if in_tiles.is_empty() { sum.at_once().min(spec.len()) } else { spec.len() };
+        let at_once = if factored.is_empty() { sum.at_once().min(spec.len()) } else { spec.len() };
         for begin in (0..spec.len()).step_by(at_once.max(1)) {
             let end = spec.len().min(begin.saturating_add(at_once));
             for (part, factor, room) in &mut whole {
                 let part = part.clone();
                 let part = if at_once < spec.len() { part.narrow(0, begin, end - begin) } else { part };
-                **room = sum.add_truncated(param, [begin, end - begin], part.unsqueeze(), *factor, **room);
+                **room = sum.add_truncated(param, begin, part, *factor, **room);
             }
-            if in_tiles.is_empty() {
+            if factored.is_empty() {
                 sum.complete(param, end);
             }
         }
-        if in_tiles.is_empty() {
+        if factored.is_empty() {
             continue;
         }
-        let [rows, columns] = [spec.shape[0], spec.len() / spec.shape[0].max(1)];
-        for top in (0..rows).step_by(TILE) {
-            for left in (0..columns).step_by(TILE) {
-                let (below, right) = (rows.min(top + TILE), columns.min(left + TILE));
-                for (part, factor, room) in &mut in_tiles {
-                    if let Some(tile) = part.tile(top..below, left..right) {
-                        let place = [top * columns + left, columns];
-                        **room = sum.add_truncated(param, place, tile, *factor, **room);
-                    }
-                }
+        let columns = spec.len() / spec.shape[0].max(1);
+        let mut complete = 0;
+        B::add_factors(&mut factored, [spec.shape[0], columns], &mut |tile| {
+            // Whole rows are complete when the next ones begin.
+            if tile.rows.start > complete {
+                complete = tile.rows.start;
+                sum.complete(param, complete * columns);
             }
-            sum.complete(param, rows.min(top + TILE) * columns);
-        }
+            sum.add_tile(param, tile, columns);
+        });
+        sum.complete(param, spec.len());
+        rooms.into_iter().zip(factored).for_each(|(room, part)| *room = part.room);
     }
 }
 
@@ -253,7 +224,10 @@ mod tests {
     use super::super::grid_sum::GridSum;
     use super::*;
     use network::nn::Initializer;
-    use network::tensor::{Flex, FlexDevice};
+    use network::tensor::{Flex, FlexDevice, IndexingUpdateOp};
+
+    /// More than the rows and columns of the tiles in which a matrix is computed.
+    const TILE: usize = 256;
 
     /// Whatever the factor is, the resulting integers have a norm of at most ⌊C/step⌋.
     #[test]
@@ -277,8 +251,7 @@ mod tests {
         let square = |parts: Vec<Tensor<Flex, 1>>, factor: f64| {
             let sum = GridSum::zero(&specs, 1.0, grid_step);
             parts.into_iter().enumerate().fold(largest_square, |room, (param, part)| {
-                let length = part.dims()[0];
-                (&sum).add_truncated(param, [0, length], part.unsqueeze(), factor, room)
+                (&sum).add_truncated(param, 0, part, factor, room)
             });
             let integers = sum.finish().unwrap().parts.into_iter().flatten();
             integers.map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum::<u128>()

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::StepError;
 use super::clip::ClippedSum;
 use super::sum::ClippedPart;
-use network::nn::{Kernels, ParamSpec, zeros_in_memory};
+use network::nn::{Kernels, ParamSpec, SumTile, zeros_in_memory};
 use network::tensor::Tensor;
 
 /// Integers to which the clipped gradients of examples are added, parameter by parameter.
@@ -17,16 +17,21 @@ pub(super) trait Integers {
     /// Adds a parameter's sum over a micro-batch, rounded to the grid once.
     fn add<B: Kernels>(&mut self, part: ClippedPart<B>);
 
-    /// Adds a tile of one example's gradient of a parameter, times `factor`, in integers: see [`Kernels::add_truncated`]. `first` is the
-    /// place of its first element in the parameter, whose rows have `pitch` elements.
+    /// Adds elements of one example's gradient of a parameter from `first` on, times `factor`, in integers: see [`Kernels::add_truncated`].
     fn add_truncated<B: Kernels>(
         &mut self,
         param: usize,
-        place: [usize; 2],
-        gradient: Tensor<B, 2>,
+        first: usize,
+        gradient: Tensor<B, 1>,
         factor: f64,
         room: u128,
     ) -> u128;
+
+    /// Adds a tile of a parameter whose rows have `pitch` elements.
+    fn add_tile(&mut self, param: usize, tile: SumTile<'_>, pitch: usize);
+
+    /// Distance of two multiples.
+    fn grid_step(&self) -> f64;
 
     /// Number of elements of a parameter that are added at once: a multiple of 1,024, so that [`Kernels::add_truncated`] gives the same
     /// integers for any such number.
@@ -100,13 +105,23 @@ impl Integers for &GridSum {
     fn add_truncated<B: Kernels>(
         &mut self,
         param: usize,
-        [first, pitch]: [usize; 2],
-        gradient: Tensor<B, 2>,
+        first: usize,
+        gradient: Tensor<B, 1>,
         factor: f64,
         room: u128,
     ) -> u128 {
+        let length = gradient.dims()[0];
         let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
-        B::add_truncated(gradient, factor / self.grid_step, room, &mut sum[first..], pitch)
+        B::add_truncated(gradient.unsqueeze(), factor / self.grid_step, room, &mut sum[first..], length)
+    }
+
+    fn add_tile(&mut self, param: usize, tile: SumTile<'_>, pitch: usize) {
+        let mut sum = self.parts[param].lock().unwrap_or_else(PoisonError::into_inner);
+        tile.add_to(&mut sum[tile.rows.start * pitch..], pitch);
+    }
+
+    fn grid_step(&self) -> f64 {
+        self.grid_step
     }
 
     fn at_once(&self) -> usize {

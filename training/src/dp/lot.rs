@@ -83,8 +83,8 @@ impl<'a, B: Kernels> Lot<'a, B> {
         self.micro_batches().into_iter().map(|part| Group(vec![part])).collect()
     }
 
-    /// Returns groups in which each example is a batch of its own.
-    pub(super) fn groups_one_by_one(&self) -> Vec<Group<'a>> {
+    /// Returns groups in which each example is a batch of its own or, with `share`, shares one with others of the same shape.
+    pub(super) fn groups_for_exact_sums(&self, share: bool) -> Vec<Group<'a>> {
         let one_by_one = Self { physical_batch: 1, ..*self };
         let mut alone = one_by_one.micro_batches();
         let (tokens, each) = (self.shape.input.max(1), alone.len().div_ceil(B::workers()));
@@ -93,7 +93,8 @@ impl<'a, B: Kernels> Lot<'a, B> {
         let mut groups = Vec::new();
         while !alone.is_empty() {
             let rest = alone.split_off(group.max(1).min(alone.len()));
-            groups.push(Group(std::mem::replace(&mut alone, rest)));
+            let parts = std::mem::replace(&mut alone, rest);
+            groups.push(Group(if share { joined(parts) } else { parts }));
         }
         groups
     }
@@ -126,6 +127,25 @@ impl<'a, B: Kernels> Lot<'a, B> {
     fn batch(&self, weights: &Weights<B>, part: &MicroBatch<'_>) -> Batch<B> {
         Batch::new(&part.examples, part.rows, part.shape, weights.dtype(), self.device)
     }
+}
+
+/// Joins successive parts whose rows have one shape, so that neither has padding for the other.
+fn joined(parts: Vec<MicroBatch<'_>>) -> Vec<MicroBatch<'_>> {
+    let layout = |part: &MicroBatch<'_>| {
+        let example = part.examples.first();
+        (part.shape, example.map(|example| (example.further.len(), example.features.is_some())))
+    };
+    let mut all: Vec<MicroBatch<'_>> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match all.last_mut() {
+            Some(last) if layout(last) == layout(&part) => {
+                last.rows += part.rows;
+                last.examples.to_mut().extend(part.examples.into_owned());
+            }
+            _ => all.push(part),
+        }
+    }
+    all
 }
 
 /// The threads of each worker, if there are so few parts of a lot that workers are left over.

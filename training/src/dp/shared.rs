@@ -11,7 +11,7 @@ use super::sum::ClippedPart;
 use super::summing::Summing;
 use super::{ClippedSum, Lot, PrivateGradient, StepError};
 use crate::ranks::{DividedSum, Ranks, Shards, Stretches};
-use network::nn::{Kernels, Weights};
+use network::nn::{Kernels, SumTile, Weights};
 use network::tensor::Tensor;
 
 /// Sums over the examples of all ranks. Each rank gets its own pieces of the sum.
@@ -58,7 +58,7 @@ pub(super) fn sum_in_rounds<B: Kernels>(
     shards: &Shards,
 ) -> Result<ClippedSum, StepError> {
     let ranks = shards.ranks();
-    let groups = summing.groups(lot);
+    let groups = summing.groups(lot, weights);
     let largest = largest_on(ranks) / B::workers() as u64;
     let compute = |weights: &Weights<B>, group: &Group<'_>, send: &mut dyn FnMut(Vec<i64>)| {
         let mut overflows = false;
@@ -216,16 +216,32 @@ impl Integers for Sent<'_> {
     fn add_truncated<B: Kernels>(
         &mut self,
         param: usize,
-        [first, pitch]: [usize; 2],
-        gradient: Tensor<B, 2>,
+        first: usize,
+        gradient: Tensor<B, 1>,
         factor: f64,
         room: u128,
     ) -> u128 {
         self.begin(param);
-        let ([rows, columns], begin) = (gradient.dims(), first - self.first);
-        let end = begin + rows.saturating_sub(1) * pitch + columns;
-        self.band.resize(self.band.len().max(end), 0);
-        B::add_truncated(gradient, factor / self.grid_step, room, &mut self.band[begin..], pitch)
+        let (length, begin) = (gradient.dims()[0], first - self.first);
+        self.band.resize(self.band.len().max(begin + length), 0);
+        B::add_truncated(
+            gradient.unsqueeze(),
+            factor / self.grid_step,
+            room,
+            &mut self.band[begin..],
+            length,
+        )
+    }
+
+    fn add_tile(&mut self, param: usize, tile: SumTile<'_>, pitch: usize) {
+        self.begin(param);
+        let begin = tile.rows.start * pitch - self.first;
+        self.band.resize(self.band.len().max(begin + tile.rows.len() * pitch), 0);
+        tile.add_to(&mut self.band[begin..], pitch);
+    }
+
+    fn grid_step(&self) -> f64 {
+        self.grid_step
     }
 
     fn at_once(&self) -> usize {

@@ -52,8 +52,11 @@ impl<'a> Summing<'a> {
     }
 
     /// Returns the groups that workers compute.
-    pub fn groups<'b, B: Kernels>(&self, lot: &Lot<'b, B>) -> Vec<Group<'b>> {
-        if self.exact.is_some() { lot.groups_one_by_one() } else { lot.groups() }
+    pub fn groups<'b, B: Kernels>(&self, lot: &Lot<'b, B>, weights: &Weights<B>) -> Vec<Group<'b>> {
+        match self.exact.is_some() {
+            true => lot.groups_for_exact_sums(weights.rows_are_independent()),
+            false => lot.groups(),
+        }
     }
 
     /// Adds the clipped gradients of a group.
@@ -65,7 +68,7 @@ impl<'a> Summing<'a> {
         sum: &mut impl Integers,
     ) {
         if let Some(clip) = &self.exact {
-            let examples = batches.map(|alone| clip.example(self.model, weights, alone, recompute));
+            let examples = batches.flat_map(|batch| clip.examples(self.model, weights, batch, recompute));
             return add_examples(examples.collect(), weights.specs(), sum);
         }
         for micro_batch in batches {
@@ -90,7 +93,7 @@ pub(super) fn clipped_sum<B: Kernels>(
     lot: &Lot<'_, B>,
     sum: GridSum,
 ) -> Result<ClippedSum, StepError> {
-    lot.for_each(&summing.groups(lot), weights, |weights, batches| {
+    lot.for_each(&summing.groups(lot, weights), weights, |weights, batches| {
         summing.add(weights, batches, lot.recompute, &mut &sum);
     });
     sum.finish()

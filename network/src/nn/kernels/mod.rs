@@ -4,17 +4,20 @@
 mod adam;
 mod attention;
 mod cpu;
+mod factors;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod gpu;
 pub mod portable;
 
 pub use adam::{AdamStep, AdamTensors};
 pub use attention::{Attended, BlockedAttention, CachedKeys, Mask};
+pub use factors::{GradientFactors, SumTile};
 
 pub(super) use self::cpu::in_parallel;
 pub use self::cpu::{has_matrix_unit, zeros_in_memory};
 pub use self::portable::piece_length;
 use crate::tensor::{Backend, FloatDType, Int, Tensor};
+use plan::Precision;
 
 /// Implements kernels by functions for tensors of 32 bits. Tensors of other formats use the
 /// portable definition.
@@ -37,6 +40,12 @@ use fused_in_f32;
 pub trait Kernels: Backend {
     /// Whether frozen weights stay in the 16 bits of their file.
     const HOLDS_16_BITS: bool = false;
+
+    /// Whether no operation of a forward or backward pass lets one row of a batch change the rounding of another, for weights of 32 bits
+    /// and products of this precision. Exact sums then compute several examples in one pass.
+    fn rows_are_independent(_precision: Precision) -> bool {
+        false
+    }
 
     /// Returns the number of micro-batches that are processed at a time. Affects speed only.
     fn workers() -> usize {
@@ -356,6 +365,17 @@ pub trait Kernels: Backend {
         pitch: usize,
     ) -> u128 {
         portable::add_truncated(values, factor, room, sums, pitch)
+    }
+
+    /// Computes the gradients of a matrix, each times its factor, rounds them toward zero, and hands over their sum tile by tile, from the
+    /// first rows to the last. Takes squares from each gradient's room and leaves out what exceeds it, as [`Kernels::add_truncated`] does.
+    /// The integers of a gradient do not depend on the other gradients. Tiles that are zero may be missing.
+    fn add_factors(
+        gradients: &mut [GradientFactors<Self>],
+        shape: [usize; 2],
+        add: &mut dyn FnMut(SumTile<'_>),
+    ) {
+        portable::add_factors(gradients, shape, add);
     }
 
     /// Sum of the squares of all elements, in double precision.

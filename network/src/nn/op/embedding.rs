@@ -95,7 +95,7 @@ impl SegmentEmbedding {
                 let [batch, seq, d] = grad.dims();
                 let second = segments.float().cast(grad.dtype()).reshape([batch, 1, seq]);
                 let member = Tensor::cat(vec![second.clone().neg() + 1.0, second], 1);
-                GradRecord::Explicit { param, grads: member.matmul(grad).reshape([batch, 2 * d]) }
+                GradRecord::Explicit { param, grads: B::product(member, grad).reshape([batch, 2 * d]) }
             });
         })
     }

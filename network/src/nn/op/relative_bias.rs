@@ -75,7 +75,7 @@ impl RelativeBias {
         }
         let member: Tensor<B, 2> =
             from_host(member, [distances, self.buckets], sums.dtype().into(), &sums.device());
-        let by_bucket = sums.reshape([batch * heads, distances]).matmul(member);
+        let by_bucket = B::layer_product(sums.reshape([batch * heads, distances]), member);
         let grads = by_bucket.reshape([batch, heads, self.buckets]).swap_dims(1, 2);
         GradRecord::Explicit { param, grads: grads.reshape([batch, self.buckets * heads]) }
     }

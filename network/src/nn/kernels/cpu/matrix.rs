@@ -2,21 +2,26 @@
 
 use std::ops::Range;
 
-use crate::tensor::FlexTensor;
+use pulp::bytemuck::Pod;
+
+use crate::tensor::{Element, FlexTensor};
 
 /// A matrix in the memory of a tensor.
-pub struct Matrix<'a> {
+pub struct Matrix<'a, T = f32> {
     /// From the first element on.
-    pub(super) values: &'a [f32],
+    pub(super) values: &'a [T],
     /// Rows and columns.
     pub(super) shape: [usize; 2],
     /// Distance of two rows, and of two columns, in elements.
     pub(super) strides: [usize; 2],
 }
 
-impl<'a> Matrix<'a> {
+impl<'a, T> Matrix<'a, T> {
     /// Matrix number `at` of a batch, whose strides are not negative.
-    pub fn of(batch: &'a FlexTensor, at: usize) -> Self {
+    pub fn of(batch: &'a FlexTensor, at: usize) -> Self
+    where
+        T: Element + Pod,
+    {
         let layout = batch.layout();
         let matrices = layout.num_dims() - 2;
         let sizes: &[usize] = layout.shape();
@@ -30,11 +35,11 @@ impl<'a> Matrix<'a> {
             ([sizes[matrices], sizes[matrices + 1]], [stride(matrices), stride(matrices + 1)]);
         let is_empty = shape.contains(&0);
         let length = if is_empty { 0 } else { (shape[0] - 1) * strides[0] + (shape[1] - 1) * strides[1] + 1 };
-        Self { values: &batch.storage::<f32>()[first..first + length], shape, strides }
+        Self { values: &batch.storage::<T>()[first..first + length], shape, strides }
     }
 
     /// A matrix of so many rows, in row-major order.
-    pub fn in_order(values: &'a [f32], rows: usize) -> Self {
+    pub fn in_order(values: &'a [T], rows: usize) -> Self {
         let columns = values.len() / rows.max(1);
         Self { values, shape: [rows, columns], strides: [columns, 1] }
     }

@@ -6,6 +6,7 @@ mod amx;
 mod attention;
 mod blocked_attention;
 mod context;
+mod factors;
 mod ghost_norm;
 mod linear;
 mod loss;
@@ -14,17 +15,22 @@ mod matrix;
 mod narrow;
 mod norm;
 mod product;
+mod row_product;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod tile;
 mod update;
 
 pub use self::amx::is_present as has_matrix_unit;
 pub use self::threads::{in_parallel, zeros_in_memory};
 
 use super::{
-    AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, Kernels, Mask, fused_in_f32, portable,
+    AdamStep, AdamTensors, Attended, BlockedAttention, CachedKeys, GradientFactors, Kernels, Mask, SumTile,
+    fused_in_f32, portable,
 };
+use plan::Precision;
+
 use crate::tensor::{DType, Flex, FlexTensor, Int, Tensor, TensorData, TensorPrimitive};
 
 impl Kernels for Flex {
@@ -36,6 +42,12 @@ impl Kernels for Flex {
 
     fn widen<const D: usize>(values: Tensor<Self, D>) -> Tensor<Self, D> {
         narrow::widen(values)
+    }
+
+    /// Products of layers say so in `row_product` and `amx`. Attention multiplies the matrices of each row and head by themselves, and other
+    /// kernels read one row after the other.
+    fn rows_are_independent(precision: Precision) -> bool {
+        precision == Precision::F32 || has_matrix_unit()
     }
 
     fn workers() -> usize {
@@ -69,6 +81,14 @@ impl Kernels for Flex {
         (attended.queries.dtype() == DType::F32).then_some(in_blocks)
     }
 
+    fn add_factors(
+        gradients: &mut [GradientFactors<Self>],
+        shape: [usize; 2],
+        add: &mut dyn FnMut(SumTile<'_>),
+    ) {
+        factors::add_factors(gradients, shape, add);
+    }
+
     fn wide_product(a: Tensor<Self, 2>, b: Tensor<Self, 2>) -> Tensor<Self, 2> {
         if narrow::is_narrow(&b) && a.dtype() == DType::F32 {
             return threads::on_threads(Self::workers(), || narrow::product(a, b));
@@ -77,9 +97,9 @@ impl Kernels for Flex {
     }
 
     fn layer_product(input: Tensor<Self, 2>, weight: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        match narrow::is_narrow(&weight) && input.dtype() == DType::F32 {
-            true => narrow::product(input, weight),
-            false => linear::layer_product(input, weight),
+        match input.dtype() {
+            DType::F32 => row_product::product(input, weight),
+            _ => input.matmul(weight),
         }
     }
 

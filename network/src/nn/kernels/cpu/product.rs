@@ -18,7 +18,7 @@ pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor
     if !have_equal_batches || ![&a, &b].iter().all(|operand| operand.layout().has_positive_strides()) {
         return close(a).matmul(close(b));
     }
-    in_parts(&a, &b, multiply)
+    in_parts(&a, b.layout().shape()[D - 1], |rows, at, out| multiply(rows, &Matrix::of(&b, at), out))
 }
 
 /// [`product`] of operands rounded to bfloat16, accumulated in 32 bits.
@@ -31,7 +31,9 @@ pub fn product_bf16<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> T
         let (layout, inner) = (view.layout(), &view.layout().strides()[D - 2..]);
         if layout.has_positive_strides() && inner.contains(&1) { view } else { open(tensor) }
     };
-    in_parts(&in_lines(a), &in_lines(b), amx::multiply)
+    let b = in_lines(b);
+    let n = b.layout().shape()[D - 1];
+    in_parts(&in_lines(a), n, |rows, at, out| amx::multiply(rows, &Matrix::of(&b, at), out))
 }
 
 /// Whether both are batches of as many matrices of 32 bits.
@@ -39,14 +41,15 @@ fn have_equal_batches<const D: usize>(a: &Tensor<Flex, D>, b: &Tensor<Flex, D>) 
     a.dims()[..D - 2] == b.dims()[..D - 2] && [a.dtype(), b.dtype()] == [DType::F32; 2]
 }
 
-/// Computes the product of batches as products of some rows of a matrix.
-fn in_parts<const D: usize>(
+/// Computes the product of a batch of matrices and others of n columns as products of some rows of a matrix. `multiply` gets the rows, the
+/// number of their matrix, and their part of the output.
+pub fn in_parts<const D: usize>(
     a: &FlexTensor,
-    b: &FlexTensor,
-    multiply: impl Fn(&Matrix<'_>, &Matrix<'_>, &mut [f32]) + Sync,
+    n: usize,
+    multiply: impl Fn(&Matrix<'_>, usize, &mut [f32]) + Sync,
 ) -> Tensor<Flex, D> {
     let mut shape: [usize; D] = std::array::from_fn(|axis| a.layout().shape()[axis]);
-    let (m, k, n) = (shape[D - 2], shape[D - 1], b.layout().shape()[D - 1]);
+    let (m, k) = (shape[D - 2], shape[D - 1]);
     let matrices = shape[..D - 2].iter().product::<usize>();
     shape[D - 1] = n;
     let mut output = zeros(shape);
@@ -60,7 +63,7 @@ fn in_parts<const D: usize>(
         in_parallel(threads, parts, |at, out| {
             let (matrix, first) = (at / in_each, at % in_each * height);
             let rows = first..first + out.len() / n;
-            multiply(&Matrix::of(a, matrix).rows(rows), &Matrix::of(b, matrix), out);
+            multiply(&Matrix::of(a, matrix).rows(rows), matrix, out);
         });
     }
     close(output)

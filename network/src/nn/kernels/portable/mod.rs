@@ -4,6 +4,7 @@
 mod activation;
 mod attention;
 mod context;
+mod factors;
 mod ghost_norm;
 mod linear;
 mod loss;
@@ -19,11 +20,12 @@ pub use attention::{
     write_position,
 };
 pub use context::{context_concat, context_concat_backward};
+pub use factors::add_factors;
 pub use ghost_norm::{ROUNDING, dots, lookup_head_dots, lookup_squares, product_squares};
 pub use linear::{affine, product_bf16, scale_examples, sum_positions, weighted_sum};
 pub use loss::{cross_entropy_backward, token_nll};
 pub use norm::{normalize, normalize_backward, rms_normalize, rms_normalize_backward};
 pub use update::{
-    adam, add_on_grid, add_rounded, add_truncated, add_truncated_values, piece_length, square_sum,
-    square_sum_of,
+    Integers, Stretch, adam, add_on_grid, add_rounded, add_truncated, add_truncated_values, piece_length,
+    square_sum, square_sum_of,
 };

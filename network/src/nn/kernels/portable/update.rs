@@ -53,44 +53,108 @@ pub fn add_truncated_values<T: Copy + Into<f64>>(
     sums: &mut [i64],
     pitch: usize,
 ) -> u128 {
-    let mut integers = [0; STRETCH];
+    let mut integers = Integers::default();
     for (values, sums) in values.chunks(columns.max(1)).zip(sums.chunks_mut(pitch.max(1))) {
         for (values, sums) in values.chunks(STRETCH).zip(sums.chunks_mut(STRETCH)) {
-            let integers = &mut integers[..values.len()];
-            let square = truncate(values, factor, integers);
-            if let Some(rest) = square.and_then(|square| room.checked_sub(square)) {
-                room = rest;
-                sums.iter_mut().zip(&*integers).for_each(|(sum, integer)| *sum = sum.wrapping_add(*integer));
-            }
+            let size = [1, values.len()];
+            room = integers.add(Stretch { values, width: values.len(), size }, factor, room, sums, 0);
         }
     }
     room
+}
+
+/// Up to 1,024 values in rows of `width`.
+pub struct Stretch<'a, T> {
+    pub values: &'a [T],
+    pub width: usize,
+    /// Rows and columns that are added; all other values are zero.
+    pub size: [usize; 2],
+}
+
+/// Room for the integers of a stretch.
+pub struct Integers {
+    narrow: [i32; STRETCH],
+    wide: [i64; STRETCH],
+}
+
+impl Default for Integers {
+    fn default() -> Self {
+        Self { narrow: [0; STRETCH], wide: [0; STRETCH] }
+    }
+}
+
+impl Integers {
+    /// Adds the values times `factor`, rounded toward zero, to sums whose rows are `pitch` apart. Adds nothing if a value has no integer, or
+    /// if their squares exceed the room. Returns the room that is left.
+    #[inline(always)]
+    pub fn add<T: Copy + Into<f64>>(
+        &mut self,
+        stretch: Stretch<'_, T>,
+        factor: f64,
+        room: u128,
+        sums: &mut [i64],
+        pitch: usize,
+    ) -> u128 {
+        let Stretch { values, width, size } = stretch;
+        let Self { narrow, wide } = self;
+        let (narrow, wide) = (&mut narrow[..values.len()], &mut wide[..values.len()]);
+        if let Some(square) = truncate_narrow(values, factor, narrow) {
+            let Some(rest) = room.checked_sub(square.into()) else { return room };
+            add_rows(narrow, width, size, sums, pitch);
+            return rest;
+        }
+        let square = truncate(values, factor, wide);
+        let Some(rest) = square.and_then(|square| room.checked_sub(square)) else { return room };
+        add_rows(wide, width, size, sums, pitch);
+        rest
+    }
+}
+
+#[inline(always)]
+fn add_rows<I: Copy + Into<i64>>(
+    integers: &[I],
+    width: usize,
+    [rows, columns]: [usize; 2],
+    sums: &mut [i64],
+    pitch: usize,
+) {
+    for (row, integers) in integers.chunks_exact(width.max(1)).take(rows).enumerate() {
+        let sums = &mut sums[row * pitch..][..columns];
+        for (sum, &integer) in sums.iter_mut().zip(integers) {
+            *sum = sum.wrapping_add(integer.into());
+        }
+    }
+}
+
+/// Rounds values times `factor` toward zero and returns the sum of the integers' squares; `None` unless all are below 2²⁶, so that the sum
+/// fits.
+#[inline(always)]
+fn truncate_narrow<T: Copy + Into<f64>>(values: &[T], factor: f64, integers: &mut [i32]) -> Option<u64> {
+    const LIMIT: f64 = (1 << 26) as f64;
+    let (mut refused, mut square) = (0_u32, 0_u64);
+    for (&value, integer) in values.iter().zip(integers) {
+        let scaled = (value.into() * factor).trunc();
+        let is_small = scaled.abs() < LIMIT; // false for NaN
+        refused |= u32::from(!is_small);
+        *integer = (scaled + TO_INTEGER).to_bits() as i32;
+        square = square.wrapping_add((i64::from(*integer) * i64::from(*integer)) as u64);
+    }
+    (refused == 0).then_some(square)
 }
 
 /// Rounds values times `factor` toward zero and returns the sum of the integers' squares, without rounding; `None` if an integer is
 /// 2⁵¹ or more, or a value is not a number.
 #[inline(always)]
 fn truncate<T: Copy + Into<f64>>(values: &[T], factor: f64, integers: &mut [i64]) -> Option<u128> {
-    // Squares of up to STRETCH integers below this fit 64 bits together.
-    const SMALL: u64 = 1 << 26;
-    let (mut refused, mut bits, mut square) = (0, 0, 0_u64);
-    for (&value, integer) in values.iter().zip(&mut *integers) {
+    let (mut refused, mut square) = (0, 0_u128);
+    for (&value, integer) in values.iter().zip(integers) {
         let scaled = (value.into() * factor).trunc();
         let is_small = scaled.abs() < MAX_TERM; // false for NaN
         refused |= u64::from(!is_small);
         *integer = (scaled + TO_INTEGER).to_bits().wrapping_sub(TO_INTEGER.to_bits()) as i64;
-        let magnitude = integer.unsigned_abs();
-        bits |= magnitude;
-        let low = magnitude & u64::from(u32::MAX);
-        square = square.wrapping_add(low * low);
+        square = square.wrapping_add(u128::from(integer.unsigned_abs()).pow(2));
     }
-    if refused != 0 {
-        return None;
-    }
-    if bits < SMALL {
-        return Some(square.into());
-    }
-    Some(integers.iter().map(|integer| u128::from(integer.unsigned_abs()).pow(2)).sum())
+    (refused == 0).then_some(square)
 }
 
 pub fn square_sum<B: Backend>(values: Tensor<B, 1>) -> f64 {

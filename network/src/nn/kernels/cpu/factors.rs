@@ -1,0 +1,159 @@
+//! Sums of gradients whose factors are held: tiles of a product are computed in registers, rounded and added to integers while they are in
+//! the innermost cache.
+
+use std::cell::RefCell;
+
+use plan::Precision;
+use pulp::{Arch, Simd, WithSimd};
+
+use super::super::portable::{self, Integers, Stretch};
+use super::super::{GradientFactors, SumTile};
+use super::matrix::Matrix;
+use super::product::positive;
+use super::tile::{LARGEST_TILE, VECTORS, aligned, copy, lanes, sum};
+use super::{open, values};
+use crate::tensor::{DType, Flex, FlexTensor};
+
+/// Rows of a block, whose sums and factors stay in the second-level cache from example to example, and its panels of columns.
+const TALL: usize = 128;
+const PANELS: usize = 5;
+
+thread_local! {
+    /// Copies of the factors.
+    static COPIES: RefCell<[Vec<f32>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+}
+
+pub fn add_factors(
+    gradients: &mut [GradientFactors<Flex>],
+    shape: [usize; 2],
+    add: &mut dyn FnMut(SumTile<'_>),
+) {
+    let Some(mut products) = gradients.iter().map(Product::of).collect::<Option<Vec<_>>>() else {
+        return portable::add_factors(gradients, shape, add);
+    };
+    COPIES.with_borrow_mut(|copies| {
+        Arch::new().dispatch(AddFactors { products: &mut products, shape, copies, add });
+    });
+    for (gradient, product) in gradients.iter_mut().zip(products) {
+        gradient.room = product.room;
+    }
+}
+
+/// A gradient whose product is of 32 bits.
+struct Product {
+    left: FlexTensor,
+    right: FlexTensor,
+    /// Rows that are looked up and their places, in order.
+    rows: Vec<(usize, usize)>,
+    looked_up: Option<FlexTensor>,
+    factor: f64,
+    room: u128,
+}
+
+impl Product {
+    fn of(gradient: &GradientFactors<Flex>) -> Option<Self> {
+        let [left, right] = gradient.product.clone()?;
+        if gradient.precision != Precision::F32 || [left.dtype(), right.dtype()] != [DType::F32; 2] {
+            return None;
+        }
+        let (mut rows, looked_up) = match gradient.looked_up.clone() {
+            Some((rows, added)) => (rows.into_iter().zip(0..).collect(), Some(open(added))),
+            None => (Vec::new(), None),
+        };
+        rows.sort_unstable();
+        let [left, right] = [positive(left), positive(right)];
+        Some(Self { left, right, rows, looked_up, factor: gradient.factor, room: gradient.room })
+    }
+
+    /// Adds what is looked up to a tile from this row and column on.
+    #[inline(always)]
+    fn look_up(&self, tile: &mut [f32], width: usize, [row, column]: [usize; 2], [rows, columns]: [usize; 2]) {
+        let Some(looked_up) = &self.looked_up else { return };
+        let (added, all) = (values(looked_up), looked_up.layout().shape()[1]);
+        let first = self.rows.partition_point(|&(at, _)| at < row);
+        for &(at, place) in self.rows[first..].iter().take_while(|&&(at, _)| at < row + rows) {
+            let added = &added[place * all + column..][..columns];
+            tile[(at - row) * width..].iter_mut().zip(added).for_each(|(value, added)| *value += added);
+        }
+    }
+}
+
+struct AddFactors<'a> {
+    products: &'a mut [Product],
+    shape: [usize; 2],
+    copies: &'a mut [Vec<f32>; 2],
+    add: &'a mut dyn FnMut(SumTile<'_>),
+}
+
+impl WithSimd for AddFactors<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        if S::REGISTER_COUNT < 32 { self.run::<S, 4>(simd) } else { self.run::<S, 8>(simd) }
+    }
+}
+
+impl AddFactors<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const ROWS: usize>(self, simd: S) {
+        let Self { products, shape: [rows, columns], copies: [left, right], add } = self;
+        let (lanes, width) = (lanes::<S>(), VECTORS * lanes::<S>());
+        let depth = |product: &Product| product.right.layout().shape()[0];
+        let deepest = products.iter().map(depth).max().unwrap_or(0);
+        let (band, across) = (TALL * deepest, columns.next_multiple_of(width) * deepest);
+        let left = aligned(left, band * products.len());
+        let right = aligned(right, across * products.len());
+        for (product, right) in products.iter().zip(right.chunks_exact_mut(across.max(1))) {
+            let (lines, inner) = (Matrix::<f32>::of(&product.right, 0).transposed(), 0..depth(product));
+            let panels = right.chunks_exact_mut((width * inner.len()).max(1));
+            for (panel, first) in panels.zip((0..columns).step_by(width)) {
+                let which = first..columns.min(first + width);
+                let width = which.len().next_multiple_of(lanes);
+                copy(&lines, which, &inner, &mut panel[..width * inner.len()], width);
+            }
+        }
+        let mut sums = vec![0; TALL * PANELS * width];
+        let (mut tile, mut integers) = ([0.0; LARGEST_TILE], Integers::default());
+        for top in (0..rows).step_by(TALL) {
+            let band_rows = top..rows.min(top + TALL);
+            for (product, left) in products.iter().zip(left.chunks_exact_mut(band.max(1))) {
+                let (lines, inner) = (Matrix::<f32>::of(&product.left, 0), 0..depth(product));
+                let panels = left.chunks_exact_mut((ROWS * inner.len()).max(1));
+                for (panel, first) in panels.zip(band_rows.clone().step_by(ROWS)) {
+                    copy(&lines, first..band_rows.end.min(first + ROWS), &inner, panel, ROWS);
+                }
+            }
+            for block in (0..columns).step_by(PANELS * width) {
+                let block = block..columns.min(block + PANELS * width);
+                let pitch = block.len();
+                let sums = &mut sums[..band_rows.len() * pitch];
+                sums.fill(0);
+                for (at, product) in products.iter_mut().enumerate() {
+                    let depth = depth(product);
+                    for column in block.clone().step_by(width) {
+                        let right = &right[at * across + column * depth..];
+                        let count = width.min(columns - column);
+                        let width = count.next_multiple_of(lanes);
+                        for row in band_rows.clone().step_by(ROWS) {
+                            let left = &left[at * band + (row - top) * depth..][..ROWS * depth];
+                            let right = &right[..width * depth];
+                            match width / lanes {
+                                1 => sum::<S, ROWS, 1>(simd, left, right, &mut tile, width, false),
+                                2 => sum::<S, ROWS, 2>(simd, left, right, &mut tile, width, false),
+                                _ => sum::<S, ROWS, VECTORS>(simd, left, right, &mut tile, width, false),
+                            }
+                            let size = [ROWS.min(band_rows.end - row), count];
+                            let tile = &mut tile[..ROWS * width];
+                            product.look_up(tile, width, [row, column], size);
+                            let stretch = Stretch { values: &*tile, width, size };
+                            let sums = &mut sums[(row - top) * pitch + column - block.start..];
+                            product.room = integers.add(stretch, product.factor, product.room, sums, pitch);
+                        }
+                    }
+                }
+                add(SumTile { rows: band_rows.clone(), columns: block, sums });
+            }
+        }
+    }
+}
