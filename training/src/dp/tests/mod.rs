@@ -4,6 +4,7 @@ mod attack;
 mod audit;
 mod banded;
 mod exact;
+mod independence;
 mod modes;
 mod ranks;
 mod views;
