@@ -116,7 +116,7 @@ impl BertScore<'_> {
     /// As [`Self::score`].
     pub(crate) fn embeddings_alone(self, texts: &[String]) -> Result<Vec<Vec<f32>>, RunError> {
         let Encoder { model, texts, .. } = self.encoder(texts)?;
-        let states = model.hidden_alone(&texts, |states| normalized(mean(&states)));
+        let states = model.states_each(&texts, |states| normalized(mean(&states)));
         states.map_err(|error| self.refused(&error))
     }
 

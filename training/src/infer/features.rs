@@ -1,5 +1,6 @@
 //! Computes the features of a text: what a head for labels reads of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{InferenceError, InferenceModel};
@@ -9,59 +10,79 @@ use network::model::{Batch, Shape};
 use network::nn::{Kernels, Weights};
 use network::tensor::to_host;
 
+/// Tokens of examples that share a pass: so many that copying a weight takes little of the time of a product.
+const TOKENS: usize = 512;
+
 impl<B: Kernels> InferenceModel<B> {
     /// Returns the features of each example: the vector, of the model's width, that the head for labels reads. Returns
     /// an empty list if the network has no head for labels of texts.
     ///
-    /// Each is computed from its example alone and without padding, so that not even its rounding depends on another example. The
-    /// features of private examples are as private as the examples: they may be used for gradients, which get noise, and must not
-    /// be written to a file.
+    /// No example changes another one's features, not even by rounding: an example has a pass of its own without padding, or shares one with
+    /// examples of its length where no row changes the rounding of another ([`Kernels::rows_are_independent`]). The features of private
+    /// examples are as private as the examples: they may be used for gradients, which get noise, and must not be written to a file.
     ///
     /// # Errors
     /// [`InferenceError::Example`] for an example that does not fit the network.
     pub(crate) fn features_each(&self, examples: &[Example]) -> Result<Vec<Arc<[f32]>>, InferenceError> {
-        let features = self.each_alone(examples, |weights, batch| {
-            self.network.features(weights, batch).map(|features| to_host(features).into())
-        });
-        features.map(|features| features.into_iter().flatten().collect())
+        self.by_length(examples, |weights, batch| {
+            let Some(features) = self.network.features(weights, batch) else { return Vec::new() };
+            let width = features.dims()[1].max(1);
+            to_host(features).chunks_exact(width).map(Arc::from).collect()
+        })
     }
 
-    /// Returns what `of_states` makes of the hidden states of each example's tokens. Each is computed from its example alone, as
-    /// [`Self::features_each`] computes features, and is as private.
+    /// Returns what `of_states` makes of the hidden states of each example's tokens. They are as independent of other examples as those of
+    /// [`Self::features_each`], and as private.
     ///
     /// # Errors
     /// [`InferenceError::Example`] for an example that does not fit the network.
-    pub(super) fn hidden_alone<T: Send>(
+    pub(super) fn states_each<T: Send>(
         &self,
         examples: &[Example],
         of_states: impl Fn(Vec<Vec<f32>>) -> T + Sync,
     ) -> Result<Vec<T>, InferenceError> {
-        self.each_alone(examples, |weights, batch| {
+        self.by_length(examples, |weights, batch| {
             let hidden = self.network.hidden(weights, &batch);
             let [rows, seq, d] = hidden.dims();
             let flat = to_host(hidden.reshape([rows * seq, d]));
-            of_states(flat.chunks_exact(d).map(<[f32]>::to_vec).collect())
+            let states = |row: &[f32]| of_states(row.chunks_exact(d).map(<[f32]>::to_vec).collect());
+            flat.chunks_exact(seq * d).map(states).collect()
         })
     }
 
-    /// Applies `work` to a batch of each example alone, without padding.
-    fn each_alone<T: Send>(
+    /// Applies `work` to batches of examples of one length, and returns what it makes of each example, in their order.
+    fn by_length<T: Send>(
         &self,
         examples: &[Example],
-        work: impl Fn(&Weights<B>, Batch<B>) -> T + Sync,
+        work: impl Fn(&Weights<B>, Batch<B>) -> Vec<T> + Sync,
     ) -> Result<Vec<T>, InferenceError> {
         self.network.check(examples)?;
+        let mut of_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, example) in examples.iter().enumerate() {
+            of_length.entry(example.input.len().max(1)).or_default().push(at);
+        }
+        let tokens = if self.weights.rows_are_independent() { TOKENS } else { 1 };
+        let batches: Vec<(usize, &[usize])> = of_length
+            .iter()
+            .flat_map(|(&length, all)| {
+                all.chunks(tokens.div_ceil(length)).map(move |members| (length, members))
+            })
+            .collect();
         let shape = self.network.shape();
-        let work = |weights: &Weights<B>, example: &Example| {
-            let shape = Shape { input: example.input.len().max(1), ..shape };
-            let batch = Batch::new(std::slice::from_ref(example), 1, shape, weights.dtype(), &self.device);
-            work(weights, batch)
+        let compute = |weights: &Weights<B>, &(input, members): &(usize, &[usize])| {
+            let own: Vec<Example> = members.iter().map(|&at| examples[at].clone()).collect();
+            let batch =
+                Batch::new(&own, own.len(), Shape { input, ..shape }, weights.dtype(), &self.device);
+            members.iter().copied().zip(work(weights, batch)).collect::<Vec<_>>()
         };
-        let join = |mut all: Vec<T>, own: T| {
-            all.push(own);
+        let join = |mut all: Vec<(usize, T)>, own: Vec<(usize, T)>| {
+            all.extend(own);
             all
         };
-        Ok(Reduce::on_threads(B::workers()).fold(examples, &self.weights, work, Vec::new(), join))
+        let workers = Reduce::on_threads(B::workers());
+        let mut all = workers.fold(&batches, &self.weights, compute, Vec::new(), join);
+        all.sort_by_key(|(at, _)| *at);
+        Ok(all.into_iter().map(|(_, own)| own).collect())
     }
 }
 
@@ -77,7 +98,8 @@ mod tests {
     /// PITFALLS 55. A unit that changes another unit's features, even by rounding, would change more than its own gradient.
     #[test]
     fn features_are_the_same_to_the_bit_whatever_the_other_examples_are() {
-        for fields in [json!({ "family": "bert", "pooling": "mean" }), json!({ "family": "gpt2" })] {
+        let wide = json!({ "family": "bert", "d_model": 64, "heads": 4, "d_ff": 136 });
+        for fields in [json!({ "family": "bert", "pooling": "mean" }), json!({ "family": "gpt2" }), wide] {
             let network = network(&fields, "sequence_classification", 20);
             let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
             let weights = Weights::<Flex>::initialize(network.specs(), &mut init, &FlexDevice);
