@@ -134,11 +134,12 @@ fn small_relative_loss(Setting { parameters, steps, noise_batch_ratio, .. }: Set
 /// count as no gain. Fitted by least squares to logarithms.
 fn warm_relative_loss(Setting { parameters, steps, noise_batch_ratio, released }: Setting) -> f64 {
     let noise = noise_batch_ratio / 0.01789;
+    let parameters = parameters.min(WARM.parameters[1]);
     let worth = 1.0 + noise * noise * libm::pow(parameters / 1e5, -0.90);
     0.8510
         * libm::pow(released.unwrap_or_default() / 1e5, -0.0296)
         * libm::pow(steps.min(WARM.steps[1]) / worth / 100.0, -0.0133)
-        * libm::pow(parameters.min(WARM.parameters[1]) / 1e5, -0.0050)
+        * libm::pow(parameters / 1e5, -0.0050)
 }
 
 /// A loss that a law predicts, and how far the plan is from the data of the fit.
@@ -527,6 +528,20 @@ pub(super) mod tests {
         );
         file.training.warm_start = None;
         assert!(Prediction::why_none(&file).is_none() && Prediction::of(&file, 1e-2, 8.0).is_some());
+    }
+
+    /// No run with such a start was larger. The smallest of equal sizes is the one that advice takes.
+    #[test]
+    fn a_model_beyond_the_runs_with_a_start_counts_as_the_largest_of_them() {
+        let loss = |parameters, noise_batch_ratio| {
+            let released = Some(6_000.0 * 8.0);
+            warm_relative_loss(Setting { parameters, steps: 300.0, noise_batch_ratio, released })
+        };
+        let [smaller, largest, larger] = [0.5, 1.0, 9.0].map(|times| times * WARM.parameters[1]);
+        for noise in [1e-3, 0.1] {
+            assert!(loss(smaller, noise) > loss(largest, noise));
+            assert_eq!(loss(larger, noise), loss(largest, noise));
+        }
     }
 
     #[test]
