@@ -3,8 +3,8 @@
 pub use burn_flex::{Flex, FlexDevice, FlexTensor};
 pub use burn_tensor::backend::Backend;
 pub use burn_tensor::{
-    BasicOps, Bool, DType, Element, FloatDType, IndexingUpdateOp, Int, Shape, Tensor, TensorData, TensorPrimitive,
-    activation,
+    BasicOps, Bool, DType, Element, FloatDType, IndexingUpdateOp, Int, Shape, Tensor, TensorData,
+    TensorPrimitive, activation,
 };
 #[cfg(feature = "wgpu")]
 pub use burn_wgpu::{Wgpu, WgpuDevice};

@@ -1,6 +1,6 @@
 //! What is added to a sum of gradients at once, on a processor and on several ranks.
 
-use super::{Arithmetic, Device, Initial, PlanFile, Trainable};
+use super::{Arithmetic, Device, PlanFile};
 
 /// Number of trained parameters up to which a rank keeps the whole sum of a step, of 1 GiB at most, and sends it once. With more, the ranks
 /// add up after each micro-batch, and each keeps its part: that takes less memory, but more time (`cluster/README.md`).
@@ -26,14 +26,9 @@ impl PlanFile {
     /// Returns the arithmetic in which this device sums clipped gradients.
     #[must_use]
     pub fn arithmetic_on(&self, device: Device) -> Arithmetic {
-        let is_grouped = self.performance.group_by_length;
-        // Exact sums take each example alone, for which frozen weights of 16 bits would be widened each time.
-        let may_widen = self.model.initial != Initial::Random && self.model.trainable != Trainable::All;
-        let is_wanted = match self.privacy.arithmetic {
-            Some(arithmetic) => arithmetic == Arithmetic::Exact,
-            None => !(is_grouped || may_widen),
-        };
-        let is_exact = is_wanted || exact_is_free(device, self.model.context, is_grouped);
+        let is_wanted = self.privacy.arithmetic != Some(Arithmetic::Fast);
+        let is_exact =
+            is_wanted || exact_is_free(device, self.model.context, self.performance.group_by_length);
         if device == Device::Cpu && is_exact { Arithmetic::Exact } else { Arithmetic::Fast }
     }
 }
@@ -85,22 +80,18 @@ mod tests {
             vec![],
             vec![&exact, &grouped],
             vec![&fast, &long],
+            vec![&grouped],
+            vec![&grouped, &long],
             vec![&checkpoint],
-            vec![&checkpoint, &head, &exact],
+            vec![&checkpoint, &head],
             vec![&checkpoint, &head, &long],
         ];
         for changes in exact_ones {
             assert_eq!(on_cpu(&changes), Arithmetic::Exact, "{changes:?}");
         }
         let short = ("model.context", json!(511));
-        let fast_ones = [
-            vec![&fast],
-            vec![&fast, &short],
-            vec![&fast, &long, &grouped],
-            vec![&grouped],
-            vec![&grouped, &long],
-            vec![&checkpoint, &head],
-        ];
+        let fast_ones =
+            [vec![&fast], vec![&fast, &short], vec![&fast, &long, &grouped], vec![&fast, &checkpoint, &head]];
         for changes in fast_ones {
             assert_eq!(on_cpu(&changes), Arithmetic::Fast, "{changes:?}");
         }

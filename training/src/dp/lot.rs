@@ -86,17 +86,20 @@ impl<'a, B: Kernels> Lot<'a, B> {
     /// Returns groups in which each example is a batch of its own or, with `share`, shares one with others of the same shape.
     pub(super) fn groups_for_exact_sums(&self, share: bool) -> Vec<Group<'a>> {
         let one_by_one = Self { physical_batch: 1, ..*self };
-        let mut alone = one_by_one.micro_batches();
-        let (tokens, each) = (self.shape.input.max(1), alone.len().div_ceil(B::workers()));
-        let holds_whole = self.recompute || tokens >= HELD_WHOLE;
-        let group = if holds_whole { 1 } else { (GROUP / tokens).min(self.physical_batch).min(each) };
-        let mut groups = Vec::new();
-        while !alone.is_empty() {
-            let rest = alone.split_off(group.max(1).min(alone.len()));
-            let parts = std::mem::replace(&mut alone, rest);
-            groups.push(Group(if share { joined(parts) } else { parts }));
+        let alone = one_by_one.micro_batches();
+        let each = alone.len().div_ceil(B::workers()).min(self.physical_batch);
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for part in alone {
+            let tokens = part.shape.input.max(1);
+            let holds_whole = self.recompute || tokens >= HELD_WHOLE;
+            let most = if holds_whole { 1 } else { (GROUP / tokens).min(each) };
+            match groups.last_mut() {
+                Some(Group(parts)) if parts.len() < most && parts[0].shape == part.shape => parts.push(part),
+                _ => groups.push(Group(vec![part])),
+            }
         }
-        groups
+        let joined = |Group(parts)| Group(if share { joined(parts) } else { parts });
+        groups.into_iter().map(joined).collect()
     }
 
     fn micro_batches(&self) -> Vec<MicroBatch<'a>> {

@@ -224,13 +224,7 @@ impl Integers for Sent<'_> {
         self.begin(param);
         let (length, begin) = (gradient.dims()[0], first - self.first);
         self.band.resize(self.band.len().max(begin + length), 0);
-        B::add_truncated(
-            gradient.unsqueeze(),
-            factor / self.grid_step,
-            room,
-            &mut self.band[begin..],
-            length,
-        )
+        B::add_truncated(gradient.unsqueeze(), factor / self.grid_step, room, &mut self.band[begin..], length)
     }
 
     fn add_tile(&mut self, param: usize, tile: SumTile<'_>, pitch: usize) {

@@ -71,8 +71,7 @@ impl<B: Kernels> InferenceModel<B> {
         let shape = self.network.shape();
         let compute = |weights: &Weights<B>, &(input, members): &(usize, &[usize])| {
             let own: Vec<Example> = members.iter().map(|&at| examples[at].clone()).collect();
-            let batch =
-                Batch::new(&own, own.len(), Shape { input, ..shape }, weights.dtype(), &self.device);
+            let batch = Batch::new(&own, own.len(), Shape { input, ..shape }, weights.dtype(), &self.device);
             members.iter().copied().zip(work(weights, batch)).collect::<Vec<_>>()
         };
         let join = |mut all: Vec<(usize, T)>, own: Vec<(usize, T)>| {

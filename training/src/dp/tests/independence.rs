@@ -56,8 +56,8 @@ fn assert_independent(network: &Network, weights: &Weights<Flex>, what: &str) {
     let summation = Summation { clipping: Clipping::Flat, arithmetic: Arithmetic::Exact };
     let sum = |examples: &[Example], rows: usize| {
         let lot = reference::lot(network, examples, rows);
-        let sum =
-            reference::clipped_sum_on_grid(network, weights, &lot, summation, 0.5, 2.0_f64.powi(-28)).unwrap();
+        let sum = reference::clipped_sum_on_grid(network, weights, &lot, summation, 0.5, 2.0_f64.powi(-28))
+            .unwrap();
         sum.parts.concat()
     };
     let alone = sum(&all, 1);

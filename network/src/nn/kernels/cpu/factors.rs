@@ -67,7 +67,13 @@ impl Product {
 
     /// Adds what is looked up to a tile from this row and column on.
     #[inline(always)]
-    fn look_up(&self, tile: &mut [f32], width: usize, [row, column]: [usize; 2], [rows, columns]: [usize; 2]) {
+    fn look_up(
+        &self,
+        tile: &mut [f32],
+        width: usize,
+        [row, column]: [usize; 2],
+        [rows, columns]: [usize; 2],
+    ) {
         let Some(looked_up) = &self.looked_up else { return };
         let (added, all) = (values(looked_up), looked_up.layout().shape()[1]);
         let first = self.rows.partition_point(|&(at, _)| at < row);
@@ -154,6 +160,91 @@ impl AddFactors<'_> {
                 }
                 add(SumTile { rows: band_rows.clone(), columns: block, sums });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{FlexDevice, FloatDType, Tensor, from_host};
+
+    /// Small whole numbers, whose products are not rounded.
+    fn numbered(shape: [usize; 2], seed: usize) -> Tensor<Flex, 2> {
+        let values = (0..shape[0] * shape[1]).map(|at| ((at * 7 + seed) % 23) as f32 - 11.0).collect();
+        from_host(values, shape, FloatDType::F32, &FlexDevice)
+    }
+
+    fn gradient(
+        [rows, columns]: [usize; 2],
+        positions: usize,
+        seed: usize,
+        room: u128,
+    ) -> GradientFactors<Flex> {
+        // As records have it: a transposed view.
+        let left = numbered([positions, rows], seed).transpose();
+        let places: Vec<usize> = (0..5).map(|at| (at * at * 31 + seed) % rows).collect();
+        GradientFactors {
+            product: Some([left, numbered([positions, columns], seed + 1)]),
+            precision: Precision::F32,
+            looked_up: Some((places, numbered([5, columns], seed + 2))),
+            factor: 0.75 - seed as f64,
+            room,
+        }
+    }
+
+    type Add = fn(&mut [GradientFactors<Flex>], [usize; 2], &mut dyn FnMut(SumTile<'_>));
+
+    fn sums(add: Add, gradients: &mut [GradientFactors<Flex>], shape: [usize; 2]) -> Vec<i64> {
+        let (mut sums, mut last) = (vec![0; shape[0] * shape[1]], 0);
+        add(gradients, shape, &mut |tile| {
+            assert!(tile.rows.start >= last, "rows come in order");
+            last = tile.rows.start;
+            tile.add_to(&mut sums[tile.rows.start * shape[1]..], shape[1]);
+        });
+        sums
+    }
+
+    /// Oracle: the portable definition. Shapes are below, at and above the sizes of tiles and blocks.
+    #[test]
+    fn sums_and_rooms_are_those_of_the_definition() {
+        for (shape, positions) in
+            [([1, 1], 1), ([7, 49], 3), ([130, 241], 9), ([300, 17], 130), ([8, 48], 500)]
+        {
+            let all = || [0, 1, 2].map(|seed| gradient(shape, positions + seed, seed, u128::MAX));
+            let (mut fused, mut portable) = (all(), all());
+            let found = sums(add_factors, &mut fused, shape);
+            assert!(found == sums(portable::add_factors, &mut portable, shape), "{shape:?}");
+            assert_eq!(fused.each_ref().map(|one| one.room), portable.each_ref().map(|one| one.room));
+            // Each gradient by itself.
+            let mut alone = vec![0; found.len()];
+            for mut one in all() {
+                let own = sums(add_factors, std::slice::from_mut(&mut one), shape);
+                alone.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            }
+            assert!(found == alone, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn integers_that_exceed_the_room_or_do_not_exist_are_left_out() {
+        let shape = [40, 100];
+        let square =
+            |sums: &[i64]| sums.iter().map(|sum| u128::from(sum.unsigned_abs()).pow(2)).sum::<u128>();
+        let whole = square(&sums(add_factors, &mut [gradient(shape, 6, 1, u128::MAX)], shape));
+        for room in [0, 1, whole / 2, whole - 1, whole] {
+            let mut one = [gradient(shape, 6, 1, room)];
+            let added = square(&sums(add_factors, &mut one, shape));
+            assert_eq!(added + one[0].room, room);
+            assert_eq!(added == whole, room == whole);
+        }
+        for bad in [f32::NAN, f32::INFINITY, 2.0_f32.powi(60)] {
+            let mut one = gradient(shape, 6, 1, u128::MAX);
+            let Some([left, _]) = &mut one.product else { panic!("a product") };
+            *left = left.clone().slice_fill([17..18, 2..3], bad);
+            let found = sums(add_factors, &mut [one], shape);
+            assert!(found[17 * shape[1]..18 * shape[1]].iter().all(|&sum| sum == 0), "{bad}");
+            assert!(found[..8 * shape[1]].iter().any(|&sum| sum != 0), "{bad}: other tiles");
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) const FEW_ROWS: usize = 256;
 const LARGE: usize = 1 << 18;
 
 /// Computes the product of few rows and a large transposed weight W as (Wᵀ·inputᵀ)ᵀ, which copies the input in place of the weight.
-pub fn layer_product(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+fn product_of_few_rows(input: Tensor<Flex, 2>, weight: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
     let ([rows, d_in], d_out) = (input.dims(), weight.dims()[1]);
     let (input, weight) = (input.into_primitive().tensor(), weight.into_primitive().tensor());
     let is_transposed = weight.layout().strides() == [1, d_in as isize];
@@ -70,7 +70,7 @@ pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> T
     let ([m, k], n) = (a.dims(), b.dims()[1]);
     let threads = threads.min(m * k * n / WORTH_A_THREAD).min(n);
     if threads < 2 {
-        return layer_product(a, b);
+        return product_of_few_rows(a, b);
     }
     let width = n.div_ceil(threads);
     let columns = |first: usize| b.clone().narrow(1, first, width.min(n - first));
@@ -79,10 +79,10 @@ pub fn wide_product(a: Tensor<Flex, 2>, b: Tensor<Flex, 2>, threads: usize) -> T
             .step_by(width)
             .map(|first| {
                 let (a, b) = (a.clone(), columns(first));
-                scope.spawn(move || layer_product(a, b))
+                scope.spawn(move || product_of_few_rows(a, b))
             })
             .collect();
-        let first = layer_product(a.clone(), columns(0));
+        let first = product_of_few_rows(a.clone(), columns(0));
         let others = others.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
         std::iter::once(first).chain(others).collect()
     });

@@ -237,7 +237,7 @@ mod tests {
                 assert_eq!(to_host(alone), to_host(whole.clone().narrow(0, row, 1)), "row {row} of {m}");
             }
             // After other rows, in another place of a tile.
-            let after = product(Tensor::cat(vec![a.clone().slice([0..m.min(5)]), a.clone()], 0), b.clone());
+            let after = product(Tensor::cat(vec![a.clone().narrow(0, 0, m.min(5)), a.clone()], 0), b.clone());
             assert_eq!(to_host(after.narrow(0, m.min(5), m)), to_host(whole.clone()));
             for column in [0, n / 2, n - 1] {
                 let alone = product(a.clone(), b.clone().narrow(1, column, 1));

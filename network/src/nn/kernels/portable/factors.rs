@@ -24,7 +24,8 @@ pub fn add_factors<B: Kernels>(
             for gradient in &mut *gradients {
                 if let Some(tile) = tile(gradient, top..below, left..right) {
                     is_empty = false;
-                    gradient.room = B::add_truncated(tile, gradient.factor, gradient.room, sums, right - left);
+                    gradient.room =
+                        B::add_truncated(tile, gradient.factor, gradient.room, sums, right - left);
                 }
             }
             if !is_empty {

@@ -493,7 +493,7 @@ fn the_product_with_a_transposed_weight_is_the_product() {
     for (rows, d_in, d_out) in [(5, 517, 521), (256, 512, 530), (257, 512, 530), (5, 40, 30)] {
         let (input, input64) = source.pair([rows, d_in]);
         let (weight, weight64) = source.pair([d_out, d_in]);
-        let product = Flex::layer_product(input, weight.transpose());
+        let product = Flex::wide_product(input, weight.transpose());
         assert_eq!(product.dims(), [rows, d_out]);
         agree(product, input64.matmul(weight64.transpose()));
     }
