@@ -99,34 +99,6 @@ impl<B: Backend> GradRecord<B> {
         }
     }
 
-    /// Returns the record with one row in place of each `views` successive rows: that of the sum of their gradients, since inputᵀ·grad over
-    /// the positions of all of them is this sum.
-    #[must_use]
-    pub fn sum_of_views(self, views: usize) -> Self {
-        match self {
-            Self::Explicit { param, grads } => {
-                let [rows, n] = grads.dims();
-                let grads = grads.reshape([rows / views, views, n]).sum_dim(1).reshape([rows / views, n]);
-                Self::Explicit { param, grads }
-            }
-            Self::Product { param, input, grad } => {
-                Self::Product { param, input: side_by_side(input, views), grad: side_by_side(grad, views) }
-            }
-            Self::Lookup { param, tokens, grad } => Self::Lookup {
-                param,
-                tokens: tokens_side_by_side(tokens, views),
-                grad: side_by_side(grad, views),
-            },
-            Self::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Self::TiedEmbedding {
-                param,
-                tokens: tokens_side_by_side(tokens, views),
-                grad: side_by_side(grad, views),
-                hidden: side_by_side(hidden, views),
-                logits_grad: side_by_side(logits_grad, views),
-            },
-        }
-    }
-
     /// Returns the record with zeros in place of the marked examples, also where the values were
     /// NaN.
     ///
@@ -146,6 +118,35 @@ impl<B: Backend> GradRecord<B> {
                 grad: zero(grad, blank),
                 hidden: zero(hidden, blank),
                 logits_grad: zero(logits_grad, blank),
+            },
+        }
+    }
+}
+
+impl<B: Kernels> GradRecord<B> {
+    /// Returns the record with one row in place of each `views` successive rows: that of the sum of their gradients, since inputᵀ·grad over
+    /// the positions of all of them is this sum.
+    #[must_use]
+    pub fn sum_of_views(self, views: usize) -> Self {
+        match self {
+            Self::Explicit { param, grads } => {
+                let [rows, n] = grads.dims();
+                Self::Explicit { param, grads: B::sum_positions(grads.reshape([rows / views, views, n])) }
+            }
+            Self::Product { param, input, grad } => {
+                Self::Product { param, input: side_by_side(input, views), grad: side_by_side(grad, views) }
+            }
+            Self::Lookup { param, tokens, grad } => Self::Lookup {
+                param,
+                tokens: tokens_side_by_side(tokens, views),
+                grad: side_by_side(grad, views),
+            },
+            Self::TiedEmbedding { param, tokens, grad, hidden, logits_grad } => Self::TiedEmbedding {
+                param,
+                tokens: tokens_side_by_side(tokens, views),
+                grad: side_by_side(grad, views),
+                hidden: side_by_side(hidden, views),
+                logits_grad: side_by_side(logits_grad, views),
             },
         }
     }

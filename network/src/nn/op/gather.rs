@@ -66,7 +66,8 @@ pub fn mean<B: Kernels>(pass: &mut ForwardPass<'_, B>, input: Var<B>, lengths: T
     let inside = places.expand([batch, seq]).lower(lengths.clone().expand([batch, seq]));
     let shares = inside.float().cast(value.dtype()) / lengths.float().cast(value.dtype());
     let shares = shares.reshape([batch, seq, 1]);
-    pass.note((value * shares.clone()).sum_dim(1), slot.is_some(), move |grad, back| {
+    let sums = B::sum_positions(value * shares.clone()).reshape([batch, 1, d]);
+    pass.note(sums, slot.is_some(), move |grad, back| {
         back.add(slot, grad.expand([batch, seq, d]) * shares);
     })
 }

@@ -51,8 +51,7 @@ fn examples(network: &Network) -> Vec<Example> {
 }
 
 /// Asserts that a lot has the same exact sum, to the bit, whatever the examples are that share a pass.
-fn assert_independent(network: &Network, weights: &Weights<Flex>, what: &str) {
-    let all = examples(network);
+fn assert_independent(network: &Network, weights: &Weights<Flex>, all: Vec<Example>, what: &str) {
     let summation = Summation { clipping: Clipping::Flat, arithmetic: Arithmetic::Exact };
     let sum = |examples: &[Example], rows: usize| {
         let lot = reference::lot(network, examples, rows);
@@ -82,10 +81,26 @@ fn examples_that_share_a_pass_change_no_bit_of_each_other() {
             let weights = reference::moved_weights::<Flex>(&network, 61, &DEVICE);
             for precision in [Precision::F32, Precision::Bf16] {
                 let weights = weights.clone().precision(precision);
-                assert_independent(&network, &weights, &format!("{family:?} {objective:?} {precision:?}"));
+                let what = format!("{family:?} {objective:?} {precision:?}");
+                assert_independent(&network, &weights, examples(&network), &what);
             }
         }
     }
+}
+
+#[test]
+fn examples_with_several_views_and_means_of_positions_share_a_pass_in_the_same_way() {
+    let model = json!({ "family": "bert", "d_model": 64, "heads": 4, "d_ff": 136, "layers": 2,
+                        "context": CONTEXT, "pooling": "mean" });
+    let network = testing::network(&model, "sequence_classification", VOCABULARY);
+    let weights = reference::moved_weights::<Flex>(&network, 64, &DEVICE);
+    assert_independent(&network, &weights, examples(&network), "means");
+    let mut of_views = examples(&network);
+    for at in [0, 2, 3] {
+        of_views[at].further = vec![of_views[4].clone(), of_views[1].clone()];
+    }
+    of_views[5].further = vec![of_views[6].clone()];
+    assert_independent(&network, &weights, of_views, "views");
 }
 
 #[test]
@@ -105,6 +120,6 @@ fn examples_that_share_a_pass_of_a_trained_part_change_no_bit_of_each_other() {
         });
         let moved = moved.collect();
         weights.replace(moved);
-        assert_independent(&network, &weights, &format!("{trainable:?}"));
+        assert_independent(&network, &weights, examples(&network), &format!("{trainable:?}"));
     }
 }

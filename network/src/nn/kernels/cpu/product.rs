@@ -5,20 +5,28 @@ use gemm::{Parallelism, gemm};
 
 use super::matrix::Matrix;
 use super::threads::{available, in_parallel};
-use super::{amx, close, open, portable, zeros};
+use super::{amx, close, open, portable, row_product, zeros};
 use crate::tensor::{DType, Flex, FlexTensor, Tensor};
 
 /// Multiplications from which further threads save more than they cost.
 pub const WORTH_THREADS: usize = 1 << 25;
 
-/// Matrix product. Axes before the last two are those of a batch. Several threads divide its rows, which changes no bit.
+/// Matrix product. Axes before the last two are those of a batch. A matrix has the same bits in any batch and on any number of threads:
+/// these divide the rows of large products alone, which [`row_product`] computes.
 pub fn product<const D: usize>(a: Tensor<Flex, D>, b: Tensor<Flex, D>) -> Tensor<Flex, D> {
     let have_equal_batches = have_equal_batches(&a, &b);
     let [a, b] = [a, b].map(|operand| operand.into_primitive().tensor());
     if !have_equal_batches || ![&a, &b].iter().all(|operand| operand.layout().has_positive_strides()) {
         return close(a).matmul(close(b));
     }
-    in_parts(&a, b.layout().shape()[D - 1], |rows, at, out| multiply(rows, &Matrix::of(&b, at), out))
+    let [m, k, n] = [a.layout().shape()[D - 2], a.layout().shape()[D - 1], b.layout().shape()[D - 1]];
+    let multiply = if is_shared(m, k, n) { row_product::multiply } else { multiply };
+    in_parts(&a, n, |rows, at, out| multiply(rows, &Matrix::of(&b, at), out))
+}
+
+/// Whether several threads compute one matrix of this product.
+fn is_shared(m: usize, k: usize, n: usize) -> bool {
+    m * k * n >= WORTH_THREADS
 }
 
 /// [`product`] of operands rounded to bfloat16, accumulated in 32 bits.
@@ -56,7 +64,7 @@ pub fn in_parts<const D: usize>(
     let out = output.storage_mut::<f32>();
     if !out.is_empty() {
         let threads = if out.len() * k < WORTH_THREADS { 1 } else { available() };
-        let height = m.div_ceil(threads.div_ceil(matrices));
+        let height = if is_shared(m, k, n) { m.div_ceil(threads.div_ceil(matrices)) } else { m };
         let parts: Vec<&mut [f32]> =
             out.chunks_exact_mut(m * n).flat_map(|out| out.chunks_mut(height * n)).collect();
         let in_each = m.div_ceil(height);

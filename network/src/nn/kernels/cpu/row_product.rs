@@ -10,8 +10,8 @@
 //! of [`DEEP`], which no shape changes; between two parts the sum is stored in 32 bits and loaded again, which does not round. What a
 //! tile has beyond the operands is zero, and its sums are not written.
 //!
-//! Processors with a fused multiply-add, whatever their vector width, compute the same bits. The library `gemm` cuts the inner axis by
-//! the shape of the product, so it does not have this property.
+//! Processors with a fused multiply-add, whatever their vector width, compute the same bits. The library `gemm` promises nothing of this
+//! kind: it has kernels of their own for few rows or columns, and cuts the inner axis by the caches of the machine.
 //!
 //! # References
 //! Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", <https://doi.org/10.1145/1356052.1356053> (blocks and
