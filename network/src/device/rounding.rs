@@ -14,7 +14,7 @@ const SHAPES: [[usize; 3]; 6] =
 /// order, or with other instructions, has another one.
 #[must_use]
 pub fn rounding<B: Kernels>(device: &B::Device) -> [u8; 32] {
-    digest(device, &[B::product, B::product_bf16])
+    digest(device, &[B::product, B::product_bf16, B::layer_product])
 }
 
 type Product<B> = fn(Tensor<B, 2>, Tensor<B, 2>) -> Tensor<B, 2>;

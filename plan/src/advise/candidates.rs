@@ -3,6 +3,7 @@
 use accountant::calibrate::EpsilonTarget;
 use serde::{Deserialize, Serialize};
 
+use super::cost::Cost;
 use super::law::{Setting, relative_loss, released};
 use super::start::vocabulary;
 use super::{SIZES, Size, optimizer};
@@ -245,6 +246,12 @@ pub(super) fn examples(file: &PlanFile, compute: Compute) -> f64 {
     let mut one = file.clone();
     set_batch(&mut one, 1, 1);
     let cost = one.cost_with_vocabulary(vocabulary(&one));
+    let paid = paid_examples(&cost, compute);
+    // Features are computed once for each unit, and steps on them cost next to nothing.
+    if file.has_fixed_features() && paid >= file.population() as f64 { f64::from(u32::MAX) } else { paid }
+}
+
+fn paid_examples(cost: &Cost, compute: Compute) -> f64 {
     match compute {
         Compute::Time { machine, seconds } => {
             let flops = seconds * machine.peak_flops * machine.utilization;

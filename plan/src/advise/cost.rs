@@ -378,8 +378,22 @@ impl PlanFile {
         let tokens = units.saturating_mul(a_unit);
         let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
         let trained = network.trained();
-        let a_token = 4.0 * (parameters as f64 + trained as f64) + 12.0 * layers * width * window;
-        let flops = tokens as f64 * a_token;
+        // A table that is only looked up takes no operations.
+        let looked_up = match self.training.objective.has_labels() {
+            true => f64::from(network.vocabulary) * width,
+            false => 0.0,
+        };
+        let multiplied = parameters as f64 - looked_up;
+        let trained_below = (trained as f64).min(multiplied);
+        let a_token = 4.0 * (multiplied + trained_below) + 12.0 * layers * width * window;
+        let flops = match self.has_fixed_features() {
+            // A forward pass over each unit, once.
+            true => {
+                let computed = (units.min(u128::from(self.population())) * a_unit) as f64;
+                computed * (2.0 * multiplied + 4.0 * layers * width * window)
+            }
+            false => tokens as f64 * a_token,
+        };
         let drawn =
             self.training.warm_start.map_or(0, |start| start.steps.saturating_mul(WarmStart::BATCH_SIZE));
         let warm_start_flops = drawn as f64 * window * a_token;
@@ -429,6 +443,20 @@ mod tests {
         );
         assert_eq!((longer.flops, longer.tokens), (cost.flops, cost.tokens));
         assert!(!cost.fits(&machine) && cost.fits(&Machine { memory: 1e15, ..machine }));
+    }
+
+    /// Oracle: by hand. A head reads features that are computed once. The table of tokens is only looked up.
+    #[test]
+    fn a_head_costs_one_forward_pass_over_each_unit() {
+        let mut file: PlanFile =
+            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        (file.training.objective, file.training.dropout) = (crate::Objective::SequenceClassification, 0.0);
+        file.model.trainable = crate::Trainable::Head;
+        let (cost, width) = (file.cost(), f64::from(file.model.d_model));
+        let below = cost.parameters as f64 - f64::from(file.tokenizer.least_vocabulary()) * width;
+        let window = f64::from(file.model.context);
+        let a_token = 2.0 * below + 4.0 * f64::from(file.model.layers) * width * window;
+        assert!((cost.flops / (file.data.units as f64 * window * a_token) - 1.0).abs() < 1e-12);
     }
 
     /// Oracle: by hand. Four views take four times the tokens, and a micro-batch four times the activations.

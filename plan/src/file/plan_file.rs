@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::schema::check::check;
 use crate::messages::shown;
-use crate::{Data, Evaluation, Model, Objective, Performance, PlanError, Privacy, Tokenizer, Training};
+use crate::{
+    Data, Evaluation, Model, Objective, Performance, PlanError, Privacy, Tokenizer, Trainable, Training,
+};
 
 /// The version of `plan.json` this build reads and writes.
 pub const VERSION: u64 = 1;
@@ -52,6 +54,18 @@ impl PlanFile {
     #[must_use]
     pub fn population(&self) -> u64 {
         self.privacy.sampling.population(self.data.units)
+    }
+
+    /// Returns whether the features of a record, which a head for labels of texts reads, are the same in each step. The trainer then computes
+    /// them once.
+    #[must_use]
+    pub fn has_fixed_features(&self) -> bool {
+        let of_texts = matches!(
+            self.training.objective,
+            Objective::SequenceClassification | Objective::MultiLabelClassification
+        );
+        // Dropout below the head changes them in each step.
+        of_texts && self.model.trainable == Trainable::Head && self.training.dropout == 0.0
     }
 
     /// Returns the labels beside which [`Words::PairsByLabel`](crate::Words::PairsByLabel) counts words: of classes, or of texts that are

@@ -93,17 +93,7 @@ impl Inputs {
 fn leaves_in_files(job: &Job) -> bool {
     let plan = job.plan.plan();
     job.ranks.are_several()
-        || job.canaries.is_none() && !has_fixed_features(plan) && data::is_large(plan, &job.base)
-}
-
-/// Whether the features of a record are the same in each step.
-pub(super) fn has_fixed_features(plan: &plan::Plan) -> bool {
-    let of_texts = matches!(
-        plan.training().objective,
-        plan::Objective::SequenceClassification | plan::Objective::MultiLabelClassification
-    );
-    // Dropout below the head changes them in each step.
-    of_texts && plan.model().trainable == Trainable::Head && plan.training().dropout == 0.0
+        || job.canaries.is_none() && !plan.file().has_fixed_features() && data::is_large(plan, &job.base)
 }
 
 const OTHER_FILES: &str = "it reads another plan, training text, evaluation text, tokenizer, chat template or checkpoint than rank 0; put \

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tokenizer::Tokenizer;
 
 use super::folder::Folder;
-use super::inputs::{Inputs, has_fixed_features};
+use super::inputs::Inputs;
 use super::request::Job;
 use super::start::Start;
 use crate::data::{Canaries, Dataset, LabelledRecords, LabelledSet, Planting, Units};
@@ -305,7 +305,7 @@ fn add_features<B: Kernels>(
     trainer: &Trainer<B>,
 ) -> Result<(), RunError> {
     let TrainingSet::Records(records) = set else { return Ok(()) };
-    if !has_fixed_features(plan) {
+    if !plan.file().has_fixed_features() {
         return Ok(());
     }
     let bytes = size_of::<f32>() as u64 * u64::from(plan.model().d_model);
