@@ -1,9 +1,8 @@
 //! Computes the features of a text: what a head for labels reads of it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{InferenceError, InferenceModel};
+use super::{InferenceError, InferenceModel, by_length, in_order};
 use crate::dp::Reduce;
 use network::Example;
 use network::model::{Batch, Shape};
@@ -24,7 +23,7 @@ impl<B: Kernels> InferenceModel<B> {
     /// # Errors
     /// [`InferenceError::Example`] for an example that does not fit the network.
     pub(crate) fn features_each(&self, examples: &[Example]) -> Result<Vec<Arc<[f32]>>, InferenceError> {
-        self.by_length(examples, |weights, batch| {
+        self.each_by_length(examples, |weights, batch| {
             let Some(features) = self.network.features(weights, batch) else { return Vec::new() };
             let width = features.dims()[1].max(1);
             to_host(features).chunks_exact(width).map(Arc::from).collect()
@@ -41,7 +40,7 @@ impl<B: Kernels> InferenceModel<B> {
         examples: &[Example],
         of_states: impl Fn(Vec<Vec<f32>>) -> T + Sync,
     ) -> Result<Vec<T>, InferenceError> {
-        self.by_length(examples, |weights, batch| {
+        self.each_by_length(examples, |weights, batch| {
             let hidden = self.network.hidden(weights, &batch);
             let [rows, seq, d] = hidden.dims();
             let flat = to_host(hidden.reshape([rows * seq, d]));
@@ -51,37 +50,26 @@ impl<B: Kernels> InferenceModel<B> {
     }
 
     /// Applies `work` to batches of examples of one length, and returns what it makes of each example, in their order.
-    fn by_length<T: Send>(
+    fn each_by_length<T: Send>(
         &self,
         examples: &[Example],
         work: impl Fn(&Weights<B>, Batch<B>) -> Vec<T> + Sync,
     ) -> Result<Vec<T>, InferenceError> {
         self.network.check(examples)?;
-        let mut of_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, example) in examples.iter().enumerate() {
-            of_length.entry(example.input.len().max(1)).or_default().push(at);
-        }
         let tokens = if self.weights.rows_are_independent() { TOKENS } else { 1 };
-        let batches: Vec<(usize, &[usize])> = of_length
-            .iter()
-            .flat_map(|(&length, all)| {
-                all.chunks(tokens.div_ceil(length)).map(move |members| (length, members))
-            })
-            .collect();
+        let groups = by_length(examples, 1, |length| tokens.div_ceil(length));
         let shape = self.network.shape();
-        let compute = |weights: &Weights<B>, &(input, members): &(usize, &[usize])| {
+        let compute = |weights: &Weights<B>, (input, members): &(usize, Vec<usize>)| {
             let own: Vec<Example> = members.iter().map(|&at| examples[at].clone()).collect();
-            let batch = Batch::new(&own, own.len(), Shape { input, ..shape }, weights.dtype(), &self.device);
-            members.iter().copied().zip(work(weights, batch)).collect::<Vec<_>>()
+            let shape = Shape { input: *input, ..shape };
+            work(weights, Batch::new(&own, own.len(), shape, weights.dtype(), &self.device))
         };
-        let join = |mut all: Vec<(usize, T)>, own: Vec<(usize, T)>| {
+        let join = |mut all: Vec<T>, own: Vec<T>| {
             all.extend(own);
             all
         };
         let workers = Reduce::on_threads(B::workers());
-        let mut all = workers.fold(&batches, &self.weights, compute, Vec::new(), join);
-        all.sort_by_key(|(at, _)| *at);
-        Ok(all.into_iter().map(|(_, own)| own).collect())
+        Ok(in_order(&groups, workers.fold(&groups, &self.weights, compute, Vec::new(), join)))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Measures how well a model predicts public text.
 
-use super::{InferenceError, InferenceModel};
+use super::{InferenceError, InferenceModel, by_length, in_order};
 use crate::dp::Reduce;
 use crate::ranks::Ranks;
 use network::Example;
-use network::model::{Batch, Predictions};
+use network::model::{Batch, Predictions, Shape};
 use network::nn::{Kernels, Weights};
 use network::tensor::{Int, Tensor, to_host, to_host_f64};
 
@@ -50,8 +50,9 @@ impl<B: Kernels> InferenceModel<B> {
     pub fn nll_each(&self, examples: &[Example]) -> Result<Vec<f64>, InferenceError> {
         self.by_batch(examples, |weights, batch, piece| {
             let targets = batch.targets.clone();
+            let width = targets.dims()[1];
             let nll = to_host_f64(B::token_nll(self.network.logits(weights, batch), flat(targets)));
-            self.rows(&nll, piece).map(|row| row.iter().sum()).collect()
+            rows(&nll, width, piece).map(|row| row.iter().sum()).collect()
         })
     }
 
@@ -62,8 +63,9 @@ impl<B: Kernels> InferenceModel<B> {
     pub fn predictions(&self, examples: &[Example]) -> Result<Vec<Vec<Prediction>>, InferenceError> {
         self.by_batch(examples, |weights, batch, piece| {
             let targets = batch.targets.clone();
+            let width = targets.dims()[1];
             let all = Prediction::of(self.network.logits(weights, batch), flat(targets));
-            self.rows(&all, piece).map(<[Prediction]>::to_vec).collect()
+            rows(&all, width, piece).map(<[Prediction]>::to_vec).collect()
         })
     }
 
@@ -74,8 +76,9 @@ impl<B: Kernels> InferenceModel<B> {
     pub(crate) fn label_logits(&self, examples: &[Example]) -> Result<Vec<Vec<Vec<f32>>>, InferenceError> {
         let outputs = self.network.outputs();
         self.by_batch(examples, |weights, batch, piece| {
+            let rows = batch.tokens.dims()[0];
             let logits = to_host(self.network.logits(weights, batch));
-            let of_row = logits.len() / self.physical_batch;
+            let of_row = logits.len() / rows;
             let of_example = |(row, example): (usize, &Example)| {
                 let count = match self.network.shape().predictions {
                     Predictions::OfText(_) => 1,
@@ -126,8 +129,8 @@ impl<B: Kernels> InferenceModel<B> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Applies `measure` to each batch and concatenates the results in the examples' order. Each rank measures its own batches, and
-    /// all get all results.
+    /// Applies `measure` to batches of examples of similar length, padded to that length alone, and returns the results in the examples'
+    /// order. Each rank measures its own batches, and all get all results.
     fn by_batch<T: Send + Flat>(
         &self,
         examples: &[Example],
@@ -135,25 +138,31 @@ impl<B: Kernels> InferenceModel<B> {
     ) -> Result<Vec<T>, InferenceError> {
         self.network.check(examples)?;
         let shape = self.network.shape();
-        let own = examples.chunks(self.physical_batch).skip(self.ranks.rank()).step_by(self.ranks.count());
-        let pieces: Vec<&[Example]> = own.collect();
-        let work = |weights: &Weights<B>, piece: &&[Example]| {
-            let batch = Batch::new(piece, self.physical_batch, shape, weights.dtype(), &self.device);
-            measure(weights, batch, piece)
+        let groups = by_length(examples, LENGTH_STEP, |_| self.physical_batch);
+        let own = groups.iter().skip(self.ranks.rank()).step_by(self.ranks.count());
+        let own: Vec<&(usize, Vec<usize>)> = own.collect();
+        let work = |weights: &Weights<B>, &(input, members): &&(usize, Vec<usize>)| {
+            let piece: Vec<Example> = members.iter().map(|&at| examples[at].clone()).collect();
+            let rows = piece.len().next_power_of_two().min(self.physical_batch);
+            let shape = Shape { input: shape.input.min(*input), ..shape };
+            let batch = Batch::new(&piece, rows, shape, weights.dtype(), &self.device);
+            measure(weights, batch, &piece)
         };
         let join = |mut all: Vec<Vec<T>>, part: Vec<T>| {
             all.push(part);
             all
         };
-        let own = Reduce::on_threads(B::workers()).fold(&pieces, &self.weights, work, Vec::new(), join);
-        Ok(shared(own, &self.ranks).into_iter().flatten().collect())
+        let own = Reduce::on_threads(B::workers()).fold(&own, &self.weights, work, Vec::new(), join);
+        Ok(in_order(&groups, shared(own, &self.ranks).into_iter().flatten()))
     }
+}
 
-    /// Returns the values of each example's own targets among those of a padded batch.
-    fn rows<'a, T>(&self, all: &'a [T], piece: &'a [Example]) -> impl Iterator<Item = &'a [T]> {
-        let width = self.network.shape().targets();
-        piece.iter().enumerate().map(move |(row, example)| &all[row * width..][..example.targets.len()])
-    }
+/// Lengths of batches are multiples of this.
+const LENGTH_STEP: usize = 8;
+
+/// Returns the values of each example's own targets among those of a padded batch, whose rows have `width` targets.
+fn rows<'a, T>(all: &'a [T], width: usize, piece: &'a [Example]) -> impl Iterator<Item = &'a [T]> {
+    piece.iter().enumerate().map(move |(row, example)| &all[row * width..][..example.targets.len()])
 }
 
 /// Returns the results of all batches in order, given those of this rank's own batches.
@@ -273,7 +282,7 @@ mod tests {
         };
         let (_, inputs, predictions) = measured(&Ranks::alone());
         assert_eq!(inputs, examples.iter().map(|example| f64::from(example.input[0])).collect::<Vec<_>>());
-        // Six batches of up to three examples.
+        // Six batches of up to three examples, all of which have the same number of tokens after rounding up.
         for (count, most) in [(2, 3), (4, 2), (7, 1)] {
             let ranks = on_ranks(count, measured);
             assert_eq!(ranks.iter().map(|rank| rank.0).sum::<usize>(), 6);

@@ -16,6 +16,7 @@ mod predict;
 mod recall;
 mod scores;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use plan::{Device, Trainable};
@@ -51,6 +52,7 @@ use crate::plan_file::read_uncertified;
 use crate::store::covered::check_model;
 use crate::store::files;
 use crate::{RunError, chat, memory, vocabulary};
+use network::Example;
 use network::device::{OnDevice, on_device};
 use network::model::Network;
 use network::nn::Kernels;
@@ -141,4 +143,25 @@ impl<T: ModelTask> OnDevice for TaskOnDevice<'_, T> {
     fn run<B: Kernels>(self, device: B::Device) -> Self::Output {
         self.task.run(&RunModel::<B>::read(self.folder, self.kind, device)?)
     }
+}
+
+/// Groups examples by the length of their input, rounded up to a multiple of `step`: each group's length, and the places of its members, of
+/// which it has at most `most`.
+fn by_length(examples: &[Example], step: usize, most: impl Fn(usize) -> usize) -> Vec<(usize, Vec<usize>)> {
+    let mut of_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, example) in examples.iter().enumerate() {
+        of_length.entry(example.input.len().max(1).next_multiple_of(step)).or_default().push(at);
+    }
+    let groups = of_length.into_iter().flat_map(|(length, all)| {
+        all.chunks(most(length).max(1)).map(|members| (length, members.to_vec())).collect::<Vec<_>>()
+    });
+    groups.collect()
+}
+
+/// Returns the results of groups, which are in the order of the groups' members, in the order of the examples.
+fn in_order<T>(groups: &[(usize, Vec<usize>)], results: impl IntoIterator<Item = T>) -> Vec<T> {
+    let places = groups.iter().flat_map(|(_, members)| members.iter().copied());
+    let mut all: Vec<(usize, T)> = places.zip(results).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, result)| result).collect()
 }

@@ -1,7 +1,7 @@
 //! Reads and checks what a plan names, before anything is written.
 
 use dp_tokenizer::identity::Sketch;
-use plan::{Arithmetic, Trainable};
+use plan::Arithmetic;
 
 use super::request::Job;
 use super::start::{self, Start};

@@ -80,8 +80,9 @@ fn cached_logits_are_those_of_the_whole_text() {
         for parents in orders.into_iter().chain(std::iter::repeat_n(orders[4], CONTEXT)) {
             for ((input, text), cached) in inputs.iter().zip(&texts).zip(&logits) {
                 let (worst, largest) = difference(&model, input, text, cached);
-                // Products with one row add their terms in another order than products with many: some roundings of 6e-8.
-                assert!(worst <= 2e-6 * largest.max(1.0), "{family} {}: {worst}", text.len());
+                // Products of generation add their terms in another order than those of a whole text: in each layer some roundings of 6e-8,
+                // which norms of heads enlarge.
+                assert!(worst <= 5e-6 * largest.max(1.0), "{family} {}: {worst}", text.len());
                 assert!(largest > 0.05, "{family}: logits must not vanish");
                 outgrown += usize::from(text.len() > CONTEXT);
             }
