@@ -9,7 +9,7 @@ use pulp::{Arch, Simd, WithSimd};
 use super::super::portable::{self, Integers, Stretch};
 use super::super::{GradientFactors, SumTile};
 use super::matrix::Matrix;
-use super::product::positive;
+use super::parts::positive;
 use super::tile::{LARGEST_TILE, VECTORS, aligned, copy, lanes, sum};
 use super::{open, values};
 use crate::tensor::{DType, Flex, FlexTensor};

@@ -14,6 +14,7 @@ mod math;
 mod matrix;
 mod narrow;
 mod norm;
+mod parts;
 mod product;
 mod row_product;
 #[cfg(test)]

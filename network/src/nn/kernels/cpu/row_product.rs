@@ -23,7 +23,7 @@ use half::{bf16, f16};
 use pulp::{Arch, Simd, WithSimd};
 
 use super::matrix::Matrix;
-use super::product::{in_parts, positive};
+use super::parts::{in_parts, positive};
 use super::tile::{LARGEST_TILE, Number, VECTORS, aligned, copy, lanes, sum};
 use crate::tensor::{DType, Flex, Tensor};
 
