@@ -58,4 +58,12 @@ mod tests {
         assert_ne!(of(Flex::product), of(in_halves));
         assert_ne!(of(Flex::product), of(Flex::product_bf16));
     }
+
+    #[test]
+    fn the_products_of_layers_are_in_the_digest() {
+        let others: &[Product<Flex>] = &[Flex::product, Flex::product_bf16];
+        let all = [others, &[Flex::layer_product]].concat();
+        assert_eq!(rounding::<Flex>(&FlexDevice), digest(&FlexDevice, &all));
+        assert_ne!(rounding::<Flex>(&FlexDevice), digest(&FlexDevice, others));
+    }
 }

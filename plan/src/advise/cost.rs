@@ -376,27 +376,8 @@ impl PlanFile {
         let micro_batch_spread = if sampling.has_one_batch_size() { 0.0 } else { spread };
         let a_unit = u128::from(model.context).saturating_mul(u128::from(self.training.views_per_unit));
         let tokens = units.saturating_mul(a_unit);
-        let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
         let trained = network.trained();
-        // A table that is only looked up takes no operations.
-        let looked_up = match self.training.objective.has_labels() {
-            true => f64::from(network.vocabulary) * width,
-            false => 0.0,
-        };
-        let multiplied = parameters as f64 - looked_up;
-        let trained_below = (trained as f64).min(multiplied);
-        let a_token = 4.0 * (multiplied + trained_below) + 12.0 * layers * width * window;
-        let flops = match self.has_fixed_features() {
-            // A forward pass over each unit, once.
-            true => {
-                let computed = (units.min(u128::from(self.population())) * a_unit) as f64;
-                computed * (2.0 * multiplied + 4.0 * layers * width * window)
-            }
-            false => tokens as f64 * a_token,
-        };
-        let drawn =
-            self.training.warm_start.map_or(0, |start| start.steps.saturating_mul(WarmStart::BATCH_SIZE));
-        let warm_start_flops = drawn as f64 * window * a_token;
+        let [flops, warm_start_flops] = self.operations(network, units);
         let exact = self.arithmetic_on(self.performance.device) == Arithmetic::Exact;
         let one_by_one = exact || self.performance.device == Device::Cpu;
         let at_once = if one_by_one { examples_at_once(self, exact, micro_batch) } else { micro_batch };
@@ -413,17 +394,42 @@ impl PlanFile {
             warm_start_flops,
         }
     }
+
+    /// Floating-point operations of steps that draw so many units in all, and of the start from released words.
+    fn operations(&self, network: Network<'_>, units: u128) -> [f64; 2] {
+        let model = &self.model;
+        let [layers, width, window] = [model.layers, model.d_model, model.context].map(f64::from);
+        // A table that is only looked up takes none.
+        let is_looked_up = self.training.objective.has_labels();
+        let looked_up = if is_looked_up { f64::from(network.vocabulary) * width } else { 0.0 };
+        let multiplied = network.parameters() as f64 - looked_up;
+        let trained = (network.trained() as f64).min(multiplied);
+        let a_token = 4.0 * (multiplied + trained) + 12.0 * layers * width * window;
+        let views = f64::from(self.training.views_per_unit);
+        let flops = if self.has_fixed_features() {
+            // One forward pass over each unit.
+            let computed = units.min(u128::from(self.population())) as f64;
+            computed * views * window * (2.0 * multiplied + 4.0 * layers * width * window)
+        } else {
+            units as f64 * views * window * a_token
+        };
+        let start = self.training.warm_start.map_or(0, |start| start.steps);
+        [flops, start.saturating_mul(WarmStart::BATCH_SIZE) as f64 * window * a_token]
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn quickstart() -> PlanFile {
+        serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan")
+    }
+
     /// Oracle: by hand. P = 1 M, one block of width 100 and window 50: a token takes 8 M + 60 k operations.
     #[test]
     fn operations_and_time_follow_the_formulas() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         file.training.steps = Some(10);
         file.training.expected_batch_size = Some(20);
         file.model.context = 50;
@@ -448,8 +454,7 @@ mod tests {
     /// Oracle: by hand. A head reads features that are computed once. The table of tokens is only looked up.
     #[test]
     fn a_head_costs_one_forward_pass_over_each_unit() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         (file.training.objective, file.training.dropout) = (crate::Objective::SequenceClassification, 0.0);
         file.model.trainable = crate::Trainable::Head;
         let (cost, width) = (file.cost(), f64::from(file.model.d_model));
@@ -462,8 +467,7 @@ mod tests {
     /// Oracle: by hand. Four views take four times the tokens, and a micro-batch four times the activations.
     #[test]
     fn views_multiply_tokens_and_activations_and_not_parameters() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         let one = file.cost();
         file.training.views_per_unit = 4;
         let four = file.cost();
@@ -479,8 +483,7 @@ mod tests {
     /// Oracle: by hand. 20 examples in micro-batches of 3 are 7 of them, of which one of 2 ranks computes 4.
     #[test]
     fn ranks_share_micro_batches_moments_and_messages() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(20));
         file.performance.physical_batch = Some(3);
         file.training.warm_start = None;
@@ -515,8 +518,7 @@ mod tests {
     /// 96 messages to their owners, and in 48 messages of weights.
     #[test]
     fn sums_of_many_parameters_are_divided_and_sent_after_each_micro_batch() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(20));
         file.performance.physical_batch = Some(3);
         file.privacy.sampling = crate::Sampling::FixedSize;
@@ -540,8 +542,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_micro_batch_are_examples_where_sums_are_exact() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         file.performance.physical_batch = Some(6);
         for (arithmetic, context, parts) in [
             (Arithmetic::Fast, 64, 1.0),
@@ -560,8 +561,7 @@ mod tests {
     /// number of rounds is rounded up.
     #[test]
     fn a_step_waits_for_the_rank_with_the_most_of_a_drawn_batch() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         (file.training.steps, file.training.expected_batch_size) = (Some(10), Some(100));
         (file.performance.physical_batch, file.data.units) = (Some(1), 1 << 40);
         file.privacy.sampling = crate::Sampling::Poisson;
@@ -589,8 +589,7 @@ mod tests {
 
     #[test]
     fn a_plan_beyond_all_machines_saturates_instead_of_failing() {
-        let mut file: PlanFile =
-            serde_json::from_str(include_str!("../../presets/quickstart.json")).expect("a preset is a plan");
+        let mut file = quickstart();
         file.training.steps = Some(u64::MAX);
         file.training.expected_batch_size = Some(u64::MAX);
         file.model.context = u32::MAX;

@@ -1,7 +1,7 @@
 //! Computes a lower bound on the memory that a plan needs, and an estimate of the most that it takes.
 
 use super::parameters::{Predicts, adapters, parameters};
-use super::summing::{HELD_WHOLE, LARGEST_WHOLE_SUM, computes_one_by_one, examples_at_once};
+use super::summing::{HELD_WHOLE, LARGEST_WHOLE_SUM, adds_one_by_one, examples_at_once};
 use crate::{
     CyclicPoisson, Family, Initial, Model, Objective, Optimizer, PlanFile, Sampling, Tokenizer, Trainable,
 };
@@ -91,7 +91,7 @@ impl<'a> Network<'a> {
         // A drawn batch is larger than the expected one by a few standard deviations at the most.
         let largest = largest.unwrap_or(1);
         let drawn = largest.saturating_add(3 * largest.isqrt());
-        let holds_factors = computes_one_by_one(file, exact) && self.model.context < HELD_WHOLE;
+        let holds_factors = adds_one_by_one(file, exact) && self.model.context < HELD_WHOLE;
         let micro_batch = examples_at_once(file, exact, micro_batch);
         let micro_batches = drawn.div_ceil(u64::from(micro_batch.max(1))).div_ceil(u64::from(ranks));
         let busy = u128::from(workers).min(u128::from(micro_batches)).max(1);

@@ -61,7 +61,7 @@ pub enum Arithmetic {
     /// `performance.group_by_length`: that takes no more time.
     Fast,
     /// Each unit's gradient is clipped and rounded to integers that depend on no other unit, and these are summed. No rounding error can
-    /// exceed the clip norm. For the CPU only; up to 15 % slower for short texts.
+    /// exceed the clip norm. For the CPU only; up to a fifth slower for short texts.
     Exact,
 }
 

@@ -10,7 +10,7 @@ pub const LARGEST_WHOLE_SUM: u32 = 1 << 27;
 pub const SUMS_A_MESSAGE: u32 = 1 << 20;
 
 /// Tokens of an example from which the CPU computes each by itself, those from which exact sums hold most gradients as a whole, and those of
-/// the shorter examples whose factors they hold at a time.
+/// the shorter examples that share a pass and whose factors are held at a time.
 const LONG: u32 = 512;
 pub(super) const HELD_WHOLE: u32 = 160;
 const TOKENS_HELD: u32 = 512;
@@ -33,15 +33,15 @@ impl PlanFile {
     }
 }
 
-/// Whether each example is computed by itself, as exact sums and long examples are on the CPU.
-pub(super) fn computes_one_by_one(file: &PlanFile, exact: bool) -> bool {
+/// Whether the CPU adds examples to a sum one by one, as it does in exact sums and with long examples.
+pub(super) fn adds_one_by_one(file: &PlanFile, exact: bool) -> bool {
     exact || exact_is_free(Device::Cpu, file.model.context, file.performance.group_by_length)
 }
 
 /// Returns the number of examples of a micro-batch that a worker adds to a sum at once.
 pub(crate) fn examples_at_once(file: &PlanFile, exact: bool, micro_batch: u32) -> u32 {
     let context = file.model.context;
-    match (computes_one_by_one(file, exact), context < HELD_WHOLE) {
+    match (adds_one_by_one(file, exact), context < HELD_WHOLE) {
         (true, true) => (TOKENS_HELD / context.max(1)).clamp(1, micro_batch.max(1)),
         (true, false) => 1,
         (false, _) => micro_batch.max(1),

@@ -244,9 +244,11 @@ impl Integers for Sent<'_> {
 
     fn complete(&mut self, param: usize, end: usize) {
         self.begin(param);
-        let length = end - self.first;
-        self.band.resize(length, 0);
-        self.stretches.push(length, |range, integers| integers.copy_from_slice(&self.band[range]));
+        // What nothing was added to is zero, and not held.
+        self.stretches.push(end - self.first, |range, integers| {
+            let held = self.band.get(range.start..range.end.min(self.band.len())).unwrap_or_default();
+            integers[..held.len()].copy_from_slice(held);
+        });
         self.band.clear();
         self.first = end;
     }

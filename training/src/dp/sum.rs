@@ -99,18 +99,6 @@ fn without_rows<B: Kernels>(records: Vec<GradRecord<B>>, marked: &[bool]) -> Vec
     records.into_iter().map(blank).collect()
 }
 
-/// Product of two factors of gradients.
-///
-/// # Shapes
-/// - a: `[m, k]`, b: `[k, n]`
-/// - output: `[m, n]`
-pub(super) fn product<B: Kernels>(precision: Precision, a: Tensor<B, 2>, b: Tensor<B, 2>) -> Tensor<B, 2> {
-    match precision {
-        Precision::F32 => B::product(a, b),
-        Precision::Bf16 => B::product_bf16(a, b),
-    }
-}
-
 /// Sum over examples of factor × gradient, flat.
 pub(super) fn weighted_sum<B: Kernels>(
     record: GradRecord<B>,
@@ -140,14 +128,14 @@ pub(super) fn weighted_sum<B: Kernels>(
             // The narrower factor takes the scaling.
             let (input, grad) =
                 if input.dims()[2] < grad.dims()[2] { (scale(input), grad) } else { (input, scale(grad)) };
-            product(precision, rows(input).transpose(), rows(grad))
+            B::product_in(precision, rows(input).transpose(), rows(grad))
         }
         GradRecord::Lookup { tokens, grad, .. } => {
             let table = Tensor::zeros([spec.shape[0], spec.shape[1]], (&device, grad.dtype()));
             scatter(table, tokens, scale(grad))
         }
         GradRecord::TiedEmbedding { tokens, grad, hidden, logits_grad, .. } => {
-            let head = product(precision, rows(logits_grad).transpose(), rows(scale(hidden)));
+            let head = B::product_in(precision, rows(logits_grad).transpose(), rows(scale(hidden)));
             scatter(head, tokens, scale(grad))
         }
     };

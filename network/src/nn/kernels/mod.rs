@@ -438,6 +438,18 @@ pub trait Kernels: Backend {
         portable::product_bf16(a, b)
     }
 
+    /// [`Kernels::product`] or [`Kernels::product_bf16`].
+    fn product_in<const D: usize>(
+        precision: Precision,
+        a: Tensor<Self, D>,
+        b: Tensor<Self, D>,
+    ) -> Tensor<Self, D> {
+        match precision {
+            Precision::F32 => Self::product(a, b),
+            Precision::Bf16 => Self::product_bf16(a, b),
+        }
+    }
+
     /// Inner product of each pair of rows.
     ///
     /// # Shapes

@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use plan::Precision;
 use pulp::{Arch, Simd, WithSimd};
 
-use super::super::portable::{self, Integers, Stretch};
+use super::super::portable::{self, Stretch, Truncation};
 use super::super::{GradientFactors, SumTile};
 use super::matrix::Matrix;
 use super::parts::positive;
-use super::tile::{LARGEST_TILE, VECTORS, aligned, copy, lanes, sum};
+use super::tile::{LARGEST_TILE, VECTORS, aligned, copy_panels, lanes, sum};
 use super::{open, values};
 use crate::tensor::{DType, Flex, FlexTensor};
 
@@ -111,24 +111,16 @@ impl AddFactors<'_> {
         let left = aligned(left, band * products.len());
         let right = aligned(right, across * products.len());
         for (product, right) in products.iter().zip(right.chunks_exact_mut(across.max(1))) {
-            let (lines, inner) = (Matrix::<f32>::of(&product.right, 0).transposed(), 0..depth(product));
-            let panels = right.chunks_exact_mut((width * inner.len()).max(1));
-            for (panel, first) in panels.zip((0..columns).step_by(width)) {
-                let which = first..columns.min(first + width);
-                let width = which.len().next_multiple_of(lanes);
-                copy(&lines, which, &inner, &mut panel[..width * inner.len()], width);
-            }
+            let lines = Matrix::<f32>::of(&product.right, 0).transposed();
+            copy_panels(&lines, 0..columns, 0..depth(product), right, [width, lanes]);
         }
         let mut sums = vec![0; TALL * PANELS * width];
-        let (mut tile, mut integers) = ([0.0; LARGEST_TILE], Integers::default());
+        let (mut tile, mut truncation) = ([0.0; LARGEST_TILE], Truncation::default());
         for top in (0..rows).step_by(TALL) {
             let band_rows = top..rows.min(top + TALL);
             for (product, left) in products.iter().zip(left.chunks_exact_mut(band.max(1))) {
-                let (lines, inner) = (Matrix::<f32>::of(&product.left, 0), 0..depth(product));
-                let panels = left.chunks_exact_mut((ROWS * inner.len()).max(1));
-                for (panel, first) in panels.zip(band_rows.clone().step_by(ROWS)) {
-                    copy(&lines, first..band_rows.end.min(first + ROWS), &inner, panel, ROWS);
-                }
+                let lines = Matrix::<f32>::of(&product.left, 0);
+                copy_panels(&lines, band_rows.clone(), 0..depth(product), left, [ROWS, ROWS]);
             }
             for block in (0..columns).step_by(PANELS * width) {
                 let block = block..columns.min(block + PANELS * width);
@@ -144,17 +136,13 @@ impl AddFactors<'_> {
                         for row in band_rows.clone().step_by(ROWS) {
                             let left = &left[at * band + (row - top) * depth..][..ROWS * depth];
                             let right = &right[..width * depth];
-                            match width / lanes {
-                                1 => sum::<S, ROWS, 1>(simd, left, right, &mut tile, width, false),
-                                2 => sum::<S, ROWS, 2>(simd, left, right, &mut tile, width, false),
-                                _ => sum::<S, ROWS, VECTORS>(simd, left, right, &mut tile, width, false),
-                            }
+                            sum::<S, ROWS>(simd, width / lanes, [left, right], &mut tile, width, false);
                             let size = [ROWS.min(band_rows.end - row), count];
                             let tile = &mut tile[..ROWS * width];
                             product.look_up(tile, width, [row, column], size);
                             let stretch = Stretch { values: &*tile, width, size };
                             let sums = &mut sums[(row - top) * pitch + column - block.start..];
-                            product.room = integers.add(stretch, product.factor, product.room, sums, pitch);
+                            product.room = truncation.add(stretch, product.factor, product.room, sums, pitch);
                         }
                     }
                 }

@@ -11,7 +11,7 @@
 //! tile has beyond the operands is zero, and its sums are not written.
 //!
 //! Processors with a fused multiply-add, whatever their vector width, compute the same bits. The library `gemm` promises nothing of this
-//! kind: it has kernels of their own for few rows or columns, and cuts the inner axis by the caches of the machine.
+//! kind: it has other kernels for few rows or columns, and cuts the inner axis by the caches of the machine.
 //!
 //! # References
 //! Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication", <https://doi.org/10.1145/1356052.1356053> (blocks and
@@ -24,7 +24,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::matrix::Matrix;
 use super::parts::{in_parts, positive};
-use super::tile::{LARGEST_TILE, Number, VECTORS, aligned, copy, lanes, sum};
+use super::tile::{LARGEST_TILE, Number, VECTORS, aligned, copy_panels, lanes, sum};
 use crate::tensor::{DType, Flex, Tensor};
 
 /// Part of the inner axis whose copies stay in the second-level cache.
@@ -93,18 +93,11 @@ impl<T: Number> Multiply<'_, '_, T> {
             let inner = begin..k.min(begin + DEEP);
             let depth = inner.len();
             let left = aligned(left, m.next_multiple_of(ROWS) * depth);
-            for (panel, first) in left.chunks_exact_mut(ROWS * depth).zip((0..m).step_by(ROWS)) {
-                copy(a, first..m.min(first + ROWS), &inner, panel, ROWS);
-            }
+            copy_panels(a, 0..m, inner.clone(), left, [ROWS, ROWS]);
             for block in (0..n).step_by(PANELS * width) {
                 let columns = block..n.min(block + PANELS * width);
                 let right = aligned(right, columns.len().next_multiple_of(width) * depth);
-                let panels = right.chunks_exact_mut(width * depth).zip(columns.clone().step_by(width));
-                for (panel, first) in panels {
-                    let lines = first..n.min(first + width);
-                    let width = lines.len().next_multiple_of(lanes::<S>());
-                    copy(&columns_of_b, lines, &inner, &mut panel[..width * depth], width);
-                }
+                copy_panels(&columns_of_b, columns.clone(), inner.clone(), right, [width, lanes::<S>()]);
                 for tall in (0..m).step_by(TALL) {
                     for (right, column) in
                         right.chunks_exact(width * depth).zip(columns.clone().step_by(width))
@@ -113,12 +106,7 @@ impl<T: Number> Multiply<'_, '_, T> {
                         for (left, row) in left.zip((tall..m.min(tall + TALL)).step_by(ROWS)) {
                             let size = [ROWS.min(m - row), width.min(n - column)];
                             let out = &mut out[row * n + column..];
-                            let tile = Tile { left, right, out, pitch: n, size, adds: begin > 0 };
-                            match size[1].div_ceil(lanes::<S>()) {
-                                1 => tile.add::<S, ROWS, 1>(simd),
-                                2 => tile.add::<S, ROWS, 2>(simd),
-                                _ => tile.add::<S, ROWS, VECTORS>(simd),
-                            }
+                            Tile { left, right, out, pitch: n, size, adds: begin > 0 }.add::<S, ROWS>(simd);
                         }
                     }
                 }
@@ -142,12 +130,13 @@ struct Tile<'a> {
 
 impl Tile<'_> {
     #[inline(always)]
-    fn add<S: Simd, const ROWS: usize, const WIDTH: usize>(self, simd: S) {
-        let width = WIDTH * lanes::<S>();
+    fn add<S: Simd, const ROWS: usize>(self, simd: S) {
         let Self { left, right, out, pitch, size: [rows, columns], adds } = self;
+        let vectors = columns.div_ceil(lanes::<S>());
+        let width = vectors * lanes::<S>();
         let right = &right[..left.len() / ROWS * width];
         if [rows, columns] == [ROWS, width] {
-            return sum::<S, ROWS, WIDTH>(simd, left, right, out, pitch, adds);
+            return sum::<S, ROWS>(simd, vectors, [left, right], out, pitch, adds);
         }
         let mut block = [0.0; LARGEST_TILE];
         if adds {
@@ -155,7 +144,7 @@ impl Tile<'_> {
                 block[..columns].copy_from_slice(&out[..columns]);
             }
         }
-        sum::<S, ROWS, WIDTH>(simd, left, right, &mut block, width, adds);
+        sum::<S, ROWS>(simd, vectors, [left, right], &mut block, width, adds);
         for (block, out) in block.chunks_exact(width).zip(out.chunks_mut(pitch)).take(rows) {
             out[..columns].copy_from_slice(&block[..columns]);
         }

@@ -18,42 +18,57 @@ const PART: usize = 384;
 
 /// A number that has a value of 32 bits.
 pub trait Number: Copy {
-    /// Returns numbers that lie side by side in 32 bits. It may use `room`, which is as long.
-    fn wide<'a>(numbers: &'a [Self], room: &'a mut [f32]) -> &'a [f32];
+    /// Returns numbers that lie side by side in 32 bits. It may use `scratch`, which is as long.
+    fn wide<'a>(numbers: &'a [Self], scratch: &'a mut [f32]) -> &'a [f32];
 }
 
 impl Number for f32 {
     #[inline(always)]
-    fn wide<'a>(numbers: &'a [Self], _room: &'a mut [f32]) -> &'a [f32] {
+    fn wide<'a>(numbers: &'a [Self], _scratch: &'a mut [f32]) -> &'a [f32] {
         numbers
     }
 }
 
 impl Number for bf16 {
     #[inline(always)]
-    fn wide<'a>(numbers: &'a [Self], room: &'a mut [f32]) -> &'a [f32] {
+    fn wide<'a>(numbers: &'a [Self], scratch: &'a mut [f32]) -> &'a [f32] {
         // Weights are finite, so the bits need no look for NaN.
         let bits = numbers.iter().map(|number| f32::from_bits(u32::from(number.to_bits()) << 16));
-        room.iter_mut().zip(bits).for_each(|(room, number)| *room = number);
-        room
+        scratch.iter_mut().zip(bits).for_each(|(wide, number)| *wide = number);
+        scratch
     }
 }
 
 impl Number for f16 {
     #[inline(always)]
-    fn wide<'a>(numbers: &'a [Self], room: &'a mut [f32]) -> &'a [f32] {
-        numbers.convert_to_f32_slice(room);
-        room
+    fn wide<'a>(numbers: &'a [Self], scratch: &'a mut [f32]) -> &'a [f32] {
+        numbers.convert_to_f32_slice(scratch);
+        scratch
     }
 }
 
-/// Computes a tile of a product from the copies of its rows and columns, whose rows are `pitch` apart in `out`. With `adds`, sums start with
-/// what is there, and otherwise with zero.
+/// Computes a tile of a product from the copies of its rows and columns. The tile is `vectors` wide, and its rows are `pitch` apart in
+/// `out`. With `adds`, sums start with what is there, and otherwise with zero.
 #[inline(always)]
-pub fn sum<S: Simd, const ROWS: usize, const WIDTH: usize>(
+pub fn sum<S: Simd, const ROWS: usize>(
     simd: S,
-    left: &[f32],
-    right: &[f32],
+    vectors: usize,
+    [left, right]: [&[f32]; 2],
+    out: &mut [f32],
+    pitch: usize,
+    adds: bool,
+) {
+    match vectors {
+        1 => sum_of_width::<S, ROWS, 1>(simd, [left, right], out, pitch, adds),
+        2 => sum_of_width::<S, ROWS, 2>(simd, [left, right], out, pitch, adds),
+        _ => sum_of_width::<S, ROWS, VECTORS>(simd, [left, right], out, pitch, adds),
+    }
+}
+
+#[inline(always)]
+fn sum_of_width<S: Simd, const ROWS: usize, const WIDTH: usize>(
+    simd: S,
+    [left, right]: [&[f32]; 2],
     out: &mut [f32],
     pitch: usize,
     adds: bool,
@@ -98,18 +113,24 @@ pub fn aligned(memory: &mut Vec<f32>, length: usize) -> &mut [f32] {
     &mut memory[first..first + length]
 }
 
-/// Copies lines of a matrix, its rows, to a panel of `width` lines, inner index by inner index. Lines that are missing become zeros.
+/// Copies lines of a matrix, its rows, to panels of `width` lines, each inner index by inner index. The last panel is as narrow as multiples of
+/// `unit` allow; what it has beyond the lines becomes zero.
 #[inline(always)]
-pub fn copy<T: Number>(
+pub fn copy_panels<T: Number>(
     lines: &Matrix<'_, T>,
     which: Range<usize>,
-    inner: &Range<usize>,
-    panel: &mut [f32],
-    width: usize,
+    inner: Range<usize>,
+    panels: &mut [f32],
+    [width, unit]: [usize; 2],
 ) {
-    let parts = inner.clone().step_by(PART).map(|begin| begin..inner.end.min(begin + PART));
-    for (panel, part) in panel.chunks_mut(PART * width).zip(parts) {
-        copy_part(lines, which.clone(), &part, panel, width);
+    for (panel, first) in panels.chunks_mut((width * inner.len()).max(1)).zip(which.clone().step_by(width)) {
+        let which = first..which.end.min(first + width);
+        let width = which.len().next_multiple_of(unit);
+        for (panel, begin) in panel.chunks_mut(PART * width).zip(inner.clone().step_by(PART)) {
+            let part = begin..inner.end.min(begin + PART);
+            let panel = &mut panel[..part.len() * width];
+            copy_part(lines, which.clone(), part, panel, width);
+        }
     }
 }
 
@@ -117,11 +138,11 @@ pub fn copy<T: Number>(
 fn copy_part<T: Number>(
     lines: &Matrix<'_, T>,
     which: Range<usize>,
-    inner: &Range<usize>,
+    inner: Range<usize>,
     panel: &mut [f32],
     width: usize,
 ) {
-    let (mut room, count) = ([[0.0; PART]; TOGETHER], which.len());
+    let (mut scratch, count) = ([[0.0; PART]; TOGETHER], which.len());
     let [down, along] = lines.strides;
     if count < width {
         panel.fill(0.0);
@@ -129,7 +150,7 @@ fn copy_part<T: Number>(
     if down == 1 {
         for (panel, at) in panel.chunks_exact_mut(width).zip(inner.clone()) {
             let numbers = &lines.values[which.start + at * along..][..count];
-            copy_short(T::wide(numbers, &mut room[0][..count]), panel);
+            copy_short(T::wide(numbers, &mut scratch[0][..count]), panel);
         }
         return;
     }
@@ -137,9 +158,9 @@ fn copy_part<T: Number>(
     for first in (0..count).step_by(TOGETHER) {
         if along == 1 && first + TOGETHER <= count {
             let mut at = first;
-            let wide = room.each_mut().map(|room| {
+            let wide = scratch.each_mut().map(|scratch| {
                 at += 1;
-                T::wide(&line(at - 1)[..inner.len()], &mut room[..inner.len()])
+                T::wide(&line(at - 1)[..inner.len()], &mut scratch[..inner.len()])
             });
             for (at, panel) in panel.chunks_exact_mut(width).enumerate() {
                 panel[first..first + TOGETHER].copy_from_slice(&wide.map(|line| line[at]));

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::super::{GradientFactors, Kernels, SumTile};
 use crate::tensor::{IndexingUpdateOp, Int, Tensor, TensorData};
-use plan::Precision;
 
 /// Rows and columns of a tile: so few that the tile, its factors and its sums stay in the second-level cache from example to example.
 const SIDE: usize = 256;
@@ -44,10 +43,7 @@ fn tile<B: Kernels>(
     let across = |matrix: &Tensor<B, 2>| matrix.clone().narrow(1, columns.start, columns.len());
     let product = gradient.product.as_ref().map(|[left, right]| {
         let left = left.clone().narrow(0, range.start, range.len());
-        match gradient.precision {
-            Precision::F32 => B::product(left, across(right)),
-            Precision::Bf16 => B::product_bf16(left, across(right)),
-        }
+        B::product_in(gradient.precision, left, across(right))
     });
     let looked_up = gradient.looked_up.as_ref().and_then(|(rows, grad)| {
         let (places, rows): (Vec<i32>, Vec<i32>) = (0..)

@@ -26,6 +26,6 @@ pub use linear::{affine, product_bf16, scale_examples, sum_positions, weighted_s
 pub use loss::{cross_entropy_backward, token_nll};
 pub use norm::{normalize, normalize_backward, rms_normalize, rms_normalize_backward};
 pub use update::{
-    Integers, Stretch, adam, add_on_grid, add_rounded, add_truncated, add_truncated_values, piece_length,
+    Stretch, Truncation, adam, add_on_grid, add_rounded, add_truncated, add_truncated_values, piece_length,
     square_sum, square_sum_of,
 };

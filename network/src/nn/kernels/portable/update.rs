@@ -53,11 +53,11 @@ pub fn add_truncated_values<T: Copy + Into<f64>>(
     sums: &mut [i64],
     pitch: usize,
 ) -> u128 {
-    let mut integers = Integers::default();
+    let mut truncation = Truncation::default();
     for (values, sums) in values.chunks(columns.max(1)).zip(sums.chunks_mut(pitch.max(1))) {
         for (values, sums) in values.chunks(STRETCH).zip(sums.chunks_mut(STRETCH)) {
             let size = [1, values.len()];
-            room = integers.add(Stretch { values, width: values.len(), size }, factor, room, sums, 0);
+            room = truncation.add(Stretch { values, width: values.len(), size }, factor, room, sums, 0);
         }
     }
     room
@@ -71,19 +71,19 @@ pub struct Stretch<'a, T> {
     pub size: [usize; 2],
 }
 
-/// Room for the integers of a stretch.
-pub struct Integers {
+/// Rounds stretches toward zero. It holds the integers of one.
+pub struct Truncation {
     narrow: [i32; STRETCH],
     wide: [i64; STRETCH],
 }
 
-impl Default for Integers {
+impl Default for Truncation {
     fn default() -> Self {
         Self { narrow: [0; STRETCH], wide: [0; STRETCH] }
     }
 }
 
-impl Integers {
+impl Truncation {
     /// Adds the values times `factor`, rounded toward zero, to sums whose rows are `pitch` apart. Adds nothing if a value has no integer, or
     /// if their squares exceed the room. Returns the room that is left.
     #[inline(always)]
