@@ -145,11 +145,14 @@ fn the_texts_of_a_label_are_those_nearest_to_its_records() {
 
 #[test]
 fn a_plan_that_trains_on_the_records_must_declare_them_and_pays_for_them() {
-    let bench = bench(|_| ());
+    // Half of the public texts are chosen, whatever the votes are.
+    let bench = bench(|file| {
+        (file["rounds"], file["population"], file["records"]) = (json!(1), json!(60), json!(200));
+    });
     succeeds(evolve(&bench, &[]));
     let mut plan = tiny();
     plan.as_object_mut().unwrap().remove("evaluation");
-    plan["data"] = json!({ "source": { "path": "evolved/records.jsonl" }, "units": 30 });
+    plan["data"] = json!({ "source": { "path": "evolved/records.jsonl" }, "units": 200 });
     plan["training"]["expected_batch_size"] = json!(10);
     let write = |plan: &Value| fs::write(bench.path("plan.json"), plan.to_string()).unwrap();
     write(&plan);
@@ -158,13 +161,20 @@ fn a_plan_that_trains_on_the_records_must_declare_them_and_pays_for_them() {
     write(&plan);
     bench.model("again", &[]);
     let certificate = fs::read_to_string(bench.path("again/certificate.md")).unwrap();
-    assert!(certificate.contains("notes"), "{certificate}");
+    assert!(certificate.contains("public texts (the candidates of notes), chosen"), "{certificate}");
     assert!(succeeds(trainer(&bench, &["verify", "again"])).contains("notes"));
     // The proof in the run's folder is verified with it.
     let parent = fs::read_dir(bench.path("again/parents")).unwrap().next().unwrap().unwrap().path();
     let file = fs::read_to_string(parent.join("evolution.json")).unwrap();
     fs::write(parent.join("evolution.json"), file.replace("4.0", "3.0")).unwrap();
     refused(&trainer(&bench, &["verify", "again"]), 1, "notes");
+    // Other records than those of the ledger are compared with the texts that were called public.
+    let public = fs::read_to_string(bench.path("public.txt")).unwrap();
+    let of_public: String = public.lines().map(|text| format!("{}\n", json!({ "text": text }))).collect();
+    fs::write(bench.path("evolved/records.jsonl"), of_public).unwrap();
+    plan["data"]["units"] = json!(60);
+    write(&plan);
+    refused(&bench.run("other", &[]), 2, "in the text of the candidates of notes, which was declared public");
 }
 
 #[test]

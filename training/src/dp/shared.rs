@@ -266,3 +266,26 @@ impl<B: Kernels> PrivateGradient<B> {
         Self { squares, elements: shards.elements(), ..self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Oracle: by hand. Tiles of zeros are not handed over; in a table that is only looked up, they are most.
+    #[test]
+    fn a_sum_whose_tiles_are_missing_is_zero_there_and_not_held() {
+        let (mut integers, mut send_all) = (Vec::new(), Vec::new());
+        let mut send = |part: Vec<i64>| send_all.push(part);
+        let mut sum = Sent::new(1.0, &mut send);
+        let tile = SumTile { rows: 5_000..5_002, columns: 1..3, sums: &[1, 2, 3, 4] };
+        sum.complete(0, 5_000 * 4);
+        sum.add_tile(0, tile, 4);
+        sum.complete(0, 10_000 * 4);
+        assert!(sum.band.capacity() <= 64, "{}", sum.band.capacity());
+        assert_eq!(sum.stretches.finish(), 10_000 * 4);
+        send_all.into_iter().for_each(|part| integers.extend(part));
+        let places: Vec<(usize, i64)> =
+            integers.into_iter().enumerate().filter(|(_, integer)| *integer != 0).collect();
+        assert_eq!(places, [(20_001, 1), (20_002, 2), (20_005, 3), (20_006, 4)]);
+    }
+}

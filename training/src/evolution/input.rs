@@ -87,7 +87,7 @@ impl EvolutionInput {
                     )));
                 }
                 let name = format!("the candidates of {}", self.certified.file.name);
-                stages.push(PublicStage { name, text: data::sketch_of_texts(&texts)? });
+                stages.push(PublicStage { name, text: data::sketch_of_texts(&texts)?, behind_text: false });
             }
         }
         Ok(Public { texts, stages })

@@ -220,9 +220,10 @@ impl Trial {
 }
 
 impl Job {
-    /// Returns the stages before this run that called their text public.
+    /// Returns the stages before this run that called their text public, except those that the training text was chosen from.
     pub(crate) fn public_stages(&self) -> Vec<(&str, &Sketch)> {
-        self.lineage.public_stages().iter().map(|stage| (stage.name.as_str(), &stage.text)).collect()
+        let compared = self.lineage.public_stages().iter().filter(|stage| !stage.behind_text);
+        compared.map(|stage| (stage.name.as_str(), &stage.text)).collect()
     }
 
     /// Returns whether the plan requests a checkpoint after this number of steps.

@@ -39,11 +39,21 @@ impl Lineage {
         &self.public_stages
     }
 
-    /// Adds stages that called their text public.
-    pub(crate) fn add_public(&mut self, stages: &[PublicStage]) {
-        let new =
-            stages.iter().filter(|stage| !self.public_stages.contains(stage)).cloned().collect::<Vec<_>>();
-        self.public_stages.extend(new);
+    /// Adds stages that called their text public. `behind_text` says whether the training text was chosen from it.
+    pub(crate) fn add_public(&mut self, stages: &[PublicStage], behind_text: bool) {
+        for PublicStage { name, text, .. } in stages {
+            let is_known = |known: &&mut PublicStage| (&known.name, &known.text) == (name, text);
+            match self.public_stages.iter_mut().find(is_known) {
+                Some(known) => known.behind_text |= behind_text,
+                None => {
+                    self.public_stages.push(PublicStage {
+                        name: name.clone(),
+                        text: text.clone(),
+                        behind_text,
+                    });
+                }
+            }
+        }
     }
 
     /// Returns the events that were spent on the units of the run's text.

@@ -207,7 +207,7 @@ impl OpenRun<'_, '_> {
     /// Returns the stages up to this one that called their text public.
     fn public_stages(&self) -> Vec<PublicStage> {
         let name = self.plan.plan().name().to_owned();
-        let own = self.public_text.map(|text| PublicStage { name, text: text.clone() });
+        let own = self.public_text.map(|text| PublicStage { name, text: text.clone(), behind_text: false });
         self.lineage.public_stages().iter().cloned().chain(own).collect()
     }
 

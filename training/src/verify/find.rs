@@ -10,10 +10,10 @@ use super::proof::Proof;
 use crate::RunError;
 use crate::data::{evaluation_source, training_source};
 use crate::store::files;
-use crate::store::ledger::Parent;
+use crate::store::ledger::{LedgerState, Parent};
 use crate::store::lineage::Lineage;
 use crate::vocabulary;
-use durable::sha256_hex;
+use durable::{sha256_hex, sha256_of};
 
 /// A file that a plan names.
 struct Reference {
@@ -23,9 +23,13 @@ struct Reference {
     folder: PathBuf,
     /// The path, if the file is a tokenizer.
     tokenizer: Option<PathBuf>,
+    /// Whether the training text was chosen from public texts of the stage.
+    is_text: bool,
 }
 
-/// The plan's field of a tokenizer to extend, which is always public.
+/// The plan's field of the origin of the training text.
+const TEXT: &str = "data.made_from";
+/// That of a tokenizer to extend, which is always public.
 const EXTENDED: &str = "tokenizer.extend.path";
 /// That of tokenizers whose pieces stand for words that were not released, which are public too.
 const PRIOR: &str = "tokenizer.train.prior";
@@ -43,6 +47,7 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
             declared: plan.model().made_from(),
             folder: base.join(path),
             tokenizer: None,
+            is_text: false,
         };
         reference.add(plan, &mut lineage)?;
     }
@@ -58,11 +63,12 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
             declared: tokenizer.made_from(),
             folder: path.parent().map(Path::to_owned).unwrap_or_default(),
             tokenizer: Some(path),
+            is_text: false,
         };
         reference.add(plan, &mut lineage)?;
     }
     let training = WrittenText {
-        field: "data.made_from",
+        field: TEXT,
         declared: plan.data().made_from(),
         source: training_source(plan, base),
     };
@@ -118,11 +124,28 @@ impl WrittenText {
                 declared.name()
             )));
         }
+        let is_text = field == TEXT && are_records(&files)?;
         for folder in proofs {
-            Reference { field, declared, folder, tokenizer: None }.add(plan, lineage)?;
+            Reference { field, declared, folder, tokenizer: None, is_text }.add(plan, lineage)?;
         }
         Ok(())
     }
+}
+
+/// Returns whether each file has the bytes that the ledger of an evolution or a paraphrase names. Such records are public texts, chosen
+/// or varied by votes that the ledger charges, and no person's.
+fn are_records(texts: &[PathBuf]) -> Result<bool, RunError> {
+    for text in texts {
+        let proof = files::proof_of_text(text);
+        if files::synthesis_in(&proof).is_none() {
+            return Ok(false);
+        }
+        let sha256 = sha256_of(text)?;
+        if !LedgerState::read(&proof)?.files().iter().any(|file| file.sha256 == sha256) {
+            return Ok(false);
+        }
+    }
+    Ok(!texts.is_empty())
 }
 
 impl Reference {
@@ -140,7 +163,7 @@ impl Reference {
                 ))),
             };
         };
-        lineage.add_public(&proof.public_stages);
+        lineage.add_public(&proof.public_stages, self.is_text);
         if !self.counts(&proof).map_err(refused)? {
             return Ok(());
         }

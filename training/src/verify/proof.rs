@@ -218,7 +218,7 @@ impl Proof {
         let public_stages = statement
             .text
             .into_iter()
-            .map(|text| PublicStage { name: format!("the vocabulary in {name}"), text });
+            .map(|text| PublicStage { name: format!("the vocabulary in {name}"), text, behind_text: false });
         Ok(Self {
             stage: Parent {
                 name: if is_only_spent { "vocabulary (spent, no tokenizer written)" } else { "vocabulary" }

@@ -157,7 +157,7 @@ fn rows() -> Vec<(&'static str, Run, Run)> {
     let behind_diary = || Run {
         change: |header| {
             let text = dp_tokenizer::identity::Sketch::new(4);
-            header.public_stages.push(PublicStage { name: "diary".to_owned(), text });
+            header.public_stages.push(PublicStage { name: "diary".to_owned(), text, behind_text: false });
         },
         ..file()
     };

@@ -208,10 +208,14 @@ pub(super) fn assumptions(wording: &Wording, plan: &CertifiedPlan, ledger: &Ledg
 }
 
 /// States how the training text was compared with text that earlier stages called public.
-fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Option<String> {
-    let names: Vec<&str> = header.public_stages.iter().map(|stage| stage.name.as_str()).collect();
-    let is_compared = !plan.is_public() && !names.is_empty();
-    is_compared.then(|| wording.earlier_public_text.replace("{stages}", &names.join(", ")))
+fn earlier_public_text(wording: &Wording, plan: &Plan, header: &Header) -> Vec<String> {
+    let of = |behind_text: bool| {
+        let stages = header.public_stages.iter().filter(|stage| stage.behind_text == behind_text);
+        stages.map(|stage| stage.name.as_str()).collect::<Vec<_>>()
+    };
+    let states = [(wording.earlier_public_text, of(false)), (wording.chosen_text, of(true))];
+    let stated = states.into_iter().filter(|(_, names)| !plan.is_public() && !names.is_empty());
+    stated.map(|(template, names)| template.replace("{stages}", &names.join(", "))).collect()
 }
 
 /// Describes the ranks of a process.

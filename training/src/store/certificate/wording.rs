@@ -18,6 +18,8 @@ pub struct Wording {
     pub public_prior: &'static str,
     /// Comparison with the text of earlier stages that called it public.
     pub earlier_public_text: &'static str,
+    /// Why text that an evolution or a paraphrase chose from public text is not compared with it.
+    pub chosen_text: &'static str,
     /// Origin of text that the model of an earlier run wrote.
     pub written_text: &'static str,
     pub written_evaluation: &'static str,
@@ -107,6 +109,8 @@ pub(crate) const CURRENT: Wording = Wording {
                           it, which the run compared with the training text: neither holds half of the records or of the runs of 13 words \
                           (20 characters in scripts without blanks) of the other, as far as 256 hashes of each tell. The guarantee \
                           compares training texts for which this holds.",
+    chosen_text: "The training text has the digest that the ledger of an earlier stage names: public texts ({stages}), chosen or varied by \
+                  votes of private records. It was not compared with these texts, which that stage declared public.",
     written_text: "A model of an earlier stage wrote training text (data.made_from). A unit of such text is no person: the people \
                    behind it have the guarantee of that stage, in the table above.",
     written_evaluation: "A model of an earlier stage wrote evaluation text (evaluation.made_from). The figures on such text are \
