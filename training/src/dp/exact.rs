@@ -280,20 +280,31 @@ mod tests {
         assert!(square <= bound && square > bound / 2, "{square} of {bound}");
     }
 
-    /// The room that one parameter leaves is that of the next one: parts that fit one by one do not all pass together.
+    /// The room that one parameter leaves is that of the next one, in whatever form either is: parts that fit one by one do not all pass
+    /// together.
     #[test]
     fn the_parameters_of_an_example_share_one_norm() {
-        let grid_step = 2.0_f64.powi(-20);
-        let specs = [3000, 3000].map(|length| ParamSpec {
-            name: String::new(),
-            shape: vec![length],
-            initial: Initializer::Constant(0.0),
-        });
-        let part = || from_host::<Flex, 1>(vec![1.0; 3000], [3000], FloatDType::F32, &FlexDevice);
-        // Factors for a larger norm, as if rounding had made them too large.
-        let example =
-            ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap().of_whole(vec![part(), part()], &specs);
-        assert_is_within_the_bound(example, &specs, grid_step);
+        let (grid_step, shape) = (2.0_f64.powi(-20), [60, 50]);
+        let spec =
+            || ParamSpec { name: String::new(), shape: shape.to_vec(), initial: Initializer::Constant(0.0) };
+        let ones = |shape: [usize; 2]| Tensor::<Flex, 2>::ones(shape, &FlexDevice);
+        let part = |is_whole: bool| {
+            if is_whole {
+                return Gradient::Whole(ones(shape).flatten(0, 1));
+            }
+            Gradient::Factors(Factors {
+                square: Tensor::from_floats([3000.0], &FlexDevice),
+                precision: Precision::F32,
+                product: Some([ones([shape[0], 1]), ones([1, shape[1]])]),
+                looked_up: None,
+            })
+        };
+        for forms in [[true, true], [true, false], [false, true], [false, false]] {
+            let specs = [spec(), spec()];
+            // Factors for a larger norm, as if rounding had made them too large.
+            let clip = ExactClip::new(Clipping::Flat, 1.3, grid_step).unwrap();
+            assert_is_within_the_bound(clip.of_parts(forms.map(part).into(), &specs), &specs, grid_step);
+        }
     }
 
     /// Oracle: the same gradient as a whole. Its shape is no multiple of a tile's.
