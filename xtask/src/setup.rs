@@ -19,13 +19,23 @@ pub fn run(root: &Path) -> Result<bool> {
             note(&format!("missing  {what}: {error:#}"));
         }
     };
-    let mode = wasm::find_or_install(root).map(|mode| match mode {
+    let mode = wasm::find_or_install(root);
+    if mode.is_ok() {
+        wasm::try_to_install_sources(root);
+    }
+    let describe = |mode: &wasm::Mode| match mode {
         wasm::Mode::Plain => "installed with the compiler".to_string(),
         wasm::Mode::BuildStd { bin, .. } => {
             format!("built from the sources of {}", bin.join("rustc").display())
         }
-    });
-    report("WASM standard library", mode);
+    };
+    report(
+        "WASM standard library",
+        mode.as_ref().map(describe).map_err(|error| anyhow::anyhow!("{error:#}")),
+    );
+    if let Ok(mode) = &mode {
+        note(&format!("ok       that of the page: {}", describe(&wasm::smallest(root, mode))));
+    }
     report("wasm-bindgen", Tool::wasm_bindgen(root).and_then(|tool| installed(root, &tool)));
     let browser = browser::find_or_install(root);
     report("Chromium and its driver", browser.map(|found| found.chromium.display().to_string()));

@@ -67,11 +67,8 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
         };
         reference.add(plan, &mut lineage)?;
     }
-    let training = WrittenText {
-        field: TEXT,
-        declared: plan.data().made_from(),
-        source: training_source(plan, base),
-    };
+    let training =
+        WrittenText { field: TEXT, declared: plan.data().made_from(), source: training_source(plan, base) };
     training.add_writers(plan, &mut lineage)?;
     if let (Some(evaluation), Some(source)) = (plan.evaluation(), evaluation_source(plan, base)) {
         let text = WrittenText { field: "evaluation.made_from", declared: evaluation.made_from(), source };

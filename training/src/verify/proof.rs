@@ -215,10 +215,11 @@ impl Proof {
             ));
         }
         let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
-        let public_stages = statement
-            .text
-            .into_iter()
-            .map(|text| PublicStage { name: format!("the vocabulary in {name}"), text, behind_text: false });
+        let public_stages = statement.text.into_iter().map(|text| PublicStage {
+            name: format!("the vocabulary in {name}"),
+            text,
+            behind_text: false,
+        });
         Ok(Self {
             stage: Parent {
                 name: if is_only_spent { "vocabulary (spent, no tokenizer written)" } else { "vocabulary" }

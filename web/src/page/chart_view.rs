@@ -1,7 +1,7 @@
 //! A chart on the page: an SVG with a cursor for pointer and keyboard, a table of its values, and downloads.
 
 use chart::{Chart, Frame, HEIGHT, Mark, Scene, WIDTH, tick_label};
-use leptos::prelude::*;
+use sycamore_reactive::{ReadSignal, Signal, create_selector, create_signal, untrack};
 use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, PointerEvent};
 
@@ -45,10 +45,10 @@ pub(crate) struct ChartView {
 struct Cursor {
     state: PlannerState,
     view: ChartView,
-    chart: Memo<Chart>,
-    scene: Memo<Option<Scene>>,
+    chart: ReadSignal<Chart>,
+    scene: ReadSignal<Option<Scene>>,
     /// Index of a point.
-    index: RwSignal<Option<usize>>,
+    index: Signal<Option<usize>>,
 }
 
 impl Cursor {
@@ -114,12 +114,12 @@ impl Cursor {
 pub(crate) fn chart_figure(
     state: PlannerState,
     view: ChartView,
-    chart: Signal<Chart>,
-    dimmed: Signal<bool>,
+    chart: ReadSignal<Chart>,
+    dimmed: ReadSignal<bool>,
 ) -> El {
-    let chart = Memo::new(move |_| chart.get());
-    let scene = Memo::new(move |_| chart.with(Scene::new));
-    let cursor = Cursor { state, view, chart, scene, index: RwSignal::new(None) };
+    let chart = create_selector(move || chart.get_clone());
+    let scene = create_selector(move || chart.with(Scene::new));
+    let cursor = Cursor { state, view, chart, scene, index: create_signal(None) };
     let reading = move || match cursor.mark() {
         Some(mark) => chart.with(|chart| cursor.reading(mark, chart)),
         None => view.caption.to_owned(),
@@ -162,7 +162,7 @@ pub(crate) fn chart_figure(
 fn download_buttons(cursor: Cursor) -> El {
     let Cursor { chart, scene, view: ChartView { id, .. }, .. } = cursor;
     let svg_text = move || {
-        let chart = chart.read_untracked();
+        let chart = chart.get_clone_untracked();
         scene.with_untracked(|scene| scene.as_ref().map(|scene| scene.svg(&chart)))
     };
     // A browser that refuses a download reports it itself.

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use js_sys::Uint8Array;
-use leptos::prelude::*;
 use plan::PlanFile;
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{MessageEvent, Worker, WorkerOptions, WorkerType};
 
+use super::browser::{Interval, document, handle};
 use super::state::PlannerState;
 use crate::protocol::{Answer, ConversionRequest, Refusal, Request, Response, Task, decode, encode};
 use crate::worker::READY;
@@ -80,13 +80,13 @@ pub(crate) fn connect(state: PlannerState, on_followup: OnFollowup) {
         }
     };
     // The interval runs for as long as the page lives.
-    let _ = set_interval_with_handle(replace_late, DEADLINE_CHECK);
+    let _ = Interval::new(replace_late, DEADLINE_CHECK);
 }
 
 fn listening_worker(state: PlannerState, channel: Channel, on_followup: OnFollowup) -> Option<Worker> {
     let worker = start_worker(SCRIPT, &own_module().unwrap_or_default())?;
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        receive(state, channel, &event.data(), on_followup);
+        handle(|| receive(state, channel, &event.data(), on_followup));
     });
     worker.set_onmessage(Some(listener.as_ref().unchecked_ref()));
     listener.forget();

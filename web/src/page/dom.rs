@@ -1,14 +1,16 @@
-//! Builds DOM elements that follow Leptos's signals.
+//! Builds DOM elements that follow Sycamore's signals.
 //!
-//! Leptos encodes the markup of a view in its type, so each view of the page would have its own machine code. That code
+//! Frameworks encode the markup of a view in its type, so each view of the page would have its own machine code. That code
 //! was most of the download. Here a few functions build every element.
 
 use std::borrow::Cow;
 
-use leptos::prelude::*;
+use sycamore_reactive::{create_effect, create_selector, untrack};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Element, Event, EventTarget, HtmlInputElement, Node};
+
+use super::browser::{document, handle};
 
 /// An element.
 #[derive(Clone)]
@@ -74,15 +76,17 @@ pub(crate) fn scrollable(label: &str, content: El) -> El {
 
 /// Calls `handler` on every `event` of `target`, for as long as `target` lives.
 pub(crate) fn listen(target: &EventTarget, event: &str, handler: Box<dyn FnMut(Event)>) {
-    let handler = Closure::wrap(handler).into_js_value();
+    let mut handler = handler;
+    // Effects run once, after the handler.
+    let handler = Closure::<dyn FnMut(Event)>::new(move |event| handle(|| handler(event))).into_js_value();
     // Event names are literals of this crate, so this cannot fail.
     let _ = target.add_event_listener_with_callback(event, handler.unchecked_ref());
 }
 
 /// Runs `update` now, and again whenever a signal that it read changes, until its owner is removed
 /// from the page.
-fn run_on_change(mut update: Box<dyn FnMut()>) {
-    StoredValue::new_local(RenderEffect::new(move |_: Option<()>| update()));
+fn run_on_change(update: Box<dyn FnMut()>) {
+    create_effect(update);
 }
 
 impl El {
@@ -204,10 +208,10 @@ impl El {
     /// Appends children that exist while `condition` holds. Signals that `make` reads do not rebuild them.
     pub(crate) fn show_when<C: Into<Content>>(
         self,
-        condition: impl Fn() -> bool + Send + Sync + 'static,
+        condition: impl Fn() -> bool + 'static,
         make: impl Fn() -> C + 'static,
     ) -> Self {
-        let condition = Memo::new(move |_| condition());
+        let condition = create_selector(condition);
         self.region(Box::new(
             move || if condition.get() { untrack(|| make().into()) } else { Content::Nothing },
         ))

@@ -1,9 +1,10 @@
 //! Downloads of files that the page creates.
 
 use js_sys::{Array, encode_uri_component};
-use leptos::prelude::document;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
+
+use super::browser::document;
 use web_sys::{
     Blob, BlobPropertyBag, CanvasRenderingContext2d, HtmlAnchorElement, HtmlCanvasElement, HtmlImageElement,
     Url,

@@ -1,7 +1,5 @@
 //! Follow-up tasks: what the page computes once a plan is certified, and where the answers go.
 
-use leptos::prelude::*;
-
 use super::client;
 use super::state::PlannerState;
 use crate::log_scale::geomspace;
@@ -40,7 +38,7 @@ pub(crate) fn request_odds(state: PlannerState) {
 
 /// Clears the figures of the previous plan. Returns `None` if the current one has no figures.
 fn reset(state: PlannerState) -> Option<Certified> {
-    let (plan, certified) = state.certified.get_untracked()?;
+    let (plan, certified) = state.certified.get_clone_untracked()?;
     if state.stale.get_untracked() {
         return None;
     }
@@ -52,7 +50,7 @@ fn reset(state: PlannerState) -> Option<Certified> {
 /// shows early.
 pub(crate) fn request(state: PlannerState) {
     let Some(certified) = reset(state) else { return };
-    let Some((plan, _)) = state.certified.get_untracked() else { return };
+    let Some((plan, _)) = state.certified.get_clone_untracked() else { return };
     let text = certified.plan_with_noise.clone();
     let analyze = |analysis| Task::Analyze(AnalysisRequest { plan: text.clone(), analysis });
     let vary = |parameter, value| Task::Vary(Variation { plan: text.clone(), parameter, value });
@@ -78,7 +76,7 @@ pub(crate) fn request(state: PlannerState) {
     }
     tasks.extend(batch_sizes(state));
     tasks.push(analyze(Analysis::Correlated));
-    let known = state.secondary_results.papers.get_untracked();
+    let known = state.secondary_results.papers.get_clone_untracked();
     let missing = papers().enumerate().filter(|(index, _)| !known.iter().any(|(paper, _)| paper == index));
     tasks.extend(missing.map(|(_, preset)| Task::Certify(preset.text.to_owned())));
     client::request_followups(tasks);
@@ -87,7 +85,7 @@ pub(crate) fn request(state: PlannerState) {
 /// Returns the tasks for the noise that other batch sizes need for the same ε. A batch schedule has no single batch
 /// size to vary.
 fn batch_sizes(state: PlannerState) -> Vec<Task> {
-    let Some((mut plan, certified)) = state.certified.get_untracked() else { return Vec::new() };
+    let Some((mut plan, certified)) = state.certified.get_clone_untracked() else { return Vec::new() };
     let Some(batch) = plan.training.expected_batch_size.filter(|_| plan.training.batch_schedule.is_none())
     else {
         return Vec::new();

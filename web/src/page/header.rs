@@ -1,6 +1,6 @@
 //! The sticky header: ε, δ, the plan's status, and the plan's actions.
 
-use leptos::prelude::*;
+use sycamore_reactive::{create_effect, create_selector, create_signal};
 
 use super::dom::{El, button, el, input_of};
 use super::field::{explanation, name_of};
@@ -20,12 +20,12 @@ pub(crate) fn header(state: PlannerState, title: &'static str, more: El) -> El {
         .child(headline(state))
         .child(actions(state, more))
         .dynamic(move || reason(state))
-        .dynamic(move || state.rejected.get().map(|refusal| rejected(state, refusal)))
+        .dynamic(move || state.rejected.get_clone().map(|refusal| rejected(state, refusal)))
 }
 
 /// Shows why the plan is refused, in the place of ε.
 fn reason(state: PlannerState) -> Option<El> {
-    let refusal = state.refusal.get()?;
+    let refusal = state.refusal.get_clone()?;
     let text = explanation(name_of(&refusal.path), &refusal.given, &refusal.allowed, "");
     Some(el("div").class("reason").id("reason").child(text))
 }
@@ -47,7 +47,7 @@ pub(crate) fn notice(id: &str, heading: &'static str, text: El) -> El {
 /// Shows bounds on ε, δ, μ and the status.
 fn headline(state: PlannerState) -> El {
     let refused = move || state.refusal.with(Option::is_some);
-    let status = Memo::new(move |_| match (refused(), state.dimmed.get()) {
+    let status = create_selector(move || match (refused(), state.dimmed.get()) {
         (true, _) => ("status refused", "✕ Not valid"),
         (false, true) => ("status busy", "… Computing"),
         (false, false) if state.plan.with(is_public) => ("status refused", "✕ Not private"),
@@ -115,8 +115,8 @@ fn actions(state: PlannerState, more: El) -> El {
     let undo = button("Undo", move |_| state.undo()).id("undo");
     let redo = button("Redo", move |_| state.redo()).id("redo");
     // A click may come before the figures of the last change, which is then saved with them.
-    let wanted = RwSignal::new(false);
-    Effect::new(move |_| {
+    let wanted = create_signal(false);
+    create_effect(move || {
         if wanted.get() && (!state.stale.get() || state.refusal.with(Option::is_some)) {
             wanted.set(false);
             plan_io::save(state);
@@ -137,7 +137,7 @@ fn actions(state: PlannerState, more: El) -> El {
 
 /// Makes the button that copies a link to the plan, and says so.
 fn link(state: PlannerState) -> El {
-    let label = RwSignal::new("Link");
+    let label = create_signal("Link");
     let copy = move |_| plan_io::copy_link(state, label);
     let text = move || label.get().to_owned();
     button("", copy).id("link").dynamic_text(text).dynamic_flag("disabled", move || !state.is_read())

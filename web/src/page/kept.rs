@@ -1,8 +1,9 @@
 //! Keeps the page's state in the browser's session storage, so that a reload of the tab loses no
 //! work.
 
-use leptos::prelude::window;
 use web_sys::Storage;
+
+use super::browser::window;
 
 /// The plan, as the text of a `plan.json`.
 pub(crate) const PLAN: &str = "plan";

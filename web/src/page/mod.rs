@@ -4,13 +4,14 @@
 //! Modules use only those above them in this list:
 //!
 //! ```text
-//! dom, signals, downloads, kept, offline     the browser
+//! browser, dom, signals, downloads, kept, offline    the browser
 //! secondary_results, state             signals: the plan, its figures, the undo history
 //! client, text_worker, followups, plan_io    workers, files and links
 //! field, widgets, chart_view           inputs, shared parts, charts
 //! panels, header, own_text, start_view the page itself
 //! ```
 
+mod browser;
 mod chart_view;
 mod client;
 mod dom;
@@ -32,11 +33,11 @@ mod widgets;
 
 use std::time::Duration;
 
-use leptos::leptos_dom::helpers::debounce;
-use leptos::prelude::*;
+use sycamore_reactive::{ReadSignal, create_effect, create_signal};
 use wasm_bindgen::JsCast;
 use web_sys::{KeyboardEvent, Window};
 
+use browser::{begin, body, debounce, document, window};
 use dom::{El, button, el, listen};
 use start_view::Wish;
 use state::PlannerState;
@@ -66,15 +67,15 @@ pub fn start() {
     if kept::read(kept::EXPERT).is_some_and(|place| !place.is_empty()) {
         load_expert_view();
     } else {
-        leptos::mount::mount_to_body(start_page);
+        begin(start_page);
     }
 }
 
 /// Starts the expert view in place of the start view.
 pub fn start_expert() {
     crate::worker::log_panics();
-    leptos::tachys::dom::body().set_inner_html("");
-    leptos::mount::mount_to_body(expert_page);
+    body().set_inner_html("");
+    begin(expert_page);
     let place = kept::read(kept::EXPERT).unwrap_or_default();
     if let Some(element) = document().get_element_by_id(&place) {
         element.scroll_into_view();
@@ -93,7 +94,7 @@ fn load_expert_view() {
         el("script").attr("type", "module").attr("src", EXPERT_SCRIPT).on("error", |_| say_not_loaded());
     // What the script asks for may be missing, too.
     listen(&window(), "error", Box::new(|_| say_not_loaded()));
-    El(leptos::tachys::dom::body().into()).child(script);
+    El(body().into()).child(script);
 }
 
 /// Says that the expert view could not be loaded, unless it was.
@@ -112,7 +113,7 @@ fn say_not_loaded() {
         el("div").class("error").child(text).child(again.class("dismiss")),
     );
     let shown = notice.0.clone();
-    El(leptos::tachys::dom::body().into()).child(notice);
+    El(body().into()).child(notice);
     shown.scroll_into_view();
 }
 
@@ -122,14 +123,14 @@ fn start_page() {
     let task = move || state.plan.with(|plan| wish.task(plan)).filter(|_| state.is_read());
     connect(state, task, followups::request_odds);
     // A plan that was opened is not replaced by a proposal. The expert view shows it unchanged.
-    Effect::new(move |_| {
+    create_effect(move || {
         if state.opened.get() > 0 {
             state.keep();
             open_expert_view("inputs");
         }
     });
     let examples = start_view::examples(state);
-    El(leptos::tachys::dom::body().into())
+    El(body().into())
         .child(header::header(state, "Plan private language-model training", examples))
         .child(start_view::view(state, wish))
         .child(footer())
@@ -173,7 +174,7 @@ fn expert_page() {
             let _ = window().location().reload();
         }
     });
-    El(leptos::tachys::dom::body().into())
+    El(body().into())
         .child(el("a").class("skip").attr("href", "#results").child("Skip to the results"))
         .child(header::header(state, "Privacy planner", back.id("start-view")))
         .child(el("main").child(inputs).child(results))
@@ -191,7 +192,7 @@ fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, follo
     for event in ["dragover", "drop"] {
         listen(&window(), event, Box::new(|event| event.prevent_default()));
     }
-    Effect::new(move |_| {
+    create_effect(move || {
         let task = task();
         if let Some(task) = task.filter(|_| !state.take_solved()) {
             state.mark_stale();
@@ -200,18 +201,18 @@ fn connect(state: PlannerState, task: impl Fn() -> Option<Task> + 'static, follo
     });
     let mut keep = debounce(KEEP_DELAY, move |()| state.keep());
     let mut request_followups = debounce(FOLLOWUP_DELAY, move |()| followups(state));
-    Effect::new(move |_| {
+    create_effect(move || {
         state.plan.track();
         keep(());
     });
-    Effect::new(move |_| {
+    create_effect(move || {
         state.certified.track();
         request_followups(());
     });
 }
 
 fn footer() -> El {
-    let is_kept = RwSignal::new(false);
+    let is_kept = create_signal(false);
     offline::register(is_kept);
     let text = "Everything is computed in your browser, by the same code that the trainer uses. Nothing is sent anywhere: the page’s \
                 security policy blocks it.";
@@ -220,17 +221,17 @@ fn footer() -> El {
 }
 
 fn live_region(state: PlannerState) -> El {
-    let announced = last_announcement(state.announcement.into());
+    let announced = last_announcement(*state.announcement);
     let region = el("p").class("visually-hidden").attr("role", "status").attr("aria-live", "polite");
-    region.dynamic_text(move || announced.get())
+    region.dynamic_text(move || announced.get_clone())
 }
 
 /// Returns the last announcement, once there has been no other for a while.
-fn last_announcement(announcement: Signal<String>) -> ReadSignal<String> {
-    let (announced, set) = signal(String::new());
-    let mut set_later = debounce(ANNOUNCEMENT_DELAY, move |text| set.set(text));
-    Effect::new(move |_| set_later(announcement.get()));
-    announced
+fn last_announcement(announcement: ReadSignal<String>) -> ReadSignal<String> {
+    let announced = create_signal(String::new());
+    let mut set_later = debounce(ANNOUNCEMENT_DELAY, move |text| announced.set(text));
+    create_effect(move || set_later(announcement.get_clone()));
+    *announced
 }
 
 /// Ctrl+Z and Ctrl+Shift+Z undo and redo changes of the plan. Text fields keep the browser's own undo.

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use leptos::prelude::{RwSignal, Set, set_timeout, window};
+use sycamore_reactive::Signal;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::ServiceWorkerRegistration;
 
+use super::browser::{set_timeout, window};
+
 /// The service worker. The build writes the names of the page's files into it.
 const SCRIPT: &str = "./sw.js";
 
 /// Registers the service worker. Without it, the page still works while it is open. `is_kept` is set once all files are kept.
-pub(crate) fn register(is_kept: RwSignal<bool>) {
+pub(crate) fn register(is_kept: Signal<bool>) {
     // The files of a development build change too often to be kept.
     if cfg!(debug_assertions) {
         return;

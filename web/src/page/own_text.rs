@@ -1,11 +1,12 @@
 //! A text of one's own, dropped on the start view: its fields and counts, and the plan for it.
 
 use dp_tokenizer::survey::{Kind, Survey, Users, Wanted};
-use leptos::prelude::*;
 use plan::Encoding;
+use sycamore_reactive::{Signal, create_signal, untrack};
 use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, File};
 
+use super::browser::window;
 use super::client;
 use super::dom::{El, button, el, input_of, listen, table_row};
 use super::field::select;
@@ -24,13 +25,13 @@ struct OwnText {
     state: PlannerState,
     worker: TextWorker,
     /// The browser's handle of the file. It stays on this thread.
-    file: RwSignal<Option<File>, LocalStorage>,
+    file: Signal<Option<File>>,
     /// The encoding that was chosen; `None` for the one that the text tells.
-    encoding: RwSignal<Option<Encoding>>,
-    found: RwSignal<Option<Kind>>,
-    counted: RwSignal<Option<(Wanted, Survey)>>,
+    encoding: Signal<Option<Encoding>>,
+    found: Signal<Option<Kind>>,
+    counted: Signal<Option<(Wanted, Survey)>>,
     /// Reason why there are no counts.
-    error: RwSignal<Option<String>>,
+    error: Signal<Option<String>>,
 }
 
 /// Builds the place for a text, and what is known of the last one.
@@ -38,20 +39,20 @@ pub(super) fn view(state: PlannerState) -> El {
     let text = OwnText {
         state,
         worker: TextWorker::new(),
-        file: RwSignal::new_local(None),
-        encoding: RwSignal::new(None),
-        found: RwSignal::new(None),
-        counted: RwSignal::new(None),
-        error: RwSignal::new(None),
+        file: create_signal(None),
+        encoding: create_signal(None),
+        found: create_signal(None),
+        counted: create_signal(None),
+        error: create_signal(None),
     };
     let running = move || text.worker.is_running();
     let stop = move || vec![button("Stop", move |_| text.worker.stop()).id("stop-reading")];
     drop_place(text)
         .child(el("div").show_when(running, move || text.worker.progress("Counting…")))
         .child(el("div").class("files").show_when(running, stop))
-        .dynamic(move || text.error.get().map(error))
+        .dynamic(move || text.error.get_clone().map(error))
         .dynamic(move || encodings(text))
-        .dynamic(move || text.found.get().map(|found| untrack(|| result(text, found))))
+        .dynamic(move || text.found.get_clone().map(|found| untrack(|| result(text, found))))
 }
 
 fn drop_place(text: OwnText) -> El {
@@ -130,7 +131,7 @@ impl OwnText {
 
     /// Reads the file and counts these fields, or those with usual names.
     fn look(&self, wanted: Option<Wanted>) {
-        let Some(file) = self.file.get_untracked() else { return };
+        let Some(file) = self.file.get_clone_untracked() else { return };
         let encoding = self.encoding.get_untracked();
         let (text, request) = (*self, TextRequest::Look { name: file.name(), wanted, encoding });
         if !self.worker.start(&request, &file, file.size(), move |status| text.receive(status)) {
@@ -154,10 +155,13 @@ impl OwnText {
 
     /// Makes the plan for the text, as one step that can be undone.
     fn take(&self) {
-        let (file, found, counted) =
-            (self.file.get_untracked(), self.found.get_untracked(), self.counted.get_untracked());
+        let (file, found, counted) = (
+            self.file.get_clone_untracked(),
+            self.found.get_clone_untracked(),
+            self.counted.get_clone_untracked(),
+        );
         let (Some(file), Some(found), Some((wanted, counted))) = (file, found, counted) else { return };
-        let current = self.state.plan.get_untracked();
+        let current = self.state.plan.get_clone_untracked();
         if let Some(plan) = plan_for(&current, &file.name(), &found, &wanted, &counted) {
             self.state.announce(format!(
                 "{} records counted. The plan is for this text.",
@@ -183,9 +187,9 @@ fn result(text: OwnText, found: Kind) -> El {
     }
     let shown = el("div").id("own-text-found");
     let shown = if found.fields.is_empty() { shown } else { shown.child(choices(text, &found)) };
-    let counts = move || text.counted.get().map(|(_, counted)| counts(&counted));
+    let counts = move || text.counted.get_clone().map(|(_, counted)| counts(&counted));
     let misfit = move || {
-        let counted = text.counted.get()?.1;
+        let counted = text.counted.get_clone()?.1;
         let said = text.state.plan.with(|plan| misfit(plan, &counted))?;
         Some(el("p").class("banner").id("misfit").child(said))
     };
@@ -201,12 +205,12 @@ fn choices(text: OwnText, found: &Kind) -> El {
     };
     let list = |id: &str, label: &'static str, none: &'static str, is_user: bool| {
         let selected = move || {
-            let Wanted { text, user, .. } = chosen(text.counted.get());
+            let Wanted { text, user, .. } = chosen(text.counted.get_clone());
             if is_user { user } else { text }.unwrap_or_default()
         };
         let choose = move |name: String| {
             let (mut wanted, name) =
-                (chosen(text.counted.get_untracked()), Some(name).filter(|name| !name.is_empty()));
+                (chosen(text.counted.get_clone_untracked()), Some(name).filter(|name| !name.is_empty()));
             if is_user {
                 wanted.user = name
             } else {

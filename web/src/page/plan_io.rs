@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use js_sys::{decode_uri_component, encode_uri_component};
-use leptos::prelude::*;
 use plan::PlanFile;
+use sycamore_reactive::Signal;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::HtmlInputElement;
 
+use super::browser::{set_timeout, window};
 use super::client;
 use super::downloads;
 use super::state::PlannerState;
@@ -54,7 +55,7 @@ const LABEL_TIME: Duration = Duration::from_secs(3);
 
 /// Copies a link to the plan, without file names. If the browser refuses, the link appears in the
 /// address bar.
-pub(crate) fn copy_link(state: PlannerState, label: RwSignal<&'static str>) {
+pub(crate) fn copy_link(state: PlannerState, label: Signal<&'static str>) {
     let text = state.plan.with_untracked(link::text);
     let fragment = format!("{LINK_PREFIX}{}", String::from(encode_uri_component(&text)));
     let address = window().location().href().unwrap_or_default();

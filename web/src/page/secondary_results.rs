@@ -2,8 +2,8 @@
 
 use accountant::Bounds;
 use accountant::correlated::Compared;
-use leptos::prelude::*;
 use plan::PlanFile;
+use sycamore_reactive::{ReadSignal, Signal, create_signal};
 
 use super::signals::sustained;
 use crate::protocol::{
@@ -18,62 +18,62 @@ pub(crate) type Points = Vec<(f64, f64)>;
 pub(crate) struct SecondaryResults {
     /// The plan to which the results belong, with its figures. A plan that is still being edited gets no secondary
     /// results.
-    pub(crate) plan: RwSignal<Option<(PlanFile, Certified)>>,
+    pub(crate) plan: Signal<Option<(PlanFile, Certified)>>,
     /// Whether the current plan differs from that plan.
-    pub(crate) stale: RwSignal<bool>,
+    pub(crate) stale: Signal<bool>,
     /// Whether the current plan has differed long enough for the results to be dimmed.
     pub(crate) dimmed: ReadSignal<bool>,
     /// ε by noise multiplier.
-    pub(crate) epsilon_by_noise: RwSignal<Points>,
+    pub(crate) epsilon_by_noise: Signal<Points>,
     /// ε by number of steps.
-    pub(crate) epsilon_by_steps: RwSignal<Points>,
+    pub(crate) epsilon_by_steps: Signal<Points>,
     /// The noise multiplier that is needed, by batch size.
-    pub(crate) noise_by_batch: RwSignal<Points>,
+    pub(crate) noise_by_batch: Signal<Points>,
     /// Noise multiplier divided by the batch size, by batch size.
-    pub(crate) ratio_by_batch: RwSignal<Points>,
+    pub(crate) ratio_by_batch: Signal<Points>,
     /// The ratio by batch size, at each of the usual targets for ε.
-    pub(crate) ratio_at_usual: [RwSignal<Points>; USUAL_EPSILONS.len()],
+    pub(crate) ratio_at_usual: [Signal<Points>; USUAL_EPSILONS.len()],
     /// False negative rate of the best attack, by its false positive rate, for each of the stages.
-    pub(crate) false_negative_rates: [RwSignal<Points>; 3],
+    pub(crate) false_negative_rates: [Signal<Points>; 3],
     /// The attacker's odds, and μ.
-    pub(crate) attacker: RwSignal<Option<AttackerFigures>>,
+    pub(crate) attacker: Signal<Option<AttackerFigures>>,
     /// ε without reserve steps, if the plan has some.
-    pub(crate) without_reserve: RwSignal<Option<Bounds>>,
+    pub(crate) without_reserve: Signal<Option<Bounds>>,
     /// ε of single stages.
-    pub(crate) stages: RwSignal<Vec<(Stage, Bounds)>>,
+    pub(crate) stages: Signal<Vec<(Stage, Bounds)>>,
     /// Mechanisms with correlated noise.
-    pub(crate) correlated: RwSignal<Vec<Compared>>,
+    pub(crate) correlated: Signal<Vec<Compared>>,
     /// ε of several units together.
-    pub(crate) groups: RwSignal<Vec<(u32, GroupFigures)>>,
+    pub(crate) groups: Signal<Vec<(u32, GroupFigures)>>,
     /// ε of several runs.
-    pub(crate) runs: RwSignal<Vec<(u64, RunFigures)>>,
+    pub(crate) runs: Signal<Vec<(u64, RunFigures)>>,
     /// ε by other accounting methods.
-    pub(crate) methods: RwSignal<Vec<(AccountingMethod, Bounds)>>,
+    pub(crate) methods: Signal<Vec<(AccountingMethod, Bounds)>>,
     /// ε of the papers' plans, by index among [`crate::presets::papers`]. They do not depend on the current plan.
-    pub(crate) papers: RwSignal<Vec<(usize, Bounds)>>,
+    pub(crate) papers: Signal<Vec<(usize, Bounds)>>,
 }
 
 impl SecondaryResults {
     pub(crate) fn empty() -> Self {
-        let stale = RwSignal::new(true);
+        let stale = create_signal(true);
         Self {
-            plan: RwSignal::new(None),
+            plan: create_signal(None),
             stale,
             dimmed: sustained(stale),
-            epsilon_by_noise: RwSignal::new(Vec::new()),
-            epsilon_by_steps: RwSignal::new(Vec::new()),
-            noise_by_batch: RwSignal::new(Vec::new()),
-            ratio_by_batch: RwSignal::new(Vec::new()),
-            ratio_at_usual: USUAL_EPSILONS.map(|_| RwSignal::new(Vec::new())),
-            false_negative_rates: [(); 3].map(|()| RwSignal::new(Vec::new())),
-            attacker: RwSignal::new(None),
-            without_reserve: RwSignal::new(None),
-            stages: RwSignal::new(Vec::new()),
-            correlated: RwSignal::new(Vec::new()),
-            groups: RwSignal::new(Vec::new()),
-            runs: RwSignal::new(Vec::new()),
-            methods: RwSignal::new(Vec::new()),
-            papers: RwSignal::new(Vec::new()),
+            epsilon_by_noise: create_signal(Vec::new()),
+            epsilon_by_steps: create_signal(Vec::new()),
+            noise_by_batch: create_signal(Vec::new()),
+            ratio_by_batch: create_signal(Vec::new()),
+            ratio_at_usual: USUAL_EPSILONS.map(|_| create_signal(Vec::new())),
+            false_negative_rates: [(); 3].map(|()| create_signal(Vec::new())),
+            attacker: create_signal(None),
+            without_reserve: create_signal(None),
+            stages: create_signal(Vec::new()),
+            correlated: create_signal(Vec::new()),
+            groups: create_signal(Vec::new()),
+            runs: create_signal(Vec::new()),
+            methods: create_signal(Vec::new()),
+            papers: create_signal(Vec::new()),
         }
     }
 

@@ -1,11 +1,11 @@
 //! The start view: data, privacy and time, and the plan that is proposed for them.
 
 use accountant::budget;
-use leptos::prelude::*;
 use plan::{
     CHECKPOINTS, Checkpoint, MACHINES, Machine, PlanFile, Prediction, PrivacyUnit, SIZES, Size, Source,
     Trained,
 };
+use sycamore_reactive::{Signal, create_effect, create_selector, create_signal, on_cleanup};
 
 use super::dom::{El, button, el, section};
 use super::field::plan_field::Number;
@@ -25,30 +25,30 @@ use crate::typed::{NumberKind, typed};
 #[derive(Clone, Copy)]
 pub(super) struct Wish {
     /// Hours that training may take, as typed.
-    hours: RwSignal<String>,
-    machine: RwSignal<usize>,
+    hours: Signal<String>,
+    machine: Signal<usize>,
     /// The size of the model, or a checkpoint and what of it is trained, as in [`AdviceRequest::start`].
-    start: RwSignal<String>,
+    start: Signal<String>,
     /// Records of all users together, as typed.
-    records: RwSignal<String>,
+    records: Signal<String>,
 }
 
 impl Wish {
     pub(super) fn new() -> Self {
         let number = |name| kept::read(name).and_then(|text| text.parse().ok());
         Self {
-            hours: RwSignal::new(kept::read(kept::HOURS).unwrap_or_else(|| "1".to_owned())),
-            machine: RwSignal::new(number(kept::MACHINE).unwrap_or(0)),
-            start: RwSignal::new(kept::read(kept::START).unwrap_or_default()),
-            records: RwSignal::new(kept::read(kept::RECORDS).unwrap_or_default()),
+            hours: create_signal(kept::read(kept::HOURS).unwrap_or_else(|| "1".to_owned())),
+            machine: create_signal(number(kept::MACHINE).unwrap_or(0)),
+            start: create_signal(kept::read(kept::START).unwrap_or_default()),
+            records: create_signal(kept::read(kept::RECORDS).unwrap_or_default()),
         }
     }
 
     /// Returns the request for a proposal; `None` while the time is no number. An example keeps its own plan until something of it is
     /// changed.
     pub(super) fn task(&self, plan: &PlanFile) -> Option<Task> {
-        let hours = hours(&self.hours.get()).ok()??;
-        let (machine, start) = (self.machine.get(), self.start.get());
+        let hours = hours(&self.hours.get_clone()).ok()??;
+        let (machine, start) = (self.machine.get(), self.start.get_clone());
         let is_example = kept::read(kept::EXAMPLE).is_some_and(|name| name == plan.name);
         if is_example && preset(&plan.name).as_ref() == Some(plan) {
             return Some(Task::Certify(plan.text()));
@@ -87,7 +87,7 @@ const UNITS_OF: [(&str, &str); 3] =
     [("user", "each user"), ("record", "each record"), ("words", "each passage of words")];
 
 fn protect(state: PlannerState) -> El {
-    let unit = Memo::new(move |_| {
+    let unit = create_selector(move || {
         state.plan.with(|plan| match plan.privacy.unit {
             PrivacyUnit::User => "user",
             PrivacyUnit::Owner => "owner",
@@ -102,7 +102,7 @@ fn protect(state: PlannerState) -> El {
             .id(&format!("protect-{name}"))
             .prop("checked", move || (unit.get() == name).into())
             .on("change", move |_| {
-                let mut plan = state.plan.get_untracked();
+                let mut plan = state.plan.get_clone_untracked();
                 set_unit(&mut plan, name);
                 state.replace(plan);
             });
@@ -115,7 +115,7 @@ fn data(state: PlannerState, wish: Wish) -> El {
     let own = move || state.plan.with(|plan| !matches!(plan.data.source, Source::Embedded { .. }));
     let by_user = move || state.plan.with(|plan| plan.privacy.unit == PrivacyUnit::User);
     let set_source = move |name: String| {
-        let mut plan = state.plan.get_untracked();
+        let mut plan = state.plan.get_clone_untracked();
         set_source(&mut plan, &name);
         state.replace(plan);
     };
@@ -127,8 +127,10 @@ fn data(state: PlannerState, wish: Wish) -> El {
         .child(select("start-source", options.into_iter(), selected, set_source));
     let records = move || {
         let note = move || {
-            let (records, users) =
-                (typed(&wish.records.get(), NumberKind::Integer), state.plan.with(|plan| plan.data.units));
+            let (records, users) = (
+                typed(&wish.records.get_clone(), NumberKind::Integer),
+                state.plan.with(|plan| plan.data.units),
+            );
             match records {
                 Ok(records) if users > 0 => {
                     format!(
@@ -173,7 +175,7 @@ fn compute(state: PlannerState, wish: Wish) -> El {
     let set_start = move |name: String| {
         kept::write(kept::START, &name);
         kept::write(kept::EXAMPLE, "");
-        let mut plan = state.plan.get_untracked();
+        let mut plan = state.plan.get_clone_untracked();
         if !name.contains('/') && Checkpoint::of(&plan).is_some() {
             leave_checkpoint(&mut plan);
             state.replace(plan);
@@ -194,7 +196,7 @@ fn compute(state: PlannerState, wish: Wish) -> El {
         std::iter::once((String::new(), "Propose a size".to_owned())).chain(sizes).chain(checkpoints);
     let option = |all: El, (name, label): (String, String)| {
         let value = name.clone();
-        let is_selected = move || (wish.start.get() == value).into();
+        let is_selected = move || (wish.start.get_clone() == value).into();
         all.child(el("option").attr("value", &name).child(label).prop("selected", is_selected))
     };
     let starts = starts.fold(el("select").id("start-size").on_value("change", set_start), option);
@@ -224,12 +226,12 @@ fn text_wish(
     state: PlannerState,
     id: &'static str,
     label: &'static str,
-    text: RwSignal<String>,
+    text: Signal<String>,
     read: fn(&str) -> Result<Option<f64>, String>,
 ) -> El {
-    Effect::new(move |_| {
+    create_effect(move || {
         state.replacements.track();
-        let text = text.get();
+        let text = text.get_clone();
         let error = read(&text).err();
         state.set_unread(id, id, error.map(|error| (text, error)));
     });
@@ -241,7 +243,7 @@ fn text_wish(
         .attr("inputmode", "decimal")
         .attr("autocomplete", "off")
         .dynamic_attr("aria-invalid", move || invalid().map(|_| "true".to_owned()))
-        .prop("value", move || text.get().into())
+        .prop("value", move || text.get_clone().into())
         .on_value("input", move |value| {
             kept::write(id, &value);
             // A wish asks for a proposal in place of an example.
@@ -257,7 +259,7 @@ fn text_wish(
 
 /// Builds the figures of the proposed plan, once it is certified.
 fn figures(state: PlannerState, wish: Wish) -> Option<El> {
-    let advice = state.advice.get();
+    let advice = state.advice.get_clone();
     if state.refusal.with(Option::is_some) {
         return None;
     }
@@ -312,7 +314,7 @@ fn figures(state: PlannerState, wish: Wish) -> Option<El> {
 /// Builds the proposed plan, or the reason why there is none.
 fn proposal(state: PlannerState, wish: Wish) -> El {
     let refused = move || {
-        let refusal = state.refusal.get()?;
+        let refusal = state.refusal.get_clone()?;
         Some(el("div").id("refusal").class("refusal").child(error_box(state, refusal)))
     };
     let is_valid = move || state.refusal.with(Option::is_none);
@@ -329,12 +331,12 @@ fn proposal(state: PlannerState, wish: Wish) -> El {
     };
     let warnings = move || {
         let warning = |text: String| el("li").child(text);
-        let all = state.advice.get().warnings;
+        let all = state.advice.get_clone().warnings;
         (is_valid() && !all.is_empty())
             .then(|| all.into_iter().map(warning).fold(el("ul").class("banner"), El::child))
     };
     let reasons = move || {
-        let all = state.advice.get().reasons.into_iter().filter(|_| is_valid());
+        let all = state.advice.get_clone().reasons.into_iter().filter(|_| is_valid());
         all.map(|text| el("li").child(text)).fold(el("ul"), El::child)
     };
     let body = el("div")
@@ -374,7 +376,7 @@ pub(super) fn examples(state: PlannerState) -> El {
     let examples = PRESETS.iter().filter(|preset| preset.published.is_none());
     let options =
         std::iter::once(("", "Examples…")).chain(examples.map(|preset| (preset.name, preset.title)));
-    let selected = Memo::new(move |_| {
+    let selected = create_selector(move || {
         let named = |plan: &PlanFile| PRESETS.iter().find(|preset| preset.name == plan.name);
         state.plan.with(named).map_or("", |preset| preset.name)
     });

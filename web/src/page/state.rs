@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use leptos::prelude::*;
 use plan::PlanFile;
+use sycamore_reactive::{ReadSignal, Signal, create_selector, create_signal};
 
 use super::kept;
 use super::secondary_results::SecondaryResults;
@@ -54,44 +54,44 @@ fn kept_plans(name: &str) -> Vec<PlanFile> {
 #[derive(Clone, Copy)]
 pub(crate) struct PlannerState {
     /// The plan: the only thing that a person edits.
-    pub(crate) plan: RwSignal<PlanFile>,
+    pub(crate) plan: Signal<PlanFile>,
     /// The last certified plan, with its figures.
-    pub(crate) certified: RwSignal<Option<(PlanFile, Certified)>>,
+    pub(crate) certified: Signal<Option<(PlanFile, Certified)>>,
     /// Reason why there is no certified plan: a field that cannot be read, or the worker's answer about the plan.
-    pub(crate) refusal: Memo<Option<Refusal>>,
-    answer: RwSignal<Option<Refusal>>,
+    pub(crate) refusal: ReadSignal<Option<Refusal>>,
+    answer: Signal<Option<Refusal>>,
     /// Texts that cannot be read, by the id of their field. The plan holds older values of these fields.
-    unread: RwSignal<BTreeMap<String, Unread>>,
+    unread: Signal<BTreeMap<String, Unread>>,
     /// Reason why a file or link was not opened. The plan is unchanged then.
-    pub(crate) rejected: RwSignal<Option<Refusal>>,
+    pub(crate) rejected: Signal<Option<Refusal>>,
     /// Whether the figures belong to an earlier plan.
-    pub(crate) stale: RwSignal<bool>,
+    pub(crate) stale: Signal<bool>,
     /// Whether the figures have been stale long enough to be dimmed.
     pub(crate) dimmed: ReadSignal<bool>,
     /// A plan to compare with.
-    pub(crate) pinned: RwSignal<Option<(PlanFile, Certified)>>,
+    pub(crate) pinned: Signal<Option<(PlanFile, Certified)>>,
     /// The quantity to solve for.
-    pub(crate) solve_for: RwSignal<SolveFor>,
+    pub(crate) solve_for: Signal<SolveFor>,
     /// Results beyond the plan's figures.
     pub(crate) secondary_results: SecondaryResults,
     /// Advantages and disadvantages of the plan, if it was proposed.
-    pub(crate) advice: RwSignal<AdviceFigures>,
+    pub(crate) advice: Signal<AdviceFigures>,
     /// Counts plans that a person opened.
-    pub(crate) opened: RwSignal<u32>,
+    pub(crate) opened: Signal<u32>,
     /// The last text for screen readers.
-    pub(crate) announcement: RwSignal<String>,
+    pub(crate) announcement: Signal<String>,
     /// Counts plans that replaced another as a whole. Fields then discard unfinished input.
-    pub(crate) replacements: RwSignal<u32>,
-    undo_stack: RwSignal<Vec<PlanFile>>,
-    redo_stack: RwSignal<Vec<PlanFile>>,
+    pub(crate) replacements: Signal<u32>,
+    undo_stack: Signal<Vec<PlanFile>>,
+    redo_stack: Signal<Vec<PlanFile>>,
     /// Whether the plan comes from the other view, or from before a reload.
     was_kept: bool,
     /// Counts changes of the plan by a person.
-    edits: RwSignal<u32>,
+    edits: Signal<u32>,
     /// The field that is being edited.
-    editing: RwSignal<Option<String>>,
+    editing: Signal<Option<String>>,
     /// The plan that a solver returned. It comes with its figures and needs no request.
-    solved: RwSignal<Option<PlanFile>>,
+    solved: Signal<Option<PlanFile>>,
 }
 
 impl PlannerState {
@@ -103,39 +103,39 @@ impl PlannerState {
         #[expect(clippy::expect_used, reason = "a test parses every preset")]
         let plan = kept.or_else(first).expect("the first preset is a plan");
         let before = solve_for(&plan, SolveFor::Noise);
-        let stale = RwSignal::new(true);
-        let (answer, unread) = (RwSignal::new(None), RwSignal::new(BTreeMap::<String, Unread>::new()));
+        let stale = create_signal(true);
+        let (answer, unread) = (create_signal(None), create_signal(BTreeMap::<String, Unread>::new()));
         let unread_first = move || {
-            unread.with(|all| all.values().next().map(|field| field.refusal.clone())).or(answer.get())
+            unread.with(|all| all.values().next().map(|field| field.refusal.clone())).or(answer.get_clone())
         };
         Self {
-            plan: RwSignal::new(plan),
-            certified: RwSignal::new(None),
-            refusal: Memo::new(move |_| unread_first()),
+            plan: create_signal(plan),
+            certified: create_signal(None),
+            refusal: create_selector(unread_first),
             answer,
             unread,
-            rejected: RwSignal::new(None),
+            rejected: create_signal(None),
             stale,
             dimmed: sustained(stale),
-            pinned: RwSignal::new(None),
-            solve_for: RwSignal::new(before),
+            pinned: create_signal(None),
+            solve_for: create_signal(before),
             secondary_results: SecondaryResults::empty(),
-            advice: RwSignal::new(AdviceFigures::default()),
-            opened: RwSignal::new(0),
-            announcement: RwSignal::new(String::new()),
-            replacements: RwSignal::new(0),
-            undo_stack: RwSignal::new(kept_plans(kept::UNDO)),
-            redo_stack: RwSignal::new(kept_plans(kept::REDO)),
+            advice: create_signal(AdviceFigures::default()),
+            opened: create_signal(0),
+            announcement: create_signal(String::new()),
+            replacements: create_signal(0),
+            undo_stack: create_signal(kept_plans(kept::UNDO)),
+            redo_stack: create_signal(kept_plans(kept::REDO)),
             was_kept,
-            edits: RwSignal::new(0),
-            editing: RwSignal::new(None),
-            solved: RwSignal::new(None),
+            edits: create_signal(0),
+            editing: create_signal(None),
+            solved: create_signal(None),
         }
     }
 
     /// Changes the plan through `field`. Consecutive changes through one field are one undo step.
     pub(crate) fn edit(&self, field: &str, change: impl FnOnce(&mut PlanFile)) {
-        let before = self.plan.get_untracked();
+        let before = self.plan.get_clone_untracked();
         let mut after = before.clone();
         change(&mut after);
         if after == before {
@@ -216,7 +216,7 @@ impl PlannerState {
 
     /// Makes the ε that the plan has its target, with noise that follows from it, as a proposal needs it.
     pub(crate) fn leave_noise_open(&self) {
-        let mut plan = self.plan.get_untracked();
+        let mut plan = self.plan.get_clone_untracked();
         let reached =
             self.certified.with_untracked(|it| it.as_ref().map(|(_, certified)| certified.epsilon.upper));
         plan.privacy.noise_multipliers = None;
@@ -234,8 +234,8 @@ impl PlannerState {
 
     /// Replaces the plan as one undo step.
     pub(crate) fn replace(&self, plan: PlanFile) {
-        if plan != self.plan.get_untracked() {
-            self.push_undo(self.plan.get_untracked());
+        if plan != self.plan.get_clone_untracked() {
+            self.push_undo(self.plan.get_clone_untracked());
             self.load(plan);
         } else {
             self.discard_unread();
@@ -248,15 +248,15 @@ impl PlannerState {
     }
 
     pub(crate) fn undo(&self) {
-        if let Some(plan) = self.undo_stack.try_update(Vec::pop).flatten() {
-            self.redo_stack.update(|stack| stack.push(self.plan.get_untracked()));
+        if let Some(plan) = self.undo_stack.update(Vec::pop) {
+            self.redo_stack.update(|stack| stack.push(self.plan.get_clone_untracked()));
             self.load(plan);
         }
     }
 
     pub(crate) fn redo(&self) {
-        if let Some(plan) = self.redo_stack.try_update(Vec::pop).flatten() {
-            self.undo_stack.update(|stack| stack.push(self.plan.get_untracked()));
+        if let Some(plan) = self.redo_stack.update(Vec::pop) {
+            self.undo_stack.update(|stack| stack.push(self.plan.get_clone_untracked()));
             self.load(plan);
         }
     }
@@ -300,11 +300,11 @@ impl PlannerState {
     /// Takes a plan that the worker has written, with its figures.
     fn accept_changed(&self, text: &str, certified: Certified) {
         let Some(plan) = PlanFile::unchecked(text) else { return };
-        if plan != self.plan.get_untracked() {
+        if plan != self.plan.get_clone_untracked() {
             // The change is part of the edit that asked for it, so it is no undo step of its own. When the view was
             // opened, there was no edit.
             if self.was_kept && !self.is_edited() {
-                self.push_undo(self.plan.get_untracked());
+                self.push_undo(self.plan.get_clone_untracked());
             }
             self.solved.set(Some(plan.clone()));
             self.plan.set(plan);
@@ -325,7 +325,7 @@ impl PlannerState {
 
     fn accept(&self, certified: Certified) {
         self.announce(format!("ε is at most {}", rounded_up(certified.epsilon.upper, 4)));
-        self.certified.set(Some((self.plan.get_untracked(), certified)));
+        self.certified.set(Some((self.plan.get_clone_untracked(), certified)));
         set_if_changed(self.answer, None);
         set_if_changed(self.stale, false);
     }
@@ -342,13 +342,13 @@ impl PlannerState {
 
     /// Returns whether the current plan came from the solver, and so is certified already.
     pub(crate) fn take_solved(&self) -> bool {
-        let solved = self.solved.try_update(Option::take).flatten();
+        let solved = self.solved.update(Option::take);
         solved.is_some_and(|solved| self.plan.with_untracked(|plan| *plan == solved))
     }
 
     /// Makes ε the target that the noise is calibrated to.
     pub(crate) fn set_target_epsilon(&self, epsilon: f64) {
-        let mut plan = self.plan.get_untracked();
+        let mut plan = self.plan.get_clone_untracked();
         plan.privacy.epsilon = Some(epsilon);
         if matches!(self.solve_for.get_untracked(), SolveFor::Noise | SolveFor::Epsilon) {
             plan.privacy.noise_multipliers = None;
@@ -360,7 +360,7 @@ impl PlannerState {
 
     /// Returns the refusal of the setting at `path`.
     pub(crate) fn refusal_at(&self, path: &str) -> Option<Refusal> {
-        self.refusal.get().filter(|refusal| refusal.path == path)
+        self.refusal.get_clone().filter(|refusal| refusal.path == path)
     }
 
     /// Announces a text to screen readers.

@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use js_sys::{Array, Reflect, Uint8Array};
-use leptos::prelude::*;
+use sycamore_reactive::{Signal, create_signal};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{File, MessageEvent, Worker};
 
+use super::browser::{Interval, handle, window};
 use super::client;
 use super::dom::{El, el};
 use crate::numbers::{BYTES, approximate};
@@ -79,16 +80,16 @@ struct Progress {
 #[derive(Clone, Copy)]
 pub(crate) struct TextWorker {
     /// Number of the current reading. Messages of others are dropped.
-    id: RwSignal<u64>,
+    id: Signal<u64>,
     /// `None` while no text is read.
-    progress: RwSignal<Option<Progress>>,
+    progress: Signal<Option<Progress>>,
     /// Whether the text is read, and what was asked for is being computed.
-    computing: RwSignal<bool>,
+    computing: Signal<bool>,
 }
 
 impl TextWorker {
     pub(crate) fn new() -> Self {
-        Self { id: RwSignal::new(0), progress: RwSignal::new(None), computing: RwSignal::new(false) }
+        Self { id: create_signal(0), progress: create_signal(None), computing: create_signal(false) }
     }
 
     /// Returns whether a text is being read.
@@ -120,8 +121,10 @@ impl TextWorker {
             if event.data() == READY {
                 WORKER.with_borrow(|worker| worker.as_ref().map(|worker| worker.post_message(&message)));
             } else if let Some(status) = decode::<TextStatus>(&Uint8Array::new(&event.data()).to_vec()) {
-                reading.note(&status);
-                receive(status);
+                handle(|| {
+                    reading.note(&status);
+                    receive(status);
+                });
             }
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -130,8 +133,10 @@ impl TextWorker {
             "The worker that read this file ended. The file is damaged, or too large for this browser.";
         let on_error = Closure::<dyn FnMut()>::new(move || {
             if reading.id.get_untracked() == id {
-                reading.stop();
-                on_end(TextStatus::Failed(ended.to_owned()));
+                handle(|| {
+                    reading.stop();
+                    on_end(TextStatus::Failed(ended.to_owned()));
+                });
             }
         });
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
@@ -154,11 +159,11 @@ impl TextWorker {
         let now = js_sys::Date::now();
         LOOKED.set(now);
         HEARD.set(now);
-        let handle = Rc::new(Cell::new(None::<IntervalHandle>));
+        let handle = Rc::new(Cell::new(None::<Interval>));
         let own = Rc::clone(&handle);
         let look = move || {
             if reading.id.get_untracked() != id {
-                own.take().inspect(IntervalHandle::clear);
+                own.take().inspect(Interval::clear);
                 return;
             }
             let now = js_sys::Date::now();
@@ -171,7 +176,7 @@ impl TextWorker {
                 on_late(seconds);
             }
         };
-        handle.set(set_interval_with_handle(look, LATE_CHECK).ok());
+        handle.set(Interval::new(look, LATE_CHECK));
     }
 
     /// Updates the progress, and ends the worker after its last message.

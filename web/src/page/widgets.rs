@@ -1,6 +1,6 @@
 //! Makes parts that several panels share.
 
-use leptos::prelude::*;
+use sycamore_reactive::ReadSignal;
 
 use super::dom::{El, el};
 use super::state::PlannerState;

@@ -25,7 +25,10 @@ const SMALLER: [(&str, &str); 5] = [
     ("CARGO_UNSTABLE_BUILD_STD_FEATURES", "optimize_for_size"),
     ("CARGO_UNSTABLE_PANIC_IMMEDIATE_ABORT", "true"),
     ("CARGO_PROFILE_RELEASE_PANIC", "immediate-abort"),
-    ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-Zlocation-detail=none"),
+    (
+        "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS",
+        "-Zlocation-detail=none -Zinline-mir=no --cfg=sha2_backend_soft=\"compact\"",
+    ),
 ];
 
 /// The origin of the target's standard library.
@@ -113,13 +116,32 @@ pub fn job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job
     Ok(job.env("PATH", path))
 }
 
-/// Creates a job as [`job`] does, for code that a browser downloads.
+/// Creates a job as [`job`] does, for code that a browser downloads: with a standard library built for size, if its sources are there.
 pub fn small_job(program: &str, folder: &Path, root: &Path, mode: &Mode) -> Result<Job> {
-    let job = job(program, folder, root, mode)?;
+    let mode = smallest(root, mode);
+    let job = job(program, folder, root, &mode)?;
     Ok(match mode {
         Mode::Plain => job,
         Mode::BuildStd { .. } => SMALLER.iter().fold(job, |job, (setting, value)| job.env(setting, value)),
     })
+}
+
+/// Returns the mode with the smallest code.
+pub fn smallest(root: &Path, mode: &Mode) -> Mode {
+    let current = sysroot(root, Path::new("rustc")).filter(|sysroot| has_sources(sysroot));
+    match (mode, current) {
+        (Mode::Plain, Some(sysroot)) => Mode::BuildStd { linker: linker(&sysroot), bin: sysroot.join("bin") },
+        _ => mode.clone(),
+    }
+}
+
+/// Installs the sources of the current compiler's standard library, if they are missing and rustup can. Only the size of the
+/// page depends on them.
+pub fn try_to_install_sources(root: &Path) {
+    let has = sysroot(root, Path::new("rustc")).is_some_and(|sysroot| has_sources(&sysroot));
+    if !has && on_path("rustup").is_some() {
+        let _ = Job::new("rustup", root).args(["component", "add", "rust-src"]).run();
+    }
 }
 
 /// Makes a folder with links to this compiler only, so that other programs of its `bin` do not hide the user's tools.

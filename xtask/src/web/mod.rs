@@ -92,7 +92,17 @@ fn optimize(root: &Path, folder: &Path) -> Result<()> {
             .args([optimizer.as_os_str()])
             // No object lies at the start of memory, where the stack ends, so an address plus a small number does not
             // wrap.
-            .args(["-Oz", "--converge", "--strip-producers", "--low-memory-unused"])
+            .args([
+                "-Oz",
+                "--flatten",
+                "--rereloop",
+                "-Oz",
+                "--gufa",
+                "-Oz",
+                "--reorder-functions",
+                "--converge",
+            ])
+            .args(["--strip-producers", "--low-memory-unused"])
             .args(FEATURES)
             .args([file, "-o".as_ref(), file])
             .run()?;
@@ -156,7 +166,10 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
 /// Returns the limit on a first visit, in bytes after brotli. A precompiled standard library also contains its panic
 /// messages.
 fn download_limit(root: &Path) -> &'static str {
-    if wasm::find(root) == Some(wasm::Mode::Plain) { "360000" } else { "300000" }
+    match wasm::find(root).map(|mode| wasm::smallest(root, &mode)) {
+        Some(wasm::Mode::Plain) => "340000",
+        _ => "310000",
+    }
 }
 
 /// Serves the page with trunk, which this task alone needs.

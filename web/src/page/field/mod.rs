@@ -5,8 +5,9 @@ pub(crate) mod plan_field;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use leptos::leptos_dom::helpers::request_animation_frame;
-use leptos::prelude::*;
+use sycamore_reactive::{
+    ReadSignal, Signal, create_effect, create_selector, create_signal, on_cleanup, untrack,
+};
 use wasm_bindgen::JsCast;
 use web_sys::KeyboardEvent;
 
@@ -15,6 +16,7 @@ use plan_field::{Choice, Number, PlanField, Text};
 
 use crate::log_scale::{KeyStep, LAST_POSITION, LogScale};
 use crate::numbers::number_in;
+use crate::page::browser::request_animation_frame;
 use crate::page::dom::{Content, El, button, el};
 use crate::page::state::{PlannerState, kept_unread};
 use crate::protocol::Refusal;
@@ -25,12 +27,12 @@ use crate::typed::{NumberKind, typed};
 /// Builds a text input for a number, with a slider if the number has one.
 pub(crate) fn number_field(state: PlannerState, number: Number) -> El {
     let PlanField { id, label, hint: text, path } = number.field;
-    let value = Memo::new(move |_| state.plan.with(number.read));
+    let value = create_selector(move || state.plan.with(number.read));
     let typed =
         Typed::new(state, id, path, if number.integer { NumberKind::Integer } else { NumberKind::Real });
     let input_error = move || state.unread(id);
     let invalid = move || input_error().is_some() || state.refusal_at(path).is_some();
-    let solved = Memo::new(move |_| state.solved_field() == id);
+    let solved = create_selector(move || state.solved_field() == id);
     let unit_name = move || {
         if path == "data.units" { state.plan.with(|plan| units_label(plan.privacy.unit)) } else { label }
     };
@@ -73,25 +75,26 @@ fn untyped_error(state: PlannerState, id: &str, path: &str) -> Content {
 #[derive(Clone, Copy)]
 pub(crate) struct Typed {
     state: PlannerState,
-    id: StoredValue<String>,
+    id: Signal<String>,
     path: &'static str,
     kind: NumberKind,
     /// The text while it is being typed; [`None`] shows the plan's number.
-    draft: RwSignal<Option<String>>,
+    draft: Signal<Option<String>>,
 }
 
 impl Typed {
     /// Creates the text of the field `id`, for the setting at `path`. It starts with the text that could not be read
     /// when the page was left, if there is one.
     pub(crate) fn new(state: PlannerState, id: &str, path: &'static str, kind: NumberKind) -> Self {
-        let draft = RwSignal::new(kept_unread(id));
-        let field = Self { state, id: StoredValue::new(id.to_owned()), path, kind, draft };
-        if let Some(text) = draft.get_untracked() {
+        let draft = create_signal(kept_unread(id));
+        let field = Self { state, id: create_signal(id.to_owned()), path, kind, draft };
+        if let Some(text) = draft.get_clone_untracked() {
             field.read(&text);
         }
-        Effect::new(move |before: Option<()>| {
+        let mut is_new = true;
+        create_effect(move || {
             state.replacements.track();
-            if before.is_some() {
+            if !std::mem::take(&mut is_new) {
                 draft.set(None);
             }
         });
@@ -101,7 +104,7 @@ impl Typed {
     }
 
     fn note(self, text: Option<(String, String)>) {
-        self.id.with_value(|id| self.state.set_unread(id, self.path, text));
+        self.state.set_unread(&self.id.get_clone_untracked(), self.path, text);
     }
 
     fn read(self, text: &str) -> Option<f64> {
@@ -123,10 +126,10 @@ impl Typed {
         write: impl Fn(&mut plan::PlanFile, f64) + Copy + 'static,
     ) -> El {
         let Self { state, draft, id, .. } = self;
-        let id = id.get_value();
+        let id = id.get_clone_untracked();
         let field = id.clone();
         text_input(&id)
-            .prop("value", move || draft.get().unwrap_or_else(&shown).into())
+            .prop("value", move || draft.get_clone().unwrap_or_else(&shown).into())
             .on_value("input", move |text| {
                 if let Some(value) = self.read(&text) {
                     state.edit(&field, |plan| write(plan, value));
@@ -154,8 +157,8 @@ fn hint(id: &str, text: &'static str) -> El {
 struct Slider {
     id: &'static str,
     label: &'static str,
-    value: Memo<Option<f64>>,
-    disabled: Memo<bool>,
+    value: ReadSignal<Option<f64>>,
+    disabled: ReadSignal<bool>,
 }
 
 impl Slider {
@@ -294,7 +297,7 @@ pub(crate) fn select(
 pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
     let Choice { field, options, read, write } = choice;
     let id = field.id;
-    let selected = Memo::new(move |_| state.plan.with(read));
+    let selected = create_selector(move || state.plan.with(read));
     let on_select = move |value: String| {
         state.end_edit();
         state.edit(id, |plan| write(plan, &value));
@@ -307,9 +310,9 @@ pub(crate) fn choice_field(state: PlannerState, choice: Choice) -> El {
 pub(crate) fn text_field(state: PlannerState, text: Text) -> El {
     let Text { field, read, write } = text;
     let id = field.id;
-    let shown = Memo::new(move |_| state.plan.with(read));
+    let shown = create_selector(move || state.plan.with(read));
     let input = text_input(id)
-        .prop("value", move || shown.get().into())
+        .prop("value", move || shown.get_clone().into())
         .on_value("input", move |value| state.edit(id, |plan| write(plan, value)))
         .on("blur", move |_| state.end_edit());
     labelled(state, field, input)

@@ -1,7 +1,7 @@
 //! The privacy budget: ε, δ, the noise, and how the stages share them.
 
-use leptos::prelude::*;
 use plan::{NoiseMultipliers, PlanFile};
+use sycamore_reactive::{Signal, create_signal};
 
 use crate::log_scale::LogScale;
 use crate::numbers::rounded_up;
@@ -128,7 +128,7 @@ fn modes(state: PlannerState) -> El {
 
 fn reserve_cost(state: PlannerState) -> Option<El> {
     let without = state.secondary_results.without_reserve.get()?;
-    let (plan, certified) = state.secondary_results.plan.get()?;
+    let (plan, certified) = state.secondary_results.plan.get_clone()?;
     let passes = if plan.privacy.sampling.is_charged_by_pass() {
         " This sampling is charged by whole passes, so they pay for a pass."
     } else {
@@ -184,7 +184,7 @@ fn split(state: PlannerState) -> El {
     };
     let stages = move || {
         let name = |stage| if stage == Stage::Vocabulary { "Vocabulary alone" } else { "Training alone" };
-        let stages = state.secondary_results.stages.get().into_iter();
+        let stages = state.secondary_results.stages.get_clone().into_iter();
         let row = |(stage, bounds): (Stage, accountant::Bounds)| {
             table_row(name(stage), [at_most(bounds.upper).into()])
         };
@@ -221,8 +221,8 @@ fn at_most(epsilon: f64) -> String {
 
 /// Shows inputs for a target stated as μ or as the success of an attack. The accountant converts it to ε.
 fn other_targets(state: PlannerState) -> El {
-    let [mu, hits, alarms] = ["1", "10", "1"].map(|text| RwSignal::new(text.to_owned()));
-    let input_error = RwSignal::new(String::new());
+    let [mu, hits, alarms] = ["1", "10", "1"].map(|text| create_signal(text.to_owned()));
+    let input_error = create_signal(String::new());
     let set_target = move |target: Result<PrivacyTarget, String>| match target {
         Ok(target) => {
             input_error.set(String::new());
@@ -231,10 +231,11 @@ fn other_targets(state: PlannerState) -> El {
         }
         Err(error) => input_error.set(error),
     };
-    let by_mu = move |_| set_target(typed(&mu.get_untracked(), NumberKind::Real).map(PrivacyTarget::Mu));
+    let by_mu =
+        move |_| set_target(typed(&mu.get_clone_untracked(), NumberKind::Real).map(PrivacyTarget::Mu));
     let by_rates = move |_| {
-        let rate = |text: RwSignal<String>| {
-            typed(&text.get_untracked(), NumberKind::Real).map(|percent| percent / 100.0)
+        let rate = |text: Signal<String>| {
+            typed(&text.get_clone_untracked(), NumberKind::Real).map(|percent| percent / 100.0)
         };
         set_target(rate(alarms).and_then(|false_positive_rate| {
             Ok(PrivacyTarget::Rates { false_positive_rate, true_positive_rate: rate(hits)? })
@@ -250,14 +251,14 @@ fn other_targets(state: PlannerState) -> El {
         .child(mu_line.child(button("Use this μ", by_mu).id("set-mu")))
         .child(rates.child(button("Use these rates", by_rates).id("set-rates")))
         .child(hint("The target ε becomes the largest one that guarantees this, rounded down."))
-        .child(el("p").class("input-error").dynamic_text(move || input_error.get()))
+        .child(el("p").class("input-error").dynamic_text(move || input_error.get_clone()))
 }
 
-fn labelled_input(line: El, id: &'static str, label: &'static str, text: RwSignal<String>) -> El {
+fn labelled_input(line: El, id: &'static str, label: &'static str, text: Signal<String>) -> El {
     let input =
         el("input").id(id).attr("type", "text").attr("inputmode", "decimal").attr("autocomplete", "off");
     let input =
-        input.prop("value", move || text.get().into()).on_value("input", move |value| text.set(value));
+        input.prop("value", move || text.get_clone().into()).on_value("input", move |value| text.set(value));
     line.child(el("label").attr("for", id).child(label)).child(input)
 }
 
@@ -267,7 +268,7 @@ fn default_delta(state: PlannerState) -> Option<El> {
     let differs =
         state.plan.with(|plan| plan.privacy.delta) != default && state.refusal.with(Option::is_none);
     let set = move |_| {
-        let mut plan = state.plan.get_untracked();
+        let mut plan = state.plan.get_clone_untracked();
         plan.privacy.delta = default;
         state.replace(plan);
     };
@@ -277,8 +278,8 @@ fn default_delta(state: PlannerState) -> Option<El> {
 /// Changes the quantity to compute. Values that the plan lacks for it come from the certified
 /// figures.
 fn solve_for(state: PlannerState, quantity: SolveFor) {
-    let certified = state.certified.get_untracked().map(|(_, certified)| certified);
-    let mut plan = state.plan.get_untracked();
+    let certified = state.certified.get_clone_untracked().map(|(_, certified)| certified);
+    let mut plan = state.plan.get_clone_untracked();
     if quantity != SolveFor::Noise && plan.privacy.noise_multipliers.is_none() {
         let noise = certified.as_ref().and_then(|certified| {
             let training = certified.phases.first()?.noise_multiplier;
@@ -298,7 +299,7 @@ fn solve_for(state: PlannerState, quantity: SolveFor) {
         plan.privacy.epsilon = plan.privacy.epsilon.or(Some(reached));
     }
     state.solve_for.set(quantity);
-    if plan == state.plan.get_untracked() {
+    if plan == state.plan.get_clone_untracked() {
         client::request(state.task());
     } else {
         state.replace(plan);

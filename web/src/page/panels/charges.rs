@@ -1,6 +1,5 @@
 //! Shows what the ledger will charge.
 
-use leptos::prelude::*;
 use plan::{PlanFile, Sampling};
 
 use crate::numbers::{grouped, rounded_up};

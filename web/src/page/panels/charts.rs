@@ -1,8 +1,8 @@
 //! The charts of the plan.
 
 use chart::{Chart, Scale, Series};
-use leptos::prelude::*;
 use plan::PlanFile;
+use sycamore_reactive::{ReadSignal, create_memo};
 
 use crate::numbers::rounded_up;
 use crate::page::chart_view::{ChartView, Rounding, chart_figure};
@@ -16,7 +16,7 @@ pub(crate) fn charts(state: PlannerState) -> El {
     let dimmed = state.secondary_results.dimmed;
     let figures = VIEWS.into_iter().zip(signals(state));
     let pair = figures.fold(el("div").class("pair"), |pair, (view, chart)| {
-        pair.child(chart_figure(state, view, chart, dimmed.into()))
+        pair.child(chart_figure(state, view, chart, dimmed))
     });
     section("panel charts", "curves-title", "How ε changes").child(pair)
 }
@@ -93,23 +93,23 @@ const fn view(id: &'static str, caption: &'static str, rounding: Rounding) -> Ch
 }
 
 /// Returns the charts with their current values, in the order of [`VIEWS`].
-pub(super) fn signals(state: PlannerState) -> [Signal<Chart>; 6] {
+pub(super) fn signals(state: PlannerState) -> [ReadSignal<Chart>; 6] {
     let results = state.secondary_results;
     [
-        Signal::derive(move || {
+        create_memo(move || {
             let epsilon = of_plan(state, |certified| Some(certified.epsilon.upper));
-            BY_NOISE.curve(results.epsilon_by_noise.get(), noise(state).zip(epsilon))
+            BY_NOISE.curve(results.epsilon_by_noise.get_clone(), noise(state).zip(epsilon))
         }),
-        Signal::derive(move || BY_STEPS.curve(results.epsilon_by_steps.get(), None)),
-        Signal::derive(move || ATTACK_ERRORS.curves(attack_errors(state), None)),
-        Signal::derive(move || {
-            NOISE_BY_BATCH.curve(results.noise_by_batch.get(), batch_size(state).zip(noise(state)))
+        create_memo(move || BY_STEPS.curve(results.epsilon_by_steps.get_clone(), None)),
+        create_memo(move || ATTACK_ERRORS.curves(attack_errors(state), None)),
+        create_memo(move || {
+            NOISE_BY_BATCH.curve(results.noise_by_batch.get_clone(), batch_size(state).zip(noise(state)))
         }),
-        Signal::derive(move || {
+        create_memo(move || {
             let ratio = of_plan(state, |certified| Some(certified.phases.first()?.noise_batch_ratio));
-            RATIO_BY_BATCH.curve(results.ratio_by_batch.get(), batch_size(state).zip(ratio))
+            RATIO_BY_BATCH.curve(results.ratio_by_batch.get_clone(), batch_size(state).zip(ratio))
         }),
-        Signal::derive(move || pareto(state)),
+        create_memo(move || pareto(state)),
     ]
 }
 
@@ -123,9 +123,10 @@ fn pareto(state: PlannerState) -> Chart {
         name,
         points: points.into_iter().map(|(batch, ratio)| (operations(batch), ratio)).collect(),
     };
-    let own = series(format!("ε ≤ {}", rounded_up(certified.epsilon.upper, 4)), results.ratio_by_batch.get());
+    let own =
+        series(format!("ε ≤ {}", rounded_up(certified.epsilon.upper, 4)), results.ratio_by_batch.get_clone());
     let usual = USUAL_EPSILONS.iter().zip(results.ratio_at_usual);
-    let others = usual.map(|(epsilon, points)| series(format!("ε ≤ {epsilon}"), points.get()));
+    let others = usual.map(|(epsilon, points)| series(format!("ε ≤ {epsilon}"), points.get_clone()));
     let all = std::iter::once(own).chain(others).filter(|series| !series.points.is_empty()).collect();
     let chosen =
         batch_size(state).map(operations).zip(certified.phases.first().map(|it| it.noise_batch_ratio));
@@ -140,7 +141,7 @@ fn at_batch(plan: &PlanFile, batch: f64) -> PlanFile {
 
 /// Sets the batch size whose steps take so many operations. Operations are proportional to the batch size.
 fn set_compute(state: PlannerState, operations: f64) {
-    let plan = state.plan.get_untracked();
+    let plan = state.plan.get_clone_untracked();
     let one = at_batch(&plan, 1.0).cost().flops;
     let batch = (operations / one).round().clamp(1.0, plan.data.units.max(1) as f64);
     if plan.training.batch_schedule.is_none() && batch.is_finite() {
@@ -156,7 +157,7 @@ fn attack_errors(state: PlannerState) -> Vec<Series> {
             Stage::Vocabulary => "vocabulary alone",
             Stage::Training => "training alone",
         };
-        let points = state.secondary_results.false_negative_rates[index].get();
+        let points = state.secondary_results.false_negative_rates[index].get_clone();
         Series { name: name.to_owned(), points }
     };
     STAGES.iter().enumerate().map(series).filter(|series| !series.points.is_empty()).collect()

@@ -1,10 +1,10 @@
 //! Training text, privacy unit, and batch sampling.
 
 use accountant::NeighboringRelation;
-use leptos::prelude::*;
 use plan::{
     BatchPhase, CyclicPoisson, PlanFile, PoissonOfExamples, PrivacyUnit, Sampling, Source, TruncatedPoisson,
 };
+use sycamore_reactive::create_selector;
 
 use crate::log_scale::LogScale;
 use crate::page::dom::{El, el};
@@ -371,7 +371,7 @@ fn preset_field(state: PlannerState) -> El {
             state.open(plan);
         }
     };
-    let selected = Memo::new(move |_| {
+    let selected = create_selector(move || {
         let named = |plan: &PlanFile| PRESETS.iter().find(|preset| preset.name == plan.name);
         state.plan.with(named).map_or("", |preset| preset.name)
     });

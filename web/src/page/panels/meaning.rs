@@ -3,7 +3,6 @@
 
 use accountant::Bounds;
 use accountant::correlated::Compared;
-use leptos::prelude::*;
 
 use crate::numbers::{fine_percent, percent, rounded_down, rounded_up};
 use crate::page::dom::{Content, El, el, section, table_head, table_row};
@@ -58,7 +57,7 @@ fn groups(state: PlannerState) -> El {
     let rows = move || {
         let row =
             |(units, figures): (u32, GroupFigures)| table_row(units.to_string(), [group(figures).into()]);
-        state.secondary_results.groups.get().into_iter().map(row).collect::<Vec<_>>()
+        state.secondary_results.groups.get_clone().into_iter().map(row).collect::<Vec<_>>()
     };
     table("groups", "Several units of one person", &["Units", "ε at the same δ"], rows)
 }
@@ -85,7 +84,7 @@ fn runs(state: PlannerState) -> El {
             let best = best.map_or("no proven bound for this batch sampling".to_owned(), at_most);
             table_row(runs.to_string(), [all, best].map(Into::into))
         };
-        state.secondary_results.runs.get().into_iter().map(row).collect::<Vec<_>>()
+        state.secondary_results.runs.get_clone().into_iter().map(row).collect::<Vec<_>>()
     };
     let head = ["Runs", "All results are used", "Only the best is used"];
     table("runs", "Several runs on the same text", &head, rows)
@@ -100,7 +99,7 @@ fn methods(state: PlannerState) -> El {
             AccountingMethod::Renyi => table_row("Rényi DP, as in most papers", [at_most(bounds).into()]),
             AccountingMethod::Shuffled => table_row("Same noise, shuffled batches", [range(bounds).into()]),
         };
-        own.into_iter().chain(results.methods.get().into_iter().map(other)).collect::<Vec<_>>()
+        own.into_iter().chain(results.methods.get_clone().into_iter().map(other)).collect::<Vec<_>>()
     };
     table("methods", "Other accounting methods", &["Method", "ε"], rows)
 }
@@ -116,7 +115,7 @@ fn correlated(state: PlannerState) -> El {
             ];
             table_row(row.family.name(), known.map(Into::into))
         };
-        state.secondary_results.correlated.get().into_iter().map(row).collect::<Vec<_>>()
+        state.secondary_results.correlated.get_clone().into_iter().map(row).collect::<Vec<_>>()
     };
     let head = ["Mechanism", "Batches", "Bands", "Noise σ", "Noise"];
     table("correlated", "Correlated noise at the same ε", &head, rows)

@@ -1,7 +1,7 @@
 //! The network, and the cost of training it.
 
-use leptos::prelude::*;
 use plan::{Cost, Device, Family, MACHINES, Objective, PlanFile, SIZES, Size};
+use sycamore_reactive::create_selector;
 
 use crate::numbers::{BYTES, COUNTS, TIMES, approximate};
 use crate::page::dom::{El, el, table_head, table_row};
@@ -96,13 +96,13 @@ const NUMBERS: [Number; 6] = [
 pub(crate) fn model(state: PlannerState) -> El {
     let load = move |name: String| {
         if let Some(size) = SIZES.iter().find(|size| size.name == name) {
-            let mut plan = state.plan.get_untracked();
+            let mut plan = state.plan.get_clone_untracked();
             size.apply(&mut plan);
             state.replace(plan);
         }
     };
     let selected =
-        Memo::new(move |_| state.plan.with(|plan| Size::of(plan).map_or("custom", |size| size.name)));
+        create_selector(move || state.plan.with(|plan| Size::of(plan).map_or("custom", |size| size.name)));
     let sizes = SIZES.iter().map(|size| (size.name, size.label)).chain([("custom", "Custom")]);
     let size = el("div")
         .class("field wide")
@@ -121,7 +121,7 @@ const TOGETHER: u64 = 8;
 
 /// Size of the model, and estimated time and memory on some machines.
 fn machines(state: PlannerState) -> El {
-    let cost = Memo::new(move |_| state.plan.with(PlanFile::cost));
+    let cost = create_selector(move || state.plan.with(PlanFile::cost));
     let rows = MACHINES.into_iter().map(|machine| {
         let time = move || approximate(cost.get().seconds_on(&machine), &TIMES);
         let fits = move || {

@@ -1,7 +1,5 @@
 //! Published figures beside the certified ones.
 
-use leptos::prelude::*;
-
 use crate::numbers::interval;
 use crate::page::dom::{El, button, el, scrollable, section, table_head};
 use crate::page::state::PlannerState;

@@ -1,7 +1,7 @@
 //! The certified figures, beside those of a pinned plan if there is one.
 
-use leptos::prelude::*;
 use plan::PlanFile;
+use sycamore_reactive::untrack;
 
 use crate::page::dom::{El, button, el, scrollable, section, table_head, table_row};
 use crate::page::field::error_box;
@@ -12,16 +12,16 @@ use crate::statement::figures;
 
 pub(crate) fn result(state: PlannerState) -> El {
     let shown = move || {
-        let own = state.certified.get();
+        let own = state.certified.get_clone();
         own.map(|own| state.pinned.with(|pinned| table(&own, pinned.as_ref())))
     };
     let is_pinned = move || state.pinned.with(Option::is_some);
     let toggle_pin = move |_| {
-        state.pinned.set(if untrack(is_pinned) { None } else { state.certified.get_untracked() });
+        state.pinned.set(if untrack(is_pinned) { None } else { state.certified.get_clone_untracked() });
     };
     let label = move || if is_pinned() { "Unpin the other plan" } else { "Pin this plan for comparison" };
     let panel = section("panel figures", "figures-title", "Result")
-        .dynamic(move || state.refusal.get().map(|refusal| refused(state, refusal)));
+        .dynamic(move || state.refusal.get_clone().map(|refusal| refused(state, refusal)));
     with_outdated_note(state, panel)
         .child(el("div").id("figures").toggle_class("stale", move || state.dimmed.get()).dynamic(shown))
         .child(

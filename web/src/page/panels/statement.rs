@@ -1,8 +1,9 @@
 //! The privacy statement, the commands that run the plan, and the report.
 
-use leptos::prelude::*;
+use sycamore_reactive::ReadSignal;
 
 use super::charts::signals;
+use crate::page::browser::window;
 use crate::page::dom::{Content, El, button, el, scrollable, section, table_row};
 use crate::page::state::PlannerState;
 use crate::page::widgets::{dimmable, with_outdated_note};
@@ -89,7 +90,7 @@ fn signed() -> Signed {
 fn save_report(state: PlannerState) -> impl Fn(web_sys::Event) {
     let charts = signals(state);
     move |_| {
-        let charts: Vec<chart::Chart> = charts.iter().map(Signal::get_untracked).collect();
+        let charts: Vec<chart::Chart> = charts.into_iter().map(ReadSignal::get_clone_untracked).collect();
         let attacker = state.secondary_results.attacker.get_untracked();
         let text = state.certified.with_untracked(|it| {
             it.as_ref().map(|(plan, certified)| html(plan, certified, attacker, &charts, &signed()))

@@ -1,9 +1,9 @@
 //! Batches, steps, clipping, and the optimizer.
 
-use leptos::prelude::*;
 use plan::{
     Adafactor, AdamW, Adaptive, Automatic, BatchPhase, Clipping, Decay, Lamb, Optimizer, PlanFile, Sgd,
 };
+use sycamore_reactive::create_selector;
 
 use crate::log_scale::LogScale;
 use crate::numbers::rounded_up;
@@ -130,7 +130,7 @@ pub(crate) fn training(state: PlannerState) -> El {
 /// Explains the effect of the clip norm on gradients and noise.
 fn clipped(state: PlannerState) -> Option<El> {
     let noise = state.certified.with(|it| it.as_ref()?.1.phases.first().map(|phase| phase.gradient_noise))?;
-    let plan = state.plan.get();
+    let plan = state.plan.get_clone();
     let text = format!(
         "Longer gradients are scaled to C. Each coordinate of the average gradient gets noise of σ·C/B = {}. {}",
         rounded_up(noise, 3),
@@ -145,12 +145,12 @@ fn clipped(state: PlannerState) -> Option<El> {
 
 /// Builds the phases of a batch schedule: steps, and the batch size during them.
 fn schedule(state: PlannerState) -> El {
-    let count = Memo::new(move |_| state.plan.with(|plan| plan.training.phases().len()));
+    let count = create_selector(move || state.plan.with(|plan| plan.training.phases().len()));
     let rows =
         move || (0..count.get()).map(|index| phase_row(state, index, count.get() == 1)).collect::<Vec<_>>();
     let add = move |_| edit_phases(state, |phases| phases.extend(phases.last().copied()));
     let flatten = move |_| {
-        let mut plan = state.plan.get_untracked();
+        let mut plan = state.plan.get_clone_untracked();
         use_one_batch_size(&mut plan);
         state.replace(plan);
     };
@@ -213,7 +213,7 @@ fn phase_row(state: PlannerState, index: usize, only: bool) -> El {
 
 /// Changes the phases as one undo step.
 fn edit_phases(state: PlannerState, change: impl FnOnce(&mut Vec<BatchPhase>)) {
-    let mut plan = state.plan.get_untracked();
+    let mut plan = state.plan.get_clone_untracked();
     change_phases(&mut plan, change);
     state.replace(plan);
 }

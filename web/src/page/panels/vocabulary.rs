@@ -1,6 +1,5 @@
 //! The tokenizer and its vocabulary.
 
-use leptos::prelude::*;
 use plan::{
     ExtendedTokenizer, MadeFrom, PlanFile, PublicTokenizer, ReleaseMethod, Tokenizer, TokenizerModel,
     TrainedTokenizer, WarmStart, Words,

@@ -5,7 +5,7 @@ mod session;
 use chart::{Chart, Scale, Series};
 use dp_tokenizer::preview::Preview;
 use dp_tokenizer::release::{Method, Paper, PaperHistogram};
-use leptos::prelude::*;
+use sycamore_reactive::{create_memo, untrack};
 
 use crate::numbers::grouped;
 use crate::page::chart_view::{ChartView, Rounding, chart_figure};
@@ -40,8 +40,8 @@ pub(crate) fn preview(state: PlannerState) -> El {
                 .id("progress")
                 .show_when(running, move || session.worker.progress("Training the vocabulary…")),
         )
-        .dynamic(move || session.error.get().map(|reason| error(session, reason)))
-        .dynamic(move || session.result.get().map(|preview| untrack(|| result(state, preview))))
+        .dynamic(move || session.error.get_clone().map(|reason| error(session, reason)))
+        .dynamic(move || session.result.get_clone().map(|preview| untrack(|| result(state, preview))))
 }
 
 fn error(session: Session, reason: String) -> El {
@@ -93,7 +93,7 @@ fn buttons(session: Session) -> El {
         button(label, move |_| session.start_with_file(file.clone())).id("count-dropped")
     });
     let file_label = el("label").attr("for", "upload").child("Choose a file (up to 200 MB)…");
-    let start = move |_| session.start_with_text(&session.pasted.get_untracked());
+    let start = move |_| session.start_with_text(&session.pasted.get_clone_untracked());
     let stop = button("Stop", move |_| session.worker.stop()).id("stop");
     el("div")
         .class("files")
@@ -116,8 +116,7 @@ fn result(state: PlannerState, preview: Preview) -> El {
     };
     let heading = |text: String| el("h3").child(text);
     let (before, after) = (preview.before.len(), preview.after.len());
-    let chart =
-        chart_figure(state, SURVIVAL, Signal::derive(move || survival.clone()), Signal::derive(|| false));
+    let chart = chart_figure(state, SURVIVAL, create_memo(move || survival.clone()), create_memo(|| false));
     el("div")
         .class("stack")
         .id("seen")

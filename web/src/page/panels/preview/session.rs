@@ -2,8 +2,8 @@
 
 use dp_tokenizer::preview::Preview;
 use dp_tokenizer::release::Method;
-use leptos::prelude::*;
 use plan::Encoding;
+use sycamore_reactive::{Signal, create_effect, create_signal};
 use wasm_bindgen::JsValue;
 use web_sys::File;
 
@@ -17,13 +17,13 @@ use crate::preview::{MAX_FILE_BYTES, TextRequest, TextStatus, settings};
 pub(super) struct Session {
     pub(super) state: PlannerState,
     pub(super) worker: TextWorker,
-    pub(super) result: RwSignal<Option<Preview>>,
+    pub(super) result: Signal<Option<Preview>>,
     /// Reason why there is no preview.
-    pub(super) error: RwSignal<Option<String>>,
+    pub(super) error: Signal<Option<String>>,
     /// The text in the text area.
-    pub(super) pasted: RwSignal<String>,
+    pub(super) pasted: Signal<String>,
     /// The release method, if it is not the plan's.
-    pub(super) method: RwSignal<Option<Method>>,
+    pub(super) method: Signal<Option<Method>>,
 }
 
 impl Session {
@@ -31,10 +31,10 @@ impl Session {
         Self {
             state,
             worker: TextWorker::new(),
-            result: RwSignal::new(None),
-            error: RwSignal::new(None),
-            pasted: RwSignal::new(String::new()),
-            method: RwSignal::new(None),
+            result: create_signal(None),
+            error: create_signal(None),
+            pasted: create_signal(String::new()),
+            method: create_signal(None),
         }
     }
 
@@ -54,10 +54,10 @@ impl Session {
 
     /// Previews the file that was dropped, if there is one, once the plan is certified.
     pub(super) fn start_with_dropped(&self) {
-        let (session, file) = (*self, RwSignal::new_local(dropped()));
-        Effect::new(move |_| {
+        let (session, file) = (*self, create_signal(dropped()));
+        create_effect(move || {
             if session.state.certified.with(Option::is_some)
-                && let Some(file) = file.try_update(Option::take).flatten()
+                && let Some(file) = file.update(Option::take)
             {
                 session.start_with_file(file);
             }
