@@ -113,6 +113,9 @@ await step('an expert view that does not load says so, and a reload opens it', a
     await fresh.locator('#expert').click()
     await fresh.locator('#not-loaded:has-text("Your plan is kept")').waitFor()
     assert.equal(await fresh.locator('#not-loaded').count(), 1, file)
+    // A reload opens the expert view at once, and no view before it.
+    await fresh.reload()
+    await fresh.locator('#not-loaded:has-text("Your plan is kept")').waitFor()
     await fresh.unroute(`**/${file}`)
     await fresh.locator('#not-loaded button').click()
     await fresh.locator('#inputs').waitFor()

@@ -21,8 +21,10 @@ pub(crate) fn begin(view: fn()) {
 
 /// Runs what the browser calls: a handler of an event, a message or a timer. Effects of the signals that it sets run once, after it.
 pub(crate) fn handle(event: impl FnOnce()) {
-    if let Some(root) = ROOT.get() {
-        root.run_in(|| batch(event));
+    match ROOT.get() {
+        Some(root) => root.run_in(|| batch(event)),
+        // No view has begun, so there are no signals.
+        None => event(),
     }
 }
 
