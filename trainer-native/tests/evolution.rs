@@ -145,7 +145,7 @@ fn the_texts_of_a_label_are_those_nearest_to_its_records() {
 
 #[test]
 fn a_plan_that_trains_on_the_records_must_declare_them_and_pays_for_them() {
-    // Half of the public texts are chosen, whatever the votes are.
+    // More than half of the public texts are chosen, whatever the votes are.
     let bench = bench(|file| {
         (file["rounds"], file["population"], file["records"]) = (json!(1), json!(60), json!(200));
     });
@@ -161,7 +161,10 @@ fn a_plan_that_trains_on_the_records_must_declare_them_and_pays_for_them() {
     write(&plan);
     bench.model("again", &[]);
     let certificate = fs::read_to_string(bench.path("again/certificate.md")).unwrap();
-    assert!(certificate.contains("public texts (the candidates of notes), chosen"), "{certificate}");
+    assert!(
+        certificate.contains("declared public (the candidates of notes), and from private records"),
+        "{certificate}"
+    );
     assert!(succeeds(trainer(&bench, &["verify", "again"])).contains("notes"));
     // The proof in the run's folder is verified with it.
     let parent = fs::read_dir(bench.path("again/parents")).unwrap().next().unwrap().unwrap().path();

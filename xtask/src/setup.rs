@@ -20,22 +20,16 @@ pub fn run(root: &Path) -> Result<bool> {
         }
     };
     let mode = wasm::find_or_install(root);
-    if mode.is_ok() {
-        wasm::try_to_install_sources(root);
-    }
+    wasm::try_to_install_sources(root);
     let describe = |mode: &wasm::Mode| match mode {
         wasm::Mode::Plain => "installed with the compiler".to_string(),
         wasm::Mode::BuildStd { bin, .. } => {
             format!("built from the sources of {}", bin.join("rustc").display())
         }
     };
-    report(
-        "WASM standard library",
-        mode.as_ref().map(describe).map_err(|error| anyhow::anyhow!("{error:#}")),
-    );
-    if let Ok(mode) = &mode {
-        note(&format!("ok       that of the page: {}", describe(&wasm::smallest(root, mode))));
-    }
+    let of_page = mode.as_ref().ok().map(|mode| describe(&wasm::smallest(root, mode)));
+    report("WASM standard library", mode.map(|mode| describe(&mode)));
+    of_page.into_iter().for_each(|origin| report("WASM standard library of the page", Ok(origin)));
     report("wasm-bindgen", Tool::wasm_bindgen(root).and_then(|tool| installed(root, &tool)));
     let browser = browser::find_or_install(root);
     report("Chromium and its driver", browser.map(|found| found.chromium.display().to_string()));

@@ -220,7 +220,7 @@ impl Trial {
 }
 
 impl Job {
-    /// Returns the stages before this run that called their text public, except those that the training text was chosen from.
+    /// Returns the stages before this run that called their text public, except those whose text the training text was made from.
     pub(crate) fn public_stages(&self) -> Vec<(&str, &Sketch)> {
         let compared = self.lineage.public_stages().iter().filter(|stage| !stage.behind_text);
         compared.map(|stage| (stage.name.as_str(), &stage.text)).collect()

@@ -39,7 +39,7 @@ impl Lineage {
         &self.public_stages
     }
 
-    /// Adds stages that called their text public. `behind_text` says whether the training text was chosen from it.
+    /// Adds stages that called their text public. `behind_text` says whether the training text was made from it.
     pub(crate) fn add_public(&mut self, stages: &[PublicStage], behind_text: bool) {
         for PublicStage { name, text, .. } in stages {
             let is_known = |known: &&mut PublicStage| (&known.name, &known.text) == (name, text);

@@ -23,7 +23,7 @@ struct Reference {
     folder: PathBuf,
     /// The path, if the file is a tokenizer.
     tokenizer: Option<PathBuf>,
-    /// Whether the training text was chosen from public texts of the stage.
+    /// Whether the stage made the training text.
     is_text: bool,
 }
 
@@ -129,8 +129,8 @@ impl WrittenText {
     }
 }
 
-/// Returns whether each file has the bytes that the ledger of an evolution or a paraphrase names. Such records are public texts, chosen
-/// or varied by votes that the ledger charges, and no person's.
+/// Returns whether each file has the bytes that the ledger of an evolution or a paraphrase names. Such records come from public text and
+/// from mechanisms that the ledger charges, and are no person's.
 fn are_records(texts: &[PathBuf]) -> Result<bool, RunError> {
     for text in texts {
         let proof = files::proof_of_text(text);

@@ -75,9 +75,7 @@ pub(crate) fn scrollable(label: &str, content: El) -> El {
 }
 
 /// Calls `handler` on every `event` of `target`, for as long as `target` lives.
-pub(crate) fn listen(target: &EventTarget, event: &str, handler: Box<dyn FnMut(Event)>) {
-    let mut handler = handler;
-    // Effects run once, after the handler.
+pub(crate) fn listen(target: &EventTarget, event: &str, mut handler: Box<dyn FnMut(Event)>) {
     let handler = Closure::<dyn FnMut(Event)>::new(move |event| handle(|| handler(event))).into_js_value();
     // Event names are literals of this crate, so this cannot fail.
     let _ = target.add_event_listener_with_callback(event, handler.unchecked_ref());

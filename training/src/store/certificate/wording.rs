@@ -18,7 +18,7 @@ pub struct Wording {
     pub public_prior: &'static str,
     /// Comparison with the text of earlier stages that called it public.
     pub earlier_public_text: &'static str,
-    /// Why text that an evolution or a paraphrase chose from public text is not compared with it.
+    /// Text that an evolution or a paraphrase made from public text, with which it is not compared.
     pub chosen_text: &'static str,
     /// Origin of text that the model of an earlier run wrote.
     pub written_text: &'static str,
@@ -109,8 +109,9 @@ pub(crate) const CURRENT: Wording = Wording {
                           it, which the run compared with the training text: neither holds half of the records or of the runs of 13 words \
                           (20 characters in scripts without blanks) of the other, as far as 256 hashes of each tell. The guarantee \
                           compares training texts for which this holds.",
-    chosen_text: "The training text has the digest that the ledger of an earlier stage names: public texts ({stages}), chosen or varied by \
-                  votes of private records. It was not compared with these texts, which that stage declared public.",
+    chosen_text: "The training text has the digest that the ledger of an earlier stage names. That stage made it from text that was \
+                  declared public ({stages}), and from private records at the ε in the table above. It was not compared with this \
+                  public text.",
     written_text: "A model of an earlier stage wrote training text (data.made_from). A unit of such text is no person: the people \
                    behind it have the guarantee of that stage, in the table above.",
     written_evaluation: "A model of an earlier stage wrote evaluation text (evaluation.made_from). The figures on such text are \

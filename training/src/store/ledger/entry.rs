@@ -162,7 +162,7 @@ pub(crate) struct PublicStage {
     pub name: String,
     /// A sketch of the text, under a public key.
     pub text: Sketch,
-    /// Whether the training text was chosen from this text by an evolution or a paraphrase, and so is not compared with it.
+    /// Whether an evolution or a paraphrase made the training text from this text. The two are not compared then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub behind_text: bool,
 }
