@@ -161,11 +161,25 @@ fn a_plan_that_trains_on_the_records_must_declare_them_and_pays_for_them() {
     write(&plan);
     bench.model("again", &[]);
     let certificate = fs::read_to_string(bench.path("again/certificate.md")).unwrap();
-    assert!(
-        certificate.contains("declared public (the candidates of notes), and from private records"),
-        "{certificate}"
-    );
+    assert!(certificate.contains("half is the same (the candidates of notes)"), "{certificate}");
     assert!(succeeds(trainer(&bench, &["verify", "again"])).contains("notes"));
+    // So does a plan whose checkpoint was trained on the text that the candidates come from.
+    let mut pretrained = on_public_text(&tiny());
+    pretrained.as_object_mut().unwrap().remove("evaluation");
+    pretrained["name"] = json!("pretrained");
+    pretrained["data"]["source"] = json!({ "path": "public.txt" });
+    pretrained["data"]["units"] = json!(60);
+    pretrained["training"]["expected_batch_size"] = json!(10);
+    write(&pretrained);
+    bench.model("base", &[]);
+    let mut onwards = plan.clone();
+    onwards["model"]["initial"] = json!({ "checkpoint": "base" });
+    onwards["model"]["checkpoint_made_from"] = json!("public_text");
+    onwards["tokenizer"] = json!({ "public": { "path": "base/tokenizer.json", "made_from": "public_text" } });
+    write(&onwards);
+    bench.model("onwards", &[]);
+    let certificate = fs::read_to_string(bench.path("onwards/certificate.md")).unwrap();
+    assert!(certificate.contains("half is the same (pretrained, the candidates of notes)"), "{certificate}");
     // The proof in the run's folder is verified with it.
     let parent = fs::read_dir(bench.path("again/parents")).unwrap().next().unwrap().unwrap().path();
     let file = fs::read_to_string(parent.join("evolution.json")).unwrap();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use accountant::DpEvent;
+use dp_tokenizer::identity::Sketch;
 
 use super::files;
 use super::ledger::{Parent, PublicStage, events_on_same_units};
@@ -53,6 +54,16 @@ impl Lineage {
                     });
                 }
             }
+        }
+    }
+
+    /// Marks stages whose public text is half that of a stage behind the training text: what was made from one was made from the other.
+    pub(crate) fn mark_same_public_text(&mut self) {
+        let behind: Vec<_> = self.public_stages.iter().filter(|stage| stage.behind_text).cloned().collect();
+        for stage in &mut self.public_stages {
+            let is_same =
+                |other: &PublicStage| Sketch::first_pair(&[other.text.clone(), stage.text.clone()]).is_some();
+            stage.behind_text |= behind.iter().any(is_same);
         }
     }
 

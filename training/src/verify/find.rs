@@ -70,6 +70,7 @@ pub(super) fn lineage(plan: &Plan, base: &Path) -> Result<Lineage, RunError> {
     let training =
         WrittenText { field: TEXT, declared: plan.data().made_from(), source: training_source(plan, base) };
     training.add_writers(plan, &mut lineage)?;
+    lineage.mark_same_public_text();
     if let (Some(evaluation), Some(source)) = (plan.evaluation(), evaluation_source(plan, base)) {
         let text = WrittenText { field: "evaluation.made_from", declared: evaluation.made_from(), source };
         text.add_writers(plan, &mut lineage)?;

@@ -110,8 +110,8 @@ pub(crate) const CURRENT: Wording = Wording {
                           (20 characters in scripts without blanks) of the other, as far as 256 hashes of each tell. The guarantee \
                           compares training texts for which this holds.",
     chosen_text: "The training text has the digest that the ledger of an earlier stage names. That stage made it from text that was \
-                  declared public ({stages}), and from private records at the ε in the table above. It was not compared with this \
-                  public text.",
+                  declared public, and from private records at the ε in the table above. It was not compared with that text and with \
+                  public text of which half is the same ({stages}).",
     written_text: "A model of an earlier stage wrote training text (data.made_from). A unit of such text is no person: the people \
                    behind it have the guarantee of that stage, in the table above.",
     written_evaluation: "A model of an earlier stage wrote evaluation text (evaluation.made_from). The figures on such text are \

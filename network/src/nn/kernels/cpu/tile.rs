@@ -113,8 +113,8 @@ pub fn aligned(memory: &mut Vec<f32>, length: usize) -> &mut [f32] {
     &mut memory[first..first + length]
 }
 
-/// Copies lines of a matrix, its rows, to panels of `width` lines, each inner index by inner index. The last panel is as narrow as multiples of
-/// `unit` allow; what it has beyond the lines becomes zero.
+/// Copies rows of a matrix to panels of `width` rows. A panel holds the values of all its rows at one inner index, then those at the next. The
+/// width of the last panel is the smallest multiple of `unit` that holds its rows; the rest of it is zero.
 #[inline(always)]
 pub fn copy_panels<T: Number>(
     lines: &Matrix<'_, T>,
