@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { certified, epsilon, open, openStart, page, save, step, type } from '../harness.mjs'
+import { certified, epsilon, open, openStart, page, paste, save, step, type } from '../harness.mjs'
 
 const { OUT } = process.env
 
@@ -143,7 +143,7 @@ await step('once loaded, the page works offline and can be reloaded', async () =
   await type(fresh, 'target-epsilon', '5')
   await certified(fresh)
   assert.ok((await epsilon(fresh)) <= 5)
-  await fresh.locator('#paste').fill('fever and a cough\n'.repeat(600))
+  await paste(fresh, 'paste', 'fever and a cough\n'.repeat(600))
   await fresh.locator('#count').click()
   await fresh.locator('#seen').waitFor({ timeout: 60_000 })
   await fresh.context().close()

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { accessible, figures, open, save, step } from '../harness.mjs'
+import { accessible, figures, open, paste, save, step } from '../harness.mjs'
 
 const { OUT, TEXT } = process.env
 const TEXT_BYTES = process.env.LONG_TEXT ? 199e6 : 50e6
@@ -60,7 +60,7 @@ await step('a preview can be stopped, and another one started with pasted text',
   await fresh.locator('#progress progress').waitFor()
   await fresh.locator('#stop').click()
   await fresh.locator('#progress progress').waitFor({ state: 'detached' })
-  await fresh.locator('#paste').fill('fever and a cough\n'.repeat(600))
+  await paste(fresh, 'paste', 'fever and a cough\n'.repeat(600))
   await fresh.locator('#count').click()
   await fresh.locator('#seen').waitFor({ timeout: 60_000 })
   assert.ok((await fresh.locator('#seen').innerText()).includes('fever'))

@@ -175,11 +175,12 @@ fn download_buttons(cursor: Cursor) -> El {
     let save_csv = move |_| {
         let _ = downloads::save(&format!("{id}.csv"), "text/csv", &chart.with_untracked(Chart::csv));
     };
+    let undrawn = move || scene.with(Option::is_none);
     el("div")
         .class("files")
-        .child(button("SVG", save_svg).class("as-svg"))
-        .child(button("PNG", save_png).class("as-png"))
-        .child(button("CSV", save_csv).class("as-csv"))
+        .child(button("SVG", save_svg).class("as-svg").dynamic_flag("disabled", undrawn))
+        .child(button("PNG", save_png).class("as-png").dynamic_flag("disabled", undrawn))
+        .child(button("CSV", save_csv).class("as-csv").dynamic_flag("disabled", undrawn))
 }
 
 fn table(cursor: Cursor) -> El {

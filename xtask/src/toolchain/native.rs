@@ -34,5 +34,7 @@ fn job(root: &Path, command: &str) -> Job {
         "profile.release.package.evaluation.opt-level=0",
         "--config",
         "profile.release.package.network.opt-level=1",
+        "--config",
+        "profile.release.package.trainer-native.opt-level=1",
     ])
 }
