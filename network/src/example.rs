@@ -27,8 +27,8 @@ pub struct Example {
     pub sentence: Option<u32>,
     /// Seed of the example's dropout, if it has any.
     pub dropout_seed: u64,
-    /// Precomputed input of the head for labels, of the model's width. If it is given, the layers below the head do not
-    /// run.
+    /// Precomputed input of the head for labels or tags: a vector of the model's width for the whole text, or for each target one after
+    /// another. If it is given, the layers below the head do not run.
     pub features: Option<Arc<[f32]>>,
     /// Further views of the same privacy unit: other windows, records or masks. They have none themselves.
     pub further: Vec<Example>,

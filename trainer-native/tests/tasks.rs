@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -507,6 +507,37 @@ fn a_head_on_means_learns_alone_verifies_and_predicts_what_it_was_evaluated_with
     assert!(exported.status.success(), "{}", stderr(&exported));
     assert!(bench.path("out/2_Dense/config.json").is_file());
     assert!(verify_run(&bench.path("out")).unwrap().private);
+}
+
+/// Features of words: one vector for each tag.
+#[test]
+fn a_head_alone_learns_tags_and_init_says_that_its_time_is_for_full_contexts() {
+    let bench = head_on_means();
+    let [tagged, mut tuned] =
+        [plan("bert", "token_classification", "iob"), read_json(&bench.path("plan.json"))];
+    for part in ["data", "evaluation"] {
+        tuned[part] = tagged[part].clone();
+    }
+    tuned["model"].as_object_mut().unwrap().remove("pooling");
+    tuned["training"]["objective"] = json!("token_classification");
+    tuned["training"]["labels"] = json!(["O", "B-Thing"]);
+    std::fs::write(bench.path("plan.json"), tuned.to_string()).unwrap();
+    write(&bench, "iob", "", |number| format!("{}\tO\n{}\tB-Thing\n\n", filler(number), class(number).1));
+    bench.model("run", &[]);
+    let figures = read_json(&bench.path("run/evaluation.json"));
+    assert!(figures["f1"].as_f64().unwrap() > 0.6, "{figures}");
+    assert!(verify_run(&bench.path("run")).unwrap().private);
+
+    let options =
+        ["init", "@0", "--checkpoint", "@1", "--labels", "O,B-Thing", "--unit", "record", "--units", "240"];
+    let out = ["--epsilon", "8", "--out", "@2"];
+    let paths = ["train.iob", "base", "new.json"].map(|name| bench.path(name));
+    let init = program(&[&options[..], &out].concat(), &paths.each_ref().map(PathBuf::as_path));
+    let said = String::from_utf8(init.stdout).unwrap();
+    assert!(
+        said.contains("the head alone is trained") && said.contains("if every text has 40 tokens"),
+        "{said}"
+    );
 }
 
 /// The average is in the checkpoint, and features are computed again as they were.

@@ -28,8 +28,31 @@ impl TokenHead {
         hidden: Var<B>,
         positions: Places<B>,
     ) -> Var<B> {
-        let hidden = gather_some(pass, hidden, positions);
-        let hidden = dropout(pass, hidden);
-        self.tags.forward(pass, hidden)
+        let features = self.features(pass, hidden, positions);
+        self.classify(pass, features)
+    }
+
+    /// Returns what the head reads of the hidden states. No parameter of the head is used.
+    ///
+    /// # Shapes
+    /// - hidden: `[batch, seq, d]`, positions: `[batch, words]`
+    /// - output: `[batch, words, d]`
+    pub fn features<B: Kernels>(
+        self,
+        pass: &mut ForwardPass<'_, B>,
+        hidden: Var<B>,
+        positions: Places<B>,
+    ) -> Var<B> {
+        gather_some(pass, hidden, positions)
+    }
+
+    /// Returns the logits of the tags from the head's features.
+    ///
+    /// # Shapes
+    /// - features: `[batch, words, d]`, as [`Self::features`] returns them
+    /// - output: `[batch, words, tags]`
+    pub fn classify<B: Kernels>(self, pass: &mut ForwardPass<'_, B>, features: Var<B>) -> Var<B> {
+        let features = dropout(pass, features);
+        self.tags.forward(pass, features)
     }
 }

@@ -52,6 +52,14 @@ impl Shape {
         }
     }
 
+    /// Returns the number of vectors that a head for labels or tags reads of an example: one of its text, or one for each target.
+    pub(super) fn vectors_read(&self, example: &Example) -> usize {
+        match self.predictions {
+            Predictions::OfText(_) => 1,
+            Predictions::AtPlaces(_) | Predictions::EachPosition => example.targets.len(),
+        }
+    }
+
     /// Returns the reason why an example does not fit rows of this shape, a vocabulary of this size
     /// and this number of target classes, if it does not fit.
     pub(super) fn problem(
@@ -122,7 +130,7 @@ pub struct Batch<B: Backend> {
     pub sentence_weights: Tensor<B, 1>,
     /// Seed of each row's dropout.
     pub dropout_seeds: Arc<[u64]>,
-    /// Precomputed input of the head for labels, if the examples have it. `[rows, 1, d]`
+    /// Precomputed input of the head, if the examples have it: `[rows, 1, d]` for labels of texts, `[rows, targets, d]` for tags of words.
     pub features: Option<Tensor<B, 3>>,
     /// Number of examples; the rows after theirs are padding.
     pub examples: usize,
@@ -198,26 +206,33 @@ impl<B: Backend> Batch<B> {
             sentences: column(|example| example.sentence.unwrap_or(0) as i32, 0),
             sentence_weights: from_host(sentence_weights, [rows], dtype, device),
             dropout_seeds: seeds.into(),
-            features: features(&views_by_row, rows, dtype, device),
+            features: features(&views_by_row, rows, shape, dtype, device),
             examples: examples.len(),
             views,
         }
     }
 }
 
-/// Returns the features of the views in `rows` rows, padded with zeros; `None` if the views have none.
+/// Returns the features of the views in `rows` rows, padded with zeros; `None` if the views have none, or none of them has a target that
+/// would read them.
 fn features<B: Backend>(
     views_by_row: &[Option<&Example>],
     rows: usize,
+    shape: Shape,
     dtype: FloatDType,
     device: &B::Device,
 ) -> Option<Tensor<B, 3>> {
-    let width = (*views_by_row.first()?)?.features.as_ref()?.len();
-    let mut values = vec![0.0; rows * width];
-    for (row, view) in values.chunks_mut(width.max(1)).zip(views_by_row) {
+    let places = match shape.predictions {
+        Predictions::OfText(_) => 1,
+        Predictions::AtPlaces(_) | Predictions::EachPosition => shape.targets(),
+    };
+    let width_of = |view: &Example| view.features.as_ref()?.len().checked_div(shape.vectors_read(view));
+    let width = views_by_row.iter().find_map(|view| width_of((*view)?))?;
+    let mut values = vec![0.0; rows * places * width];
+    for (row, view) in values.chunks_mut((places * width).max(1)).zip(views_by_row) {
         if let Some(own) = view.and_then(|view| view.features.as_ref()) {
-            row.copy_from_slice(own);
+            row[..own.len()].copy_from_slice(own);
         }
     }
-    Some(from_host(values, [rows, 1, width], dtype, device))
+    Some(from_host(values, [rows, places, width], dtype, device))
 }

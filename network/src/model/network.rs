@@ -240,6 +240,15 @@ impl Network {
         self.shape
     }
 
+    /// Returns the number of values that a head for labels of texts or tags of words reads of an example; `None` if the network has no such
+    /// head.
+    #[must_use]
+    pub fn features_read(&self, example: &Example) -> Option<usize> {
+        let width = self.backbone.model().description().width;
+        let has_one = matches!(self.head, Head::Sequence { .. } | Head::Words { .. });
+        has_one.then(|| width * self.shape.vectors_read(example))
+    }
+
     /// Refuses examples that do not fit the network.
     ///
     /// # Errors
@@ -250,17 +259,14 @@ impl Network {
             Head::Sequence { loss: Loss::Binary, .. } => 2,
             _ => self.outputs,
         };
-        let width = match self.head {
-            Head::Sequence { .. } => Some(self.backbone.model().description().width),
-            _ => None,
-        };
         for example in examples.iter().flat_map(Example::views) {
             if let Some(problem) = self.shape.problem(example, self.vocab_size(), targets) {
                 return Err(ExampleError { problem });
             }
             let features = example.features.as_ref().map(|features| features.len());
             let has_them = examples[0].features.is_some();
-            if features.is_some() != has_them || features.is_some() && features != width {
+            if features.is_some() != has_them || features.is_some() && features != self.features_read(example)
+            {
                 return Err(ExampleError { problem: "has features that the head does not read" });
             }
         }
@@ -319,15 +325,24 @@ impl Network {
         self.backbone.hidden(&mut ForwardPass::measuring(weights), batch).into_value()
     }
 
-    /// Returns what the head for labels of texts reads of each row; `None` if the network has no such head.
+    /// Returns what the head for labels of texts or tags of words reads of each row; `None` if the network has no such head.
     ///
     /// # Shapes
-    /// - output: `[rows, d]`
-    pub fn features<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 2>> {
-        let Head::Sequence { head, .. } = self.head else { return None };
+    /// - output: `[rows, 1, d]` for labels of texts, `[rows, words, d]` for tags of words
+    pub fn features<B: Kernels>(&self, weights: &Weights<B>, batch: Batch<B>) -> Option<Tensor<B, 3>> {
         let mut pass = ForwardPass::measuring(weights);
-        let hidden = self.backbone.hidden(&mut pass, &batch);
-        Some(flat(head.features(&mut pass, hidden, batch.lengths).into_value()))
+        let features = match self.head {
+            Head::Tokens { .. } => return None,
+            Head::Sequence { head, .. } => {
+                let hidden = self.backbone.hidden(&mut pass, &batch);
+                head.features(&mut pass, hidden, batch.lengths)
+            }
+            Head::Words { head, .. } => {
+                let hidden = self.backbone.hidden(&mut pass, &batch);
+                head.features(&mut pass, hidden, batch.positions)
+            }
+        };
+        Some(features.into_value())
     }
 
     fn logits_in<B: Kernels>(&self, mut pass: ForwardPass<'_, B>, batch: &Batch<B>) -> Tensor<B, 2> {
@@ -349,6 +364,7 @@ impl Network {
             Head::Tokens { tokens, .. } => tokens.forward(pass, hidden, batch.positions.clone()),
             Head::Sequence { head, .. } if batch.features.is_some() => head.classify(pass, hidden),
             Head::Sequence { head, .. } => head.forward(pass, hidden, batch.lengths.clone()),
+            Head::Words { head, .. } if batch.features.is_some() => head.classify(pass, hidden),
             Head::Words { head, .. } => head.forward(pass, hidden, batch.positions.clone()),
         }
     }

@@ -56,16 +56,18 @@ impl PlanFile {
         self.privacy.sampling.population(self.data.units)
     }
 
-    /// Returns whether the features of a record, which a head for labels of texts reads, are the same in each step. The trainer then computes
-    /// them once.
+    /// Returns whether the features of a record, which a head for labels of texts or tags of words reads, are the same in each step. The
+    /// trainer then computes them once.
     #[must_use]
     pub fn has_fixed_features(&self) -> bool {
-        let of_texts = matches!(
+        let is_read = matches!(
             self.training.objective,
-            Objective::SequenceClassification | Objective::MultiLabelClassification
+            Objective::SequenceClassification
+                | Objective::MultiLabelClassification
+                | Objective::TokenClassification
         );
         // Dropout below the head changes them in each step.
-        of_texts && self.model.trainable == Trainable::Head && self.training.dropout == 0.0
+        is_read && self.model.trainable == Trainable::Head && self.training.dropout == 0.0
     }
 
     /// Returns the labels beside which [`Words::PairsByLabel`](crate::Words::PairsByLabel) counts words: of classes, or of texts that are

@@ -33,13 +33,7 @@ pub(crate) fn reasons(
                 choices.unit
             ),
         ),
-        (
-            "time",
-            format!(
-                "about {} on a processor with 8 cores, give or take a factor of two",
-                duration(cost.seconds_on(&MACHINES[0]))
-            ),
-        ),
+        ("time", time(plan, cost.seconds_on(&MACHINES[0]))),
     ];
     if let Some(forecast) = Prediction::of_plan(plan) {
         lines.push(("forecast", forecast.to_string()));
@@ -141,6 +135,21 @@ fn training(plan: &CertifiedPlan) -> String {
         "{}{}, {passes:.1} passes{grouped}",
         drawn.unwrap_or_default(),
         phases.collect::<Vec<_>>().join(", then ")
+    )
+}
+
+fn time(plan: &CertifiedPlan, seconds: f64) -> String {
+    let settings = plan.plan();
+    let about =
+        format!("about {} on a processor with 8 cores, give or take a factor of two", duration(seconds));
+    // Without padding, a text takes time by its own tokens.
+    if !settings.performance().group_by_length && !settings.file().has_fixed_features() {
+        return about;
+    }
+    // How long they are is private.
+    format!(
+        "{about}, if every text has {0} tokens; texts with a fifth of {0} take a fifth of it",
+        settings.model().context
     )
 }
 

@@ -13,8 +13,8 @@ use network::tensor::to_host;
 const TOKENS: usize = 512;
 
 impl<B: Kernels> InferenceModel<B> {
-    /// Returns the features of each example: the vector, of the model's width, that the head for labels reads. Returns
-    /// an empty list if the network has no head for labels of texts.
+    /// Returns the features of each example: the vectors, of the model's width, that the head for labels of texts or tags of words reads.
+    /// Returns an empty list if the network has no such head.
     ///
     /// No example changes another one's features, not even by rounding: an example has a pass of its own without padding, or shares one with
     /// examples of its length where no row changes the rounding of another ([`Kernels::rows_are_independent`]). The features of private
@@ -23,11 +23,19 @@ impl<B: Kernels> InferenceModel<B> {
     /// # Errors
     /// [`InferenceError::Example`] for an example that does not fit the network.
     pub(crate) fn features_each(&self, examples: &[Example]) -> Result<Vec<Arc<[f32]>>, InferenceError> {
-        self.each_by_length(examples, |weights, batch| {
+        self.each_by_length(examples, |weights, batch, own| {
             let Some(features) = self.network.features(weights, batch) else { return Vec::new() };
-            let width = features.dims()[1].max(1);
-            to_host(features).chunks_exact(width).map(Arc::from).collect()
+            let [_, places, width] = features.dims();
+            let rows = to_host(features);
+            let rows = rows.chunks_exact((places * width).max(1)).zip(own);
+            rows.filter_map(|(row, example)| Some(row[..self.network.features_read(example)?].into()))
+                .collect()
         })
+    }
+
+    /// Returns the number of values that [`Self::features_each`] returns for these examples.
+    pub(crate) fn feature_values(&self, examples: &[Example]) -> usize {
+        examples.iter().filter_map(|example| self.network.features_read(example)).sum()
     }
 
     /// Returns what `of_states` makes of the hidden states of each example's tokens. They are as independent of other examples as those of
@@ -40,7 +48,7 @@ impl<B: Kernels> InferenceModel<B> {
         examples: &[Example],
         of_states: impl Fn(Vec<Vec<f32>>) -> T + Sync,
     ) -> Result<Vec<T>, InferenceError> {
-        self.each_by_length(examples, |weights, batch| {
+        self.each_by_length(examples, |weights, batch, _| {
             let hidden = self.network.hidden(weights, &batch);
             let [rows, seq, d] = hidden.dims();
             let flat = to_host(hidden.reshape([rows * seq, d]));
@@ -53,7 +61,7 @@ impl<B: Kernels> InferenceModel<B> {
     fn each_by_length<T: Send>(
         &self,
         examples: &[Example],
-        work: impl Fn(&Weights<B>, Batch<B>) -> Vec<T> + Sync,
+        work: impl Fn(&Weights<B>, Batch<B>, &[Example]) -> Vec<T> + Sync,
     ) -> Result<Vec<T>, InferenceError> {
         self.network.check(examples)?;
         let tokens = if self.weights.rows_are_independent() { TOKENS } else { 1 };
@@ -62,7 +70,7 @@ impl<B: Kernels> InferenceModel<B> {
         let compute = |weights: &Weights<B>, (input, members): &(usize, Vec<usize>)| {
             let own: Vec<Example> = members.iter().map(|&at| examples[at].clone()).collect();
             let shape = Shape { input: *input, ..shape };
-            work(weights, Batch::new(&own, own.len(), shape, weights.dtype(), &self.device))
+            work(weights, Batch::new(&own, own.len(), shape, weights.dtype(), &self.device), &own)
         };
         let join = |mut all: Vec<T>, own: Vec<T>| {
             all.extend(own);
@@ -86,14 +94,26 @@ mod tests {
     #[test]
     fn features_are_the_same_to_the_bit_whatever_the_other_examples_are() {
         let wide = json!({ "family": "bert", "d_model": 64, "heads": 4, "d_ff": 136 });
-        for fields in [json!({ "family": "bert", "pooling": "mean" }), json!({ "family": "gpt2" }), wide] {
-            let network = network(&fields, "sequence_classification", 20);
+        let [texts, words] = ["sequence_classification", "token_classification"];
+        let bert = json!({ "family": "bert", "pooling": "mean" });
+        let cases = [(&bert, texts), (&json!({ "family": "gpt2" }), texts), (&wide, texts), (&wide, words)];
+        for (fields, task) in cases {
+            let network = network(fields, task, 20);
             let mut init = TestRng::from_seed(0).stream(Purpose::Initialization, 0, 0);
             let weights = Weights::<Flex>::initialize(network.specs(), &mut init, &FlexDevice);
             let model = InferenceModel::of_weights(network, weights, 3, FlexDevice);
             let example = |n: u32| Example {
                 input: (0..=n % 12).map(|at| (n * 7 + at * 3) % 20).collect(),
-                targets: vec![n % 3],
+                targets: if task == words {
+                    (0..=n % 4).map(|at| (n + at) % 3).collect()
+                } else {
+                    vec![n % 3]
+                },
+                positions: if task == words {
+                    (0..=n % 4).map(|at| at.min(n % 12)).collect()
+                } else {
+                    vec![]
+                },
                 ..Example::default()
             };
             let examples: Vec<Example> = (0..17).map(example).collect();

@@ -135,17 +135,20 @@ fn clipped_sums_of_every_family_task_and_clipping_equal_the_loop_over_single_exa
     }
 }
 
-/// Records of the head from features, which were computed before, are those of the whole forward pass, to the bit.
+/// Records of the head from features, which were computed before, are those of the whole forward pass: for labels of texts, to the bit.
 #[test]
 fn a_head_trained_alone_has_the_same_records_from_features() {
+    let of_texts = ["sequence_classification", "multi_label_classification"];
     let heads = [
-        (json!({ "family": "bert", "pooling": "mean" }), 2),
-        (json!({ "family": "bert" }), 4),
-        (json!({ "family": "modernbert" }), 2),
-        (json!({ "family": "gpt2" }), 1),
+        (json!({ "family": "bert", "pooling": "mean" }), 2, &of_texts[..]),
+        (json!({ "family": "bert" }), 4, &of_texts),
+        (json!({ "family": "modernbert" }), 2, &of_texts),
+        (json!({ "family": "gpt2" }), 1, &of_texts),
+        (json!({ "family": "roberta" }), 2, &["token_classification"]),
+        (json!({ "family": "distilbert" }), 2, &["token_classification"]),
     ];
-    for (fields, count) in heads {
-        for task in ["sequence_classification", "multi_label_classification"] {
+    for (fields, count, tasks) in heads {
+        for &task in tasks {
             let network = testing::network(&fields, task, VOCABULARY);
             let selection = Selection::new(&plan::Trainable::Head, network.layout(), 2).unwrap().unwrap();
             assert_eq!(selection.specs().len(), count, "{fields}: {:?}", selection.specs());
@@ -164,13 +167,17 @@ fn a_head_trained_alone_has_the_same_records_from_features() {
             let features = to_host(network.features(&weights, batch(&examples)).unwrap());
             let width = features.len() / (examples.len() + 1);
             for (example, features) in examples.iter_mut().zip(features.chunks_exact(width)) {
-                example.features = Some(features.into());
+                example.features = Some(features[..network.features_read(example).unwrap()].into());
                 // The layers below the head do not run any more.
-                example.input = vec![0];
+                example.input.fill(0);
             }
             network.check(&examples).unwrap();
-            assert!(norm(&whole) > 0.1 && clipped(&examples) == whole, "{fields} {task}");
-            examples[1].features = Some(vec![0.0; width + 1].into());
+            // The bound on a norm's rounding counts hidden states at padding, which features do not have.
+            let allowed = if task == "token_classification" { 1e-4 } else { 0.0 };
+            let distance = relative_distance(&clipped(&examples), &whole);
+            assert!(norm(&whole) > 0.1 && distance <= allowed, "{fields} {task}: {distance}");
+            let longer = network.features_read(&examples[1]).unwrap() + 1;
+            examples[1].features = Some(vec![0.0; longer].into());
             assert!(network.check(&examples).is_err(), "features of another width");
             examples[1].features = None;
             assert!(network.check(&examples).is_err(), "features of some examples alone");

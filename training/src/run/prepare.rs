@@ -308,14 +308,14 @@ fn add_features<B: Kernels>(
     if !plan.file().has_fixed_features() {
         return Ok(());
     }
-    let bytes = size_of::<f32>() as u64 * u64::from(plan.model().d_model);
     records.add_features(|examples| {
+        let model = trainer.inference();
+        let needed = (model.feature_values(examples) * size_of::<f32>()) as u64;
         // Without stored features, each step computes its own.
-        if limits::free().is_some_and(|free| examples.len() as u64 * bytes > free / 2) {
+        if limits::free().is_some_and(|free| needed > free / 2) {
             return Ok(Vec::new());
         }
-        let features = trainer.inference().features_each(examples);
-        features.map_err(|error| RunError::Failed(error.to_string()))
+        model.features_each(examples).map_err(|error| RunError::Failed(error.to_string()))
     })
 }
 
