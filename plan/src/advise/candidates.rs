@@ -216,13 +216,13 @@ pub(super) fn target(plan: &Plan) -> Result<EpsilonTarget, PlanError> {
 }
 
 /// Returns the usual expected batch for a plan that trains this: a power of two near three tenths of the units for a head, whose steps on
-/// features cost next to no time and whose larger batches have less noise a unit; near a twelfth for norms and a head, and near a
-/// twenty-fourth for more weights.
+/// features cost next to no time and whose larger batches have less noise a unit; for norms and a head near a third, at most 2048, or near
+/// a twelfth if that is more; near a twenty-fourth for more weights.
 #[must_use]
 pub fn usual_batch(trainable: &Trainable, units: u64) -> u64 {
     match trainable {
         Trainable::Head => 1 << (units * 3 / 10).clamp(1, 1 << 14).ilog2(),
-        Trainable::Norms => 1 << (units / 12).clamp(1, 1 << 14).ilog2(),
+        Trainable::Norms => 1 << (units / 3).min(2048).max(units / 12).clamp(1, 1 << 14).ilog2(),
         _ => (units / 24).next_power_of_two().clamp(16, 2048).min(units),
     }
 }

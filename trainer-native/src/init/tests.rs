@@ -80,7 +80,7 @@ fn labels_give_a_classifier_on_means_of_which_the_budget_pays_for_the_trained_pa
         (3, 1.0, 1, &head),
         (40, 8.0, 8, &head),
         (6_920, 1.0, 2_048, &head),
-        (6_920, 3.0, 512, &norms),
+        (6_920, 3.0, 2048, &norms),
         (1_000_000, 1.0, 16_384, &norms),
     ] {
         let checkpoint = Some(folder.path().to_owned());

@@ -24,7 +24,8 @@ pub(crate) fn dimmable(dimmed: ReadSignal<bool>, tag: &str, class: &str) -> El {
 pub(crate) fn with_outdated_note(state: PlannerState, panel: El) -> El {
     let refused = move || state.refusal.with(Option::is_some);
     panel.show_when(refused, || {
-        let text = "The current plan is not valid. What follows belongs to the last certified plan.";
+        let text =
+            "The current plan is not valid. What is still shown here belongs to the last certified plan.";
         el("p").class("outdated").child(text)
     })
 }
