@@ -33,6 +33,8 @@ export async function step(name, action) {
 /** Opens the start view in a context of its own. It records requests to other servers and logged errors. */
 export async function openStart(address = server.address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, acceptDownloads: true, ...options })
+  // On a busy machine, actions take ten times as long.
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   page.strangers = []
   page.complaints = []
