@@ -105,12 +105,12 @@ mod tests {
             let example = |n: u32| Example {
                 input: (0..=n % 12).map(|at| (n * 7 + at * 3) % 20).collect(),
                 targets: if task == words {
-                    (0..=n % 4).map(|at| (n + at) % 3).collect()
+                    (0..=n / 12).map(|at| (n + at) % 3).collect()
                 } else {
                     vec![n % 3]
                 },
                 positions: if task == words {
-                    (0..=n % 4).map(|at| at.min(n % 12)).collect()
+                    (0..=n / 12).map(|at| at.min(n % 12)).collect()
                 } else {
                     vec![]
                 },
