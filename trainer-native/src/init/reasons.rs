@@ -148,7 +148,7 @@ fn time(plan: &CertifiedPlan, seconds: f64) -> String {
     }
     // How long they are is private.
     format!(
-        "{about}, if every text has {0} tokens; texts with a fifth of {0} take a fifth of it",
+        "{about}, if every text has {} tokens; texts of half that length take half the time",
         settings.model().context
     )
 }
