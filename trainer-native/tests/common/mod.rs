@@ -37,6 +37,8 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainer-native"));
         command.arg("--plan").arg(self.path("plan.json")).arg("--out").arg(self.path(out)).args(arguments);
         command.env("XDG_STATE_HOME", self.path("state"));
+        // mpirun makes and removes `ompi.HOST.USER` there, and fails if another one does so at that moment.
+        command.env("OMPI_MCA_orte_tmpdir_base", self.folder.path());
         command
     }
 

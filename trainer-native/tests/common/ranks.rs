@@ -5,14 +5,15 @@ use std::process::{Command, Output};
 
 use super::stderr;
 
-/// Returns the command that runs the program on several ranks of this machine, each with one
-/// thread.
+/// Returns the command that runs the program on several ranks of this machine, each with one thread, in the
+/// environment of `command`.
 pub fn on_ranks(count: usize, command: &Command) -> Command {
     let mut mpirun = Command::new("mpirun");
     mpirun
         .args(["--oversubscribe", "-np", &count.to_string()])
         .arg(command.get_program())
         .args(command.get_args())
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
         // Containers may forbid a process to read another's memory.
         .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
