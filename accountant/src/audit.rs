@@ -185,7 +185,7 @@ impl Guesses {
 /// Returns an upper bound on the probability of this many right guesses against an (ε, δ)-DP mechanism.
 fn chance(canaries: u64, guesses: u64, correct: u64, delta: Delta, epsilon: f64) -> f64 {
     let (n, p) = (guesses as f64, 1.0 / (1.0 + libm::exp(-epsilon)));
-    let mode = libm::floor((n + 1.0) * p).min(n);
+    let mode = f64::floor((n + 1.0) * p).min(n);
     let exact = binomial::at_least(correct as f64, n, p)
         + 2.0 * canaries as f64 * delta.get() * binomial::mass(mode, n, p);
     exact * (1.0 + 2.0 * binomial::RELATIVE)

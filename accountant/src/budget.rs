@@ -73,7 +73,7 @@ pub fn noise_multiplier_of_share(target: &EpsilonTarget, share: f64, threshold_d
     if !(share > 0.0 && share <= 1.0) {
         return Err(AccountantError::out_of_range("share", share, "0 < share ≤ 1"));
     }
-    let root = libm::sqrt(share);
+    let root = f64::sqrt(share);
     target.noise_multiplier(|noise_multiplier| DpEvent::ThresholdedHistogram {
         noise_multiplier: noise_multiplier * root,
         threshold_delta,
@@ -140,7 +140,7 @@ pub fn split(
     let try_at = |mu: f64| -> Result<(Vec<f64>, Bounds)> {
         let mut noises = Vec::with_capacity(shares.len());
         for (stage, share) in shares.iter().enumerate() {
-            let own = epsilon(&gaussian(1.0 / (mu * libm::sqrt(share / total))), delta, plain)?.upper;
+            let own = epsilon(&gaussian(1.0 / (mu * f64::sqrt(share / total))), delta, plain)?.upper;
             let stage_target = EpsilonTarget { epsilon: own, ..*target };
             noises.push(stage_target.noise_multiplier(|noise| event_for(stage, noise))?);
         }

@@ -244,12 +244,12 @@ pub fn vocabulary_release_event(
     let mut events: Vec<DpEvent> = round_shares
         .iter()
         .map(|share| DpEvent::ThresholdedHistogram {
-            noise_multiplier: noise_multiplier / libm::sqrt(*share),
+            noise_multiplier: noise_multiplier / f64::sqrt(*share),
             threshold_delta: threshold_delta / round_shares.len() as f64,
         })
         .collect();
     if count_share > 0.0 {
-        events.push(DpEvent::Gaussian { noise_multiplier: noise_multiplier / libm::sqrt(count_share) });
+        events.push(DpEvent::Gaussian { noise_multiplier: noise_multiplier / f64::sqrt(count_share) });
     }
     DpEvent::Composed { events }
 }

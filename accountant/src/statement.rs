@@ -40,7 +40,7 @@ pub fn statement(
          {unit}, and not a group of several.",
         round_up(spent.upper, 1e4),
         delta.get(),
-        libm::floor(spent.lower * 1e4) / 1e4,
+        f64::floor(spent.lower * 1e4) / 1e4,
         round_up(odds.upper * 100.0, 10.0),
         round_up(tradeoff::confidence(spent.upper) * 100.0, 10.0),
     ))
@@ -65,5 +65,5 @@ pub fn strength(epsilon: f64) -> &'static str {
 
 /// Returns `value` with as many decimals as `scale` has zeros, never below it.
 fn round_up(value: f64, scale: f64) -> f64 {
-    libm::ceil(value * scale) / scale
+    f64::ceil(value * scale) / scale
 }

@@ -1,6 +1,7 @@
 //! Tokenizers for web pages and Node, with TypeScript declarations. A refusal has the command line's message: a `TypeError` for
 //! a value of a wrong type, a `RangeError` for one out of range, a `SyntaxError` for text that is no JSON, otherwise an `Error`.
 
+use heap as _;
 use js_sys::{Array, Object, Reflect, Symbol, Uint32Array};
 use mechanisms::{PrivacyUnit, ReleaseMethod, Words};
 use serde::Deserialize;

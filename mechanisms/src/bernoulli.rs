@@ -29,7 +29,7 @@ pub(crate) fn bernoulli(probability: f64, stream: &mut Stream) -> bool {
     let mut rest = probability;
     loop {
         let scaled = rest * WORD;
-        let digits = libm::floor(scaled);
+        let digits = f64::floor(scaled);
         let (drawn, wanted) = (stream.next_u64(), digits as u64);
         if drawn != wanted {
             return drawn < wanted;

@@ -76,8 +76,8 @@ impl ExponentialMechanism {
             return out_of_range("temperature", temperature, "2^-10 to 2^10");
         }
         // The product with a power of two is exact, and the next float covers the rounding of the other one.
-        let scale = libm::ceil((divisor * temperature).next_up() * PER_NAT) as u64;
-        Ok(Self { clip: libm::floor(clip * PER_NAT) as u64, divisor, scale })
+        let scale = f64::ceil((divisor * temperature).next_up() * PER_NAT) as u64;
+        Ok(Self { clip: f64::floor(clip * PER_NAT) as u64, divisor, scale })
     }
 
     /// Returns the largest contribution of a row to the score of a token, in nats and before the division.

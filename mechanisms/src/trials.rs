@@ -45,7 +45,7 @@ pub fn draw_trials(trials: Trials, stream: &mut Stream) -> Result<u64, Mechanism
 /// Returns the sum of ⌊`mean`⌋ Poisson draws of mean 1, and of one more draw of which each event is kept with the rest
 /// of the mean as its probability.
 fn poisson(mean: f64, stream: &mut Stream) -> u64 {
-    let whole = libm::floor(mean);
+    let whole = f64::floor(mean);
     let sum: u64 = (0..whole as u64).map(|_| poisson_of_mean_one(stream)).sum();
     let thinned = (0..poisson_of_mean_one(stream)).filter(|_| bernoulli(mean - whole, stream)).count();
     sum + thinned as u64

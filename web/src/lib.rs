@@ -9,6 +9,8 @@
     allow(dead_code, reason = "without the page, only tests use some of this")
 )]
 
+use heap as _;
+
 pub mod handler;
 mod link;
 mod log_scale;

@@ -30,13 +30,13 @@ pub(crate) enum KeyStep {
 impl LogScale {
     /// Returns the position nearest to `value`.
     pub(crate) fn position(&self, value: f64) -> f64 {
-        let span = (self.max / self.min).ln();
-        ((value / self.min).ln() / span * LAST_POSITION).clamp(0.0, LAST_POSITION).round()
+        let span = libm::log(self.max / self.min);
+        (libm::log(value / self.min) / span * LAST_POSITION).clamp(0.0, LAST_POSITION).round()
     }
 
     /// Returns the value at a position, rounded to four significant digits.
     pub(crate) fn value(&self, position: f64) -> f64 {
-        self.rounded(self.min * (self.max / self.min).powf(position / LAST_POSITION))
+        self.rounded(self.min * libm::pow(self.max / self.min, position / LAST_POSITION))
     }
 
     /// Returns `value` after one key press, within the range. An integer moves by at least 1.
@@ -71,7 +71,7 @@ impl LogScale {
 pub(crate) fn geomspace(min: f64, max: f64, count: usize) -> Vec<f64> {
     let ratio = max / min;
     let last = count.saturating_sub(1).max(1) as f64;
-    (0..count).map(|at| min * ratio.powf(at as f64 / last)).collect()
+    (0..count).map(|at| min * libm::pow(ratio, at as f64 / last)).collect()
 }
 
 #[cfg(test)]

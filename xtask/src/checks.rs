@@ -142,8 +142,9 @@ fn semver(root: &Path) -> Result<bool> {
 }
 
 /// Crates that are published: those for other programs, the program of the trainer, and what these depend on.
-const PUBLISHED: [&str; 12] = [
+const PUBLISHED: [&str; 13] = [
     "durable",
+    "heap",
     "cli",
     "accountant",
     "mechanisms",

@@ -147,7 +147,7 @@ impl<F: Fn(u64) -> DpEvent> Trials<'_, F> {
             // log ε against the logarithm is nearly straight; a step beyond the crossing closes the bracket from both ends.
             let crossing = libm::exp(x_good - y_good * (x_bad - x_good) / (y_bad - y_good));
             let usable = round % 4 != 3 && crossing.is_finite();
-            let nudged = if round % 2 == 0 { libm::floor(crossing) } else { libm::ceil(crossing) };
+            let nudged = if round % 2 == 0 { f64::floor(crossing) } else { f64::ceil(crossing) };
             let middle = if usable { nudged as u64 } else { low + (high - low) / 2 };
             let tried = self.of(middle.clamp(low + 1, high - 1))?;
             if self.meets(&tried) {

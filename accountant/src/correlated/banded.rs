@@ -130,7 +130,7 @@ fn log_error(steps: usize, coefficients: &[f64]) -> (f64, Vec<f64>) {
 }
 
 fn normalized(mut coefficients: Vec<f64>) -> Vec<f64> {
-    let norm = libm::sqrt(dot(&coefficients, &coefficients));
+    let norm = f64::sqrt(dot(&coefficients, &coefficients));
     coefficients.iter_mut().for_each(|c| *c /= norm);
     coefficients
 }

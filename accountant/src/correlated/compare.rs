@@ -115,7 +115,7 @@ pub fn compare(run: TrainingRun, target: &EpsilonTarget) -> Result<Vec<Compared>
     let least = (0..64).map(|part| -> Result<(f64, Strategy)> {
         let strategy = Strategy::one_step(steps, f64::from(part) / 64.0)?;
         let norm = strategy.separated_norm(separation, steps.div_ceil(separation)).upper;
-        Ok((norm * libm::sqrt(strategy.mean_squared_error()), strategy))
+        Ok((norm * f64::sqrt(strategy.mean_squared_error()), strategy))
     });
     let mut best: Option<(f64, Strategy)> = None;
     for tried in least {
@@ -190,8 +190,8 @@ fn measure(
         family,
         bands,
         noise_multiplier: noise,
-        root_mean_squared_error: noise * libm::sqrt(squared),
-        equivalent_noise_multiplier: noise * libm::sqrt(squared / alone),
+        root_mean_squared_error: noise * f64::sqrt(squared),
+        equivalent_noise_multiplier: noise * f64::sqrt(squared / alone),
         epsilon: strategy.epsilon(participation, noise, target.delta, target.relation)?,
     })
 }

@@ -207,7 +207,7 @@ impl Strategy {
     /// Returns an upper bound on the ℓ₂ norm of a column of C. Column j has the first n − j coefficients, so that the
     /// first has the largest norm.
     fn column_norm(&self) -> f64 {
-        libm::sqrt(self.coefficients.iter().map(|c| c * c).sum::<f64>()) * (1.0 + self.rounding)
+        f64::sqrt(self.coefficients.iter().map(|c| c * c).sum::<f64>()) * (1.0 + self.rounding)
     }
 
     /// Returns bounds on ‖C·u‖ for the worst admissible participation u of one unit with gradients of norm 1.
@@ -239,7 +239,7 @@ impl Strategy {
             // A difference would lose digits, so the sum itself is computed, over few terms.
             (0..most).map(|use_of| coefficient(at - use_of * separation)).sum()
         };
-        let norm = libm::sqrt((0..steps).map(in_window).map(|row| row * row).sum::<f64>());
+        let norm = f64::sqrt((0..steps).map(in_window).map(|row| row * row).sum::<f64>());
         let exact = majorant == self.coefficients;
         let lower = if exact { norm } else { self.column_norm() * (1.0 - 2.0 * self.rounding) };
         Bounds { lower: lower * (1.0 - self.rounding), upper: norm * (1.0 + self.rounding) }

@@ -42,7 +42,7 @@ fn grouped(sigma: f64, displacement: f64, from_below: bool) -> Result<(DiscreteP
     if !(1.0..=1e9).contains(&displacement) {
         return refused("sensitivity", displacement, "1 to 1e9, the group and the relation included");
     }
-    let reach = libm::ceil(REACH * sigma).max(2.0);
+    let reach = f64::ceil(REACH * sigma).max(2.0);
     let weight = |distance: f64| libm::exp(-0.5 * (distance / sigma) * (distance / sigma));
     let mut total = 0.0;
     let mut distance = reach;
@@ -52,7 +52,7 @@ fn grouped(sigma: f64, displacement: f64, from_below: bool) -> Result<(DiscreteP
     }
     total += 1.0;
     let loss = |distance: f64| displacement * (2.0 * distance + displacement) / (2.0 * sigma * sigma);
-    let group = libm::ceil((2.0 * reach + 1.0) / MOST);
+    let group = f64::ceil((2.0 * reach + 1.0) / MOST);
     let slack = 1.0 + if from_below { -1e-12 } else { 1e-12 };
     let mut outcomes = Vec::new();
     let mut first = -reach;

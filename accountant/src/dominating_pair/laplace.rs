@@ -99,7 +99,7 @@ fn discretized(displacement: f64, from_below: bool) -> Result<DiscretePair> {
         let name = "displacement over the scale of Laplace noise";
         return Err(AccountantError::out_of_range(name, displacement, "above 0 and at most 500"));
     }
-    let cells = libm::ceil(2.0 * displacement / WIDEST).max(CELLS);
+    let cells = f64::ceil(2.0 * displacement / WIDEST).max(CELLS);
     let width = 2.0 * displacement / cells;
     let sign = if from_below { -1.0 } else { 1.0 };
     // The slack covers the rounding of the exponentials.

@@ -138,7 +138,7 @@ impl DominatingPair {
 
     /// μ of the Gaussian part.
     pub(crate) fn mu(&self) -> f64 {
-        libm::sqrt(self.mu_squared)
+        f64::sqrt(self.mu_squared)
     }
 
     /// Returns ρ of zero-concentrated differential privacy, if the Rényi divergence of every law grows in proportion to the order.

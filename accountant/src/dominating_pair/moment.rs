@@ -43,7 +43,7 @@ fn step(pair: &MixturePair, power: f64, frequency: f64) -> f64 {
     let doubled = if p > 0.0 && q > 0.0 { 2.0 } else { 1.0 };
     // The step for a strip given by θ, in which the integrand grows by e^{constant + turning·θ + widening·θ²}.
     let step = |constant: f64, turning: f64, widening: f64, widest: f64| {
-        let theta = libm::sqrt((38.0 + constant) / widening).min(widest);
+        let theta = f64::sqrt((38.0 + constant) / widening).min(widest);
         let grown = 38.0 + constant + turning * theta + widening * theta * theta;
         2.0 * PI * theta * sigma * sigma / far / grown
     };
@@ -83,10 +83,10 @@ pub(crate) fn points(
     // Positive powers of a mixture peak as far out as the power; negative ones never exceed its kept part.
     let right = (power.max(1.0) * p + FOLLOWED * sigma).min(pair.cut());
     let left = -(1.0 - power).max(1.0) * q - FOLLOWED * sigma;
-    let log_norm = -libm::log(sigma * libm::sqrt(2.0 * PI));
+    let log_norm = -libm::log(sigma * f64::sqrt(2.0 * PI));
     if pair.cut() == f64::INFINITY {
         let h = step(pair, power, frequency);
-        let nodes = libm::ceil((right - left) / h);
+        let nodes = f64::ceil((right - left) / h);
         if nodes.is_nan() || nodes > most {
             return None;
         }
@@ -269,7 +269,7 @@ mod tests {
                     libm::exp(-0.5 * x * x / (sigma * sigma) + pair.log_q(x) + power * pair.loss(x) - scale)
                 })
                 .sum();
-            let expected = scale + libm::log(sum * width / (sigma * libm::sqrt(2.0 * PI)));
+            let expected = scale + libm::log(sum * width / (sigma * f64::sqrt(2.0 * PI)));
             // The middles are off by width²/24 times the slope at the cut; what is cut off lacks its compensation.
             let lost = (power + 1.0) * 4.0 * tail;
             let off = libm::fabs(log_moment(&pair, power) - expected);

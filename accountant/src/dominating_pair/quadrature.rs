@@ -70,7 +70,7 @@ impl<'a> Quadrature<'a> {
 impl Quadrature<'_> {
     /// Calls `f(loss, mass, relative error of the mass)` at quadrature points of [from, to].
     fn walk(&self, from: f64, to: f64, mut f: impl FnMut(f64, f64, f64)) {
-        let norm = 1.0 / (self.sigma * libm::sqrt(2.0 * PI));
+        let norm = 1.0 / (self.sigma * f64::sqrt(2.0 * PI));
         let mut visit = |x: f64, weight: f64| {
             let log_base = -0.5 * (x / self.sigma) * (x / self.sigma);
             let log_p = self.pair.log_p(x);
@@ -85,7 +85,7 @@ impl Quadrature<'_> {
             legendre::narrow(from, to, visit);
             return;
         }
-        let panels = libm::ceil(width / longest);
+        let panels = f64::ceil(width / longest);
         let mut panel = 0.0;
         while panel < panels {
             let left = from + width * panel / panels;

@@ -65,7 +65,7 @@ fn largest_output(sigma: f64, batches: u64, direction: Direction) -> DiscretePai
     // Only the upper tail separates the two; the rest is one outcome.
     let width = sigma / CELLS;
     let from = normal::isf((0.5 / batches as f64).max(1e-300)) * sigma - 4.0 * sigma;
-    let cells = libm::ceil((2.0 - from.min(0.0) + 12.0 * sigma + libm::fabs(from)) / width).min(4e4);
+    let cells = f64::ceil((2.0 - from.min(0.0) + 12.0 * sigma + libm::fabs(from)) / width).min(4e4);
     let mut outcomes = Vec::new();
     let mut add = |with: f64, without: f64| {
         let (p, q) = if direction == Direction::Add { (without, with) } else { (with, without) };

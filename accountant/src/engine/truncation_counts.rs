@@ -128,7 +128,7 @@ impl Counts {
             let slack = 2.0 * binomial::RELATIVE * (1.0 + k + n * p / (1.0 - p));
             binomial::mass(k, n, p) * libm::exp(slack)
         };
-        let mode = libm::floor((n + 1.0) * p).min(n);
+        let mode = f64::floor((n + 1.0) * p).min(n);
         let mut counts = Self { likely: Vec::new(), rest: 0.0 };
         let mut k = mode;
         while k >= 0.0 {

@@ -7,6 +7,7 @@ mod queries;
 mod read;
 mod search;
 
+use heap as _;
 use serde::Serialize;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 

@@ -41,7 +41,7 @@ pub(crate) fn mass(k: f64, n: f64, p: f64) -> f64 {
         - stirling_rest(n - k)
         - deviance(k, n * p)
         - deviance(n - k, n * (1.0 - p));
-    libm::exp(log) * libm::sqrt(n / (2.0 * PI * k * (n - k)))
+    libm::exp(log) * f64::sqrt(n / (2.0 * PI * k * (n - k)))
 }
 
 /// The probability of at least `k` successes in `n` trials, 0 < `p` < 1.

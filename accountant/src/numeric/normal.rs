@@ -75,7 +75,7 @@ fn isf_upper(probability: f64) -> f64 {
         return 0.0;
     }
     let target = libm::log(probability);
-    let mut x = libm::sqrt((-2.0 * (target + LN_2)).max(0.0));
+    let mut x = f64::sqrt((-2.0 * (target + LN_2)).max(0.0));
     for _ in 0..60 {
         let value = log_sf(x);
         // d/dx log P(Z > x) = −φ(x)/P(Z > x).
@@ -103,7 +103,7 @@ pub(crate) fn log_gaussian_delta(mu: f64, epsilon: f64) -> f64 {
         return libm::log1p(-miss);
     }
     // e^{−au−u²/2} has fallen below e^{−45} at `reach`.
-    let reach = libm::sqrt(a * a + 90.0) - a;
+    let reach = f64::sqrt(a * a + 90.0) - a;
     let panels = 24;
     let mut sum = 0.0;
     for panel in 0..panels {

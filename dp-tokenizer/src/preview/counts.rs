@@ -144,7 +144,7 @@ impl Counts {
             .map(|(power, (words, released))| {
                 let least = libm::exp2(f64::from(power));
                 // The bin holds the numbers from 2^p to 2^(p+1) − 1.
-                let units = libm::sqrt(least * (2.0 * least - 1.0));
+                let units = f64::sqrt(least * (2.0 * least - 1.0));
                 Ok(Bin { units, words, released, probability: probability(units)? })
             })
             .collect()

@@ -250,12 +250,12 @@ fn probability(
         let (weight, sigma, threshold) = match settings.method {
             Method::Planned(ReleaseMethod::Sips) => {
                 let threshold = threshold_in_sensitivities(noise_multiplier, threshold_delta, CAP)?;
-                (1.0 / libm::sqrt(f64::from(items.clamp(1, CAP))), noise_multiplier, threshold)
+                (1.0 / f64::sqrt(f64::from(items.clamp(1, CAP))), noise_multiplier, threshold)
             }
             Method::Planned(_) => return Ok(None),
             Method::Paper(PaperHistogram { paper, words }) => {
                 let norm = match paper {
-                    Paper::Hoory2021 => libm::sqrt(f64::from(words)),
+                    Paper::Hoory2021 => f64::sqrt(f64::from(words)),
                     Paper::Ponomareva2022 => f64::from(words),
                 };
                 (1.0, noise_multiplier * norm, first_threshold(config)?)

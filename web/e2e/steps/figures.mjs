@@ -146,6 +146,8 @@ await step('a plan without a vocabulary release has the ε of the accountant’s
 })
 
 const PLANS = Number(process.env.PLANS ?? 3)
+// Freed memory of zeros was taken for a block of size 0 here (heap/src/lib.rs).
+const BROKEN_HEAP = { units: 74_860, batch: 1, steps: 2, noise: 12.11, delta: 6.028e-9 }
 await step('ε of plans at random is that of the trainer and of the accountant, to the last bit', async () => {
   const fresh = await open()
   await fresh.locator('#preset').selectOption('strict-review')
@@ -153,10 +155,13 @@ await step('ε of plans at random is that of the trainer and of the accountant, 
   const base = JSON.parse((await save(fresh)).text)
   const random = randomFrom(Number(process.env.SEED ?? 1))
   const between = (least, most) => Number((least * (most / least) ** random()).toPrecision(4))
-  for (let made = 0; made < PLANS; made += 1) {
+  const drawn = () => {
     const units = Math.round(between(2000, 1e7))
     const [batch, steps] = [Math.round(between(1, units / 4)), Math.round(between(1, 20_000))]
-    const [noise, delta] = [between(0.6, 30), between(1e-10, 0.5 / units)]
+    return { units, batch, steps, noise: between(0.6, 30), delta: between(1e-10, 0.5 / units) }
+  }
+  for (let made = 0; made <= PLANS; made += 1) {
+    const { units, batch, steps, noise, delta } = made === 0 ? BROKEN_HEAP : drawn()
     const plan = structuredClone(base)
     plan.name = `random-${made}`
     plan.data.units = units
@@ -171,7 +176,7 @@ await step('ε of plans at random is that of the trainer and of the accountant, 
     writeFileSync(file, JSON.stringify(plan))
     const verified = told(TRAINER, 'verify', file).epsilon
     await fresh.locator('#import').setInputFiles(file)
-    await fresh.waitForFunction((wanted) => document.getElementById('epsilon')?.dataset.exact === wanted, String(verified.upper))
+    await fresh.waitForFunction((wanted) => Number(document.getElementById('epsilon')?.dataset.exact) === wanted, verified.upper)
     await certified(fresh)
     assert.deepEqual(await bounds(fresh), verified, JSON.stringify({ units, batch, steps, noise, delta }))
     const flags = ['--dataset-size', units, '--batch-size', batch, '--noise-multiplier', noise, '--steps', steps, '--delta', delta]
@@ -179,5 +184,5 @@ await step('ε of plans at random is that of the trainer and of the accountant, 
     assert.deepEqual({ lower: answer.lower, upper: answer.upper }, verified)
   }
   await fresh.context().close()
-  return `${PLANS} plans`
+  return `${PLANS + 1} plans`
 })

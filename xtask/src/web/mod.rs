@@ -169,7 +169,7 @@ pub fn end_to_end(root: &Path) -> Result<bool> {
 fn download_limit(root: &Path) -> &'static str {
     match wasm::find(root).map(|mode| wasm::smallest(root, &mode)) {
         Some(wasm::Mode::Plain) => "340000",
-        _ => "310000",
+        _ => "290000",
     }
 }
 

@@ -21,15 +21,15 @@ impl LowerLaw {
     /// The law of L on a grid of the given step.
     pub(super) fn one(sigma: f64, step: f64) -> Self {
         let (far, half) = (normal::isf(TAIL), 0.5 / (sigma * sigma));
-        let lowest = libm::floor((-far / sigma - half) / step);
-        let highest = libm::ceil(((far + 1.0 / sigma) / sigma - half) / step);
+        let lowest = f64::floor((-far / sigma - half) / step);
+        let highest = f64::ceil(((far + 1.0 / sigma) / sigma - half) / step);
         let count = (highest - lowest) as usize + 1;
         let standard = |index: f64| (index * step + half) * sigma;
         let (mut masses, mut moments) = (vec![0.0; count], vec![0.0; count]);
         for at in 0..count {
             let middle = lowest + at as f64;
             legendre::wide(standard(middle - 0.5), standard(middle + 0.5), |z, weight| {
-                let scale = weight / libm::sqrt(2.0 * PI);
+                let scale = weight / f64::sqrt(2.0 * PI);
                 masses[at] += scale * libm::exp(-0.5 * z * z);
                 moments[at] += scale * libm::exp(-0.5 * (z - 1.0 / sigma) * (z - 1.0 / sigma));
             });

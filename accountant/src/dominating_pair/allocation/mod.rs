@@ -165,7 +165,7 @@ const MAX_NOISE: f64 = 1e6;
 
 /// The first grid's step.
 fn first_step(sigma: f64) -> f64 {
-    (STEP_PER_DEVIATION * libm::sqrt(libm::expm1(1.0 / (sigma * sigma)))).min(WIDEST_STEP)
+    (STEP_PER_DEVIATION * f64::sqrt(libm::expm1(1.0 / (sigma * sigma)))).min(WIDEST_STEP)
 }
 
 /// Relative rounding error of `bins` laws, each summed from at most 2·[`LONGEST`] terms.

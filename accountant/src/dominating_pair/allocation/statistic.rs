@@ -39,12 +39,12 @@ pub(super) fn lower_exchange(sigma: f64, bins: u64) -> Option<DiscretePair> {
     }
     let (w, count) = (1.0 / sigma, bins as f64);
     // Rare large outcomes of a small σ do not set the scale.
-    let spread = libm::sqrt(0.5 * libm::expm1(2.0 * w * w)).min(libm::sinh(1.5 * w));
-    let scale = RESOLUTION / (spread * libm::sqrt(count));
+    let spread = f64::sqrt(0.5 * libm::expm1(2.0 * w * w)).min(libm::sinh(1.5 * w));
+    let scale = RESOLUTION / (spread * f64::sqrt(count));
     let plain = Masses::new(scale, w, 0.0);
     let displaced = Masses::new(scale, w, w);
     let (sums, error) = law_of_sum(&plain, &displaced, count);
-    let width = (SPACING * spread / (libm::sqrt(count) * libm::exp(0.5 * w * w))).min(WIDEST);
+    let width = (SPACING * spread / (f64::sqrt(count) * libm::exp(0.5 * w * w))).min(WIDEST);
     let mut groups: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (index, sum) in sums.iter().enumerate() {
         let (p, q) = (sum - error, sums[(LENGTH - index) % LENGTH].max(0.0) + error);

@@ -22,15 +22,15 @@ impl UpperLaw {
     /// The law of L on a grid of the given step.
     pub(super) fn one(sigma: f64, step: f64) -> Self {
         let (far, half) = (normal::isf(TAIL), 0.5 / (sigma * sigma));
-        let lowest = libm::floor((-far / sigma - half) / step);
-        let highest = libm::ceil(((far + 1.0 / sigma) / sigma - half) / step);
+        let lowest = f64::floor((-far / sigma - half) / step);
+        let highest = f64::ceil(((far + 1.0 / sigma) / sigma - half) / step);
         let cells = (highest - lowest) as usize;
         let mut masses = vec![0.0; cells + 1];
         let standard = |index: f64| (index * step + half) * sigma;
         let whole = libm::expm1(step);
         for (cell, index) in (0..cells).map(|cell| (cell, lowest + cell as f64)) {
             legendre::wide(standard(index), standard(index + 1.0), |z, weight| {
-                let mass = weight * libm::exp(-0.5 * z * z) / libm::sqrt(2.0 * PI);
+                let mass = weight * libm::exp(-0.5 * z * z) / f64::sqrt(2.0 * PI);
                 let above = (z / sigma - half - index * step).clamp(0.0, step);
                 masses[cell] += mass * libm::expm1(step - above) * libm::exp(above) / whole;
                 masses[cell + 1] += mass * libm::expm1(above) / whole;
@@ -59,7 +59,7 @@ impl UpperLaw {
     fn split(&self, weights: Weights, apart: i64, refine: usize) -> (i64, f64, f64) {
         let step = self.step / refine as f64;
         let log = libm::log(weights.one + weights.other * libm::exp(apart as f64 * self.step));
-        let cell = libm::floor(log / step);
+        let cell = f64::floor(log / step);
         let above = (log - cell * step).clamp(0.0, step);
         let whole = libm::expm1(step);
         (cell as i64, libm::expm1(step - above) * libm::exp(above) / whole, libm::expm1(above) / whole)

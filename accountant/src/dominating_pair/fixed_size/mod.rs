@@ -212,7 +212,7 @@ impl PositiveLosses {
         let quadrature = Quadrature::new(&pair);
         // The loss is 0 in the middle between the displacements, and grows from there.
         let (first, last) = (0.5 * (moved + moved_q), moved + sigma * normal::isf(TAIL));
-        let cells = libm::ceil((last - first) / (0.01 * sigma.min(sigma * sigma))).clamp(200.0, 6000.0);
+        let cells = f64::ceil((last - first) / (0.01 * sigma.min(sigma * sigma))).clamp(200.0, 6000.0);
         let edge = |index: f64| if index < cells { first + (last - first) * index / cells } else { last };
         let mut points = vec![(0.0, 0.0)];
         let mut index = 0.0;
@@ -267,7 +267,7 @@ struct Mass {
 fn zeroed_out(sigma: f64, q: f64, direction: Direction) -> DiscretePair {
     let far = sigma * normal::isf(TAIL);
     let (first, last) = (-far, 2.0 + far);
-    let cells = libm::ceil((last - first) / (0.02 * sigma.min(sigma * sigma))).clamp(400.0, 6000.0);
+    let cells = f64::ceil((last - first) / (0.02 * sigma.min(sigma * sigma))).clamp(400.0, 6000.0);
     let between = |from: f64, to: f64, shift: f64| {
         let (from, to) = ((from - shift) / sigma, (to - shift) / sigma);
         let (more, less) = if from > 0.0 { (from, to) } else { (-to, -from) };

@@ -69,9 +69,9 @@ impl PlanarPair {
     }
 
     fn place(&self) -> Place {
-        let apart = libm::sqrt(self.own + self.other - 2.0 * self.inner);
+        let apart = f64::sqrt(self.own + self.other - 2.0 * self.inner);
         let own = (self.own - self.inner) / apart;
-        Place { own, other: own - apart, common: libm::sqrt((self.own - own * own).max(0.0)) }
+        Place { own, other: own - apart, common: f64::sqrt((self.own - own * own).max(0.0)) }
     }
 
     /// The upper law, and the P-mass that is left out.
@@ -142,8 +142,8 @@ impl PlanarPair {
         // A box reaches beyond its rectangle.
         let beyond = COARSE * (libm::fabs(place.own) + libm::fabs(place.other) + place.common);
         let most = farthest(self.own, place.own).max(farthest(self.other, place.other)) + beyond;
-        let unit = BULK * self.q * libm::sqrt(self.own.max(self.other)).min(1.0);
-        let steps = libm::ceil(libm::asinh(most / unit) / GROWTH) + 1.0;
+        let unit = BULK * self.q * f64::sqrt(self.own.max(self.other)).min(1.0);
+        let steps = f64::ceil(libm::asinh(most / unit) / GROWTH) + 1.0;
         let mut points = Vec::new();
         let mut step = -steps;
         while step <= steps {
@@ -189,7 +189,7 @@ impl<const N: usize> Axis<N> {
             at += if at >= first - NEAR && at < last + NEAR { FINE } else { COARSE };
             edges.push(at);
         }
-        let density = |x: f64| libm::exp(-0.5 * x * x) / libm::sqrt(2.0 * PI);
+        let density = |x: f64| libm::exp(-0.5 * x * x) / f64::sqrt(2.0 * PI);
         let mass = |from: f64, to: f64, mean: f64| {
             let mut sum = 0.0;
             legendre::wide(from - mean, to - mean, |x, weight| sum += weight * density(x));

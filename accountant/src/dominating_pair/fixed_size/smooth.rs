@@ -68,7 +68,7 @@ pub(super) struct Edge {
 impl Edge {
     /// An edge of whose outcomes about `tail` may fail in each step.
     pub(super) fn new(q: f64, fixed: f64, most: f64, tail: f64) -> Self {
-        let along = libm::sqrt(fixed);
+        let along = f64::sqrt(fixed);
         let last = normal::isf(0.5 * tail).max(along + normal::isf((0.5 * tail / q).min(1e-9)));
         let failure = (1.0 - q) * normal::sf(last) + q * normal::sf(last - along);
         let cut = 1.0 + q * libm::expm1(along * last - 0.5 * fixed);
@@ -89,15 +89,15 @@ impl Edge {
             return None;
         }
         let variance = self.moment(self.most, 0.5 * self.most, LEAST_ORDER, &mut nodes).value;
-        let enough = ENOUGH / libm::sqrt(count * variance);
+        let enough = ENOUGH / f64::sqrt(count * variance);
         let (mut known, mut factor) = (LEAST_ORDER, 2.0);
         while known < enough.min(LARGEST_ORDER) && factor > 1.04 && nodes > 0.0 {
             let tried = known * factor;
-            let tried = if tried < 8.0 { tried } else { libm::floor(tried) };
+            let tried = if tried < 8.0 { tried } else { f64::floor(tried) };
             if tried > known && self.is_worst_at_its_end(tried, &mut nodes) {
                 known = tried;
             } else {
-                factor = libm::sqrt(factor);
+                factor = f64::sqrt(factor);
             }
         }
         Some(known)
@@ -122,10 +122,10 @@ impl Edge {
                 if reach == 0.0 {
                     return false;
                 }
-                reach = libm::floor(0.5 * reach);
+                reach = f64::floor(0.5 * reach);
             }
             place -= reach + 1.0;
-            reach = libm::floor(1.5 * reach) + 1.0;
+            reach = f64::floor(1.5 * reach) + 1.0;
         }
         true
     }
@@ -134,14 +134,14 @@ impl Edge {
     /// up to the cut and straight beyond. Not a number once all `nodes` are used.
     fn moment(&self, free: f64, inner: f64, order: f64, nodes: &mut f64) -> Moment {
         let (fixed, q) = (self.fixed, self.q);
-        let along = libm::sqrt(fixed);
-        let (shared, across) = (inner / along, libm::sqrt((free - inner * inner / fixed).max(0.0)));
+        let along = f64::sqrt(fixed);
+        let (shared, across) = (inner / along, f64::sqrt((free - inner * inner / fixed).max(0.0)));
         // Under B, the plane is displaced by both.
         let (last, end) = ((self.last + BEYOND).max(FOLLOWED + shared), FOLLOWED + across);
         let most = q * libm::exp(shared * last + across * end - 0.5 * free);
-        let farthest = libm::sqrt(fixed.max(free));
+        let farthest = f64::sqrt(fixed.max(free));
         let step = step(farthest, order * most / (1.0 - q + most));
-        let [steps, last, end] = [FOLLOWED, last, end].map(|far| libm::ceil(far / step));
+        let [steps, last, end] = [FOLLOWED, last, end].map(|far| f64::ceil(far / step));
         *nodes -= (last + steps) * (end + steps);
         if nodes.is_nan() || *nodes <= 0.0 {
             return Moment { value: f64::NAN, kink: f64::NAN };
@@ -211,7 +211,7 @@ fn above_tangent(order: f64, u: f64) -> f64 {
         }
         return sum;
     }
-    if order != libm::floor(order) {
+    if order != f64::floor(order) {
         return libm::expm1(order * libm::log1p(u)) - order * u;
     }
     let (mut base, mut left, mut power) = (1.0 + u, order as u64, 1.0);
@@ -239,9 +239,9 @@ const ENOUGH: f64 = 100.0;
 fn step(displacement: f64, order: f64) -> f64 {
     let growth = 1.0 + 1.34 * order * displacement * displacement;
     let turn = 2.0 * core::f64::consts::PI;
-    let widest = libm::sqrt(48.0 / growth);
+    let widest = f64::sqrt(48.0 / growth);
     if widest * displacement <= 1.0 {
-        (turn / libm::sqrt(48.0 * growth)).min(0.7)
+        (turn / f64::sqrt(48.0 * growth)).min(0.7)
     } else {
         (turn / (displacement * (24.0 + 0.5 * growth / (displacement * displacement)))).min(0.7)
     }
@@ -319,7 +319,7 @@ fn exponential(rate: f64, scale: f64, end: f64, side: f64, outcomes: &mut Vec<Ou
     let slack = 1e-13 * (p + q);
     let high = (p - q + slack) / -libm::expm1(-width);
     let low = (libm::exp(width) * q - p + slack) / libm::expm1(width);
-    let cells = libm::ceil(REACH / CELL);
+    let cells = f64::ceil(REACH / CELL);
     let mut index = 0.0;
     while index < cells {
         let from = end + side * index * width - if side < 0.0 { width } else { 0.0 };

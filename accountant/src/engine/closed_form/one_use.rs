@@ -40,5 +40,5 @@ pub(super) fn log_delta(pair: &MixturePair, epsilon: f64) -> f64 {
             break;
         }
     }
-    scale + libm::log(sum) - libm::log(sigma * libm::sqrt(2.0 * PI))
+    scale + libm::log(sum) - libm::log(sigma * f64::sqrt(2.0 * PI))
 }

@@ -224,7 +224,7 @@ impl Tail<'_> {
             let rest = self.log_bound(from, f64::INFINITY);
             if rest <= allowed - 3.0 {
                 let (first, log_total) = shortest(&pieces, from, rest, allowed);
-                let count = libm::ceil(first / self.spacing) + 1.0;
+                let count = f64::ceil(first / self.spacing) + 1.0;
                 return if count < 2e5 { Some((count as usize, log_total)) } else { None };
             }
             from = to;

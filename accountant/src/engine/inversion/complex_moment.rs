@@ -75,7 +75,7 @@ impl<'a> ComplexMoment<'a> {
         });
         let end = bend.map_or(right, |(leave, _)| leave);
         // Steps of √2, so that neighbouring values share their points.
-        let size = libm::exp2(0.5 * libm::ceil(2.0 * libm::log2(s.norm() + 1.0)));
+        let size = libm::exp2(0.5 * f64::ceil(2.0 * libm::log2(s.norm() + 1.0)));
         if (left, end, size) != (self.line.left, self.line.end, self.line.size) {
             self.line = RealLine::new(pair, left, end, size)?;
         }
@@ -92,7 +92,7 @@ impl RealLine {
     fn new(pair: &MixturePair, left: f64, end: f64, size: f64) -> Option<Self> {
         let (p, q) = pair.largest_shifts();
         let sigma = pair.sigma();
-        let log_norm = -libm::log(sigma * libm::sqrt(2.0 * PI));
+        let log_norm = -libm::log(sigma * f64::sqrt(2.0 * PI));
         let widest = (1.5 * sigma).min(2.0 * sigma * sigma / (p + q));
         let mut points = Vec::new();
         let (mut at, mut panels) = (left, 0);
@@ -141,7 +141,7 @@ impl Point {
 fn beyond(pair: &MixturePair, s: Complex, leave: f64, right: f64, weight: f64) -> Complex {
     let sigma = pair.sigma();
     let variance = sigma * sigma;
-    let log_norm = -libm::log(sigma * libm::sqrt(2.0 * PI));
+    let log_norm = -libm::log(sigma * f64::sqrt(2.0 * PI));
     let (log_weight, odds) = (libm::log(weight), (1.0 - weight) / weight);
     let value = |x: Complex| {
         let z = Complex::new((x.re - 0.5) / variance, x.im / variance);
@@ -154,7 +154,7 @@ fn beyond(pair: &MixturePair, s: Complex, leave: f64, right: f64, weight: f64) -
     };
     // The modulus falls by e^{(y² − 2·y·Im s)/2σ²} on the way up.
     let drop = s.im * s.im - 100.0 * variance;
-    let top = if drop > 0.0 { s.im - libm::sqrt(drop) } else { s.im };
+    let top = if drop > 0.0 { s.im - f64::sqrt(drop) } else { s.im };
     let mut sum = Complex::default();
     let pace = (12.0 * variance / (libm::fabs(s.re - leave) + 2.0 * sigma)).min(sigma).min(variance);
     panels(0.0, top, pace, |y, weight| {
@@ -165,7 +165,7 @@ fn beyond(pair: &MixturePair, s: Complex, leave: f64, right: f64, weight: f64) -
 }
 
 fn panels(from: f64, to: f64, width: f64, mut f: impl FnMut(f64, f64)) {
-    let count = libm::ceil((to - from) / width).clamp(1.0, f64::from(MAX_PANELS));
+    let count = f64::ceil((to - from) / width).clamp(1.0, f64::from(MAX_PANELS));
     let mut index = 0.0;
     while index < count {
         legendre::wide(

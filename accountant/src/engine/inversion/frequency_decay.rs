@@ -78,7 +78,7 @@ impl FrequencyDecay {
         let (p, q) = pair.largest_shifts();
         let (sigma, far) = (pair.sigma(), p.max(q));
         let variance = sigma * sigma;
-        let log_norm = -log_moment(pair, s) - libm::log(sigma * libm::sqrt(2.0 * PI));
+        let log_norm = -log_moment(pair, s) - libm::log(sigma * f64::sqrt(2.0 * PI));
         let point = |x: f64| {
             let (log_p, log_q, slopes) = (pair.log_p(x), pair.log_q(x), pair.slopes(x));
             let density = libm::exp(log_norm - 0.5 * x * x / variance + s * log_p - (s - 1.0) * log_q);
@@ -87,7 +87,7 @@ impl FrequencyDecay {
         let right = (s * p + far + 0.7 * FOLLOWED * sigma).min(pair.cut());
         let left = -q - 0.7 * FOLLOWED * sigma;
         let width = (0.12 * sigma).min(0.25 * variance / far);
-        let count = libm::ceil((right - left) / width).clamp(120.0, 1500.0) as usize;
+        let count = f64::ceil((right - left) / width).clamp(120.0, 1500.0) as usize;
         let edges: Vec<Point> =
             (0..=count).map(|index| point(left + (right - left) * index as f64 / count as f64)).collect();
         let measure = |a: &Point, b: &Point| {

@@ -162,7 +162,7 @@ mod tests {
             re += density * (size * libm::cos(s.im * loss) - 1.0);
             im += density * size * libm::sin(s.im * loss);
         }
-        let scale = width / (sigma * libm::sqrt(2.0 * PI));
+        let scale = width / (sigma * f64::sqrt(2.0 * PI));
         log1p(Complex::new(re * scale, im * scale))
     }
 

@@ -45,7 +45,7 @@ impl Atoms {
         }
         let mean = low + first / mass;
         let second: f64 = common().map(|(loss, weight)| weight * (loss - mean) * (loss - mean)).sum();
-        Bulk { center: mean, spread: 1.3 * libm::sqrt(second / mass) }
+        Bulk { center: mean, spread: 1.3 * f64::sqrt(second / mass) }
     }
 
     /// The lowest loss with more than `mass` at or below it.

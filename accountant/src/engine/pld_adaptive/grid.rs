@@ -26,7 +26,7 @@ impl GridShape {
         let finest = (4.0 * ratio / (1.0 + order)).max(near / 400.0);
         let width = |offset: f64| {
             let away = (near / (3.0 * offset)).max(offset / (3.0 * near)).clamp(1.0, 30.0);
-            let relative = ratio * libm::sqrt(away) * offset;
+            let relative = ratio * f64::sqrt(away) * offset;
             // The law tilted to ε has a scale of its own there.
             relative.min(finest * (1.0 + 0.25 * libm::fabs(offset - near) * (1.0 + order)))
         };
@@ -56,7 +56,7 @@ impl GridShape {
         let ratio = (self.fineness.bulk * self.fineness.ratio).min(0.12);
         let unit = spread / 3.0;
         let inner = 6.0 * spread;
-        let steps = libm::ceil(libm::log(40.0) / ratio);
+        let steps = f64::ceil(libm::log(40.0) / ratio);
         let mut edges = Vec::new();
         // Left of the bulk the grid coarsens twice as fast.
         let mut offset = -inner;

@@ -128,7 +128,7 @@ impl Fineness {
     /// lies where it matters. None beyond `finest`.
     fn next(self, excess: f64, finest: f64) -> Option<Self> {
         let excess = if excess.is_finite() { excess } else { 16.0 };
-        let wanted = self.ratio * libm::sqrt(0.6 / excess);
+        let wanted = self.ratio * f64::sqrt(0.6 / excess);
         let finer = |least: f64| wanted.clamp(0.25 * self.ratio, 0.75 * self.ratio).max(least);
         if self.ratio > finest {
             return Some(Self { ratio: finer(finest), ..self });

@@ -39,7 +39,7 @@ pub(super) fn outcomes(step: &TruncationMixture, budget: &LeftOut) -> Option<Com
     let range = Range::of(&parts)?;
     let unit = BULK * range.spread;
     let farthest = (range.top - range.center).max(range.center - range.bottom);
-    let steps = libm::ceil(libm::asinh(farthest / unit) / GROWTH);
+    let steps = f64::ceil(libm::asinh(farthest / unit) / GROWTH);
     if !(unit > 0.0 && steps < 1e5) {
         return None;
     }

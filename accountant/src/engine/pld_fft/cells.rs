@@ -52,7 +52,7 @@ impl Cells {
             }
         };
         let top = pair.loss(last);
-        let count = libm::ceil((top - origin) / step);
+        let count = f64::ceil((top - origin) / step);
         if !(count < 2e6 && mass > 0.0 && origin.is_finite()) {
             return None;
         }
@@ -84,7 +84,7 @@ impl Cells {
     fn of_discrete(pair: &DiscretePair, step: f64) -> Option<Self> {
         let outcomes = pair.outcomes();
         let lowest = outcomes.first()?.loss;
-        let count = libm::ceil((pair.highest_loss() - lowest) / step) + 2.0;
+        let count = f64::ceil((pair.highest_loss() - lowest) / step) + 2.0;
         if !(count < 2e6 && lowest.is_finite()) {
             return None;
         }

@@ -146,9 +146,8 @@ impl SuffixSums {
     fn new(curve: Curve, origin: f64, grid: &Grid, counts_below: bool) -> Self {
         let length = curve.masses.len();
         let (tilt, step) = (grid.tilt, grid.step);
-        let lowest = libm::floor((grid.bottom - origin) / step);
-        let start =
-            libm::floor(lowest - libm::floor(lowest / length as f64) * length as f64) as usize % length;
+        let lowest = f64::floor((grid.bottom - origin) / step);
+        let start = f64::floor(lowest - f64::floor(lowest / length as f64) * length as f64) as usize % length;
         let (fade, fade_more) = (libm::exp(-tilt * step), libm::exp(-(tilt + 1.0) * step));
         let rise = -libm::expm1(-step);
         let (mut kept, mut risen) = (vec![0.0; length + 1], vec![0.0; length + 1]);
@@ -189,7 +188,7 @@ impl SuffixSums {
 
     /// δ at a loss relative to the origin, and how far off it may be.
     fn at(&self, loss: f64) -> (f64, f64) {
-        let index = libm::ceil(loss / self.step).max(self.lowest);
+        let index = f64::ceil(loss / self.step).max(self.lowest);
         let slot = ((index - self.lowest) as usize).min(self.kept.len() - 1);
         let point = index * self.step;
         let scale = libm::exp(self.log_norm - self.tilt * point);

@@ -44,7 +44,7 @@ fn sketch_of_mixture(pair: &MixturePair, s: f64, uses: f64) -> Vec<(f64, f64)> {
     let lowest = pair.loss(left);
     let nodes: u32 = 300;
     let h = (right - left) / f64::from(nodes);
-    let log_norm = libm::log(uses * h / (sigma * libm::sqrt(2.0 * PI)));
+    let log_norm = libm::log(uses * h / (sigma * f64::sqrt(2.0 * PI)));
     (0..=nodes)
         .map(|index| {
             let x = left + f64::from(index) * h;
