@@ -5,7 +5,7 @@
 //! `drop(vec![0.0; n])` frees a block of size 0: with rustc 1.95 and the standard library optimized for size, the planner stopped
 //! on a plan of two steps. A function that is not inlined reads the size itself.
 //!
-//! A module takes this allocator by `use heap as _;`. On other targets, the crate is empty.
+//! A module takes this allocator by `use heap as _;`. So should any WASM program that links these crates with link-time optimization. On other targets, the crate is empty.
 
 #[cfg(target_arch = "wasm32")]
 mod outlined {
